@@ -35,7 +35,7 @@ def reduce_with(
     identity = AffineMap.identity(rank)
     to_result = AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept))
     inputs = [(part, identity) for t in tensors for part in b.parts(t)]
-    outputs = [(b.splat(value, out_shape), to_result) for t in starts for value in _elements(b, t)]
+    outputs = [(b.splat(value, out_shape), to_result) for t in starts for value in scalar_parts(b, t)]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         found = scalars_of([*(t.dtype for t in tensors), *(t.dtype for t in starts)], args)
@@ -49,7 +49,8 @@ def reduce_with(
     return [b.wrap(t.dtype, out_shape, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
 
 
-def _elements(b: Builder, t: Tensor) -> list[SSAValue]:
+def scalar_parts(b: Builder, t: Tensor) -> list[SSAValue]:
+    """The element of a tensor of one element as scalars of the program: one, or two of a complex one."""
     from xdsl.dialects import tensor
 
     if t.numbers is not None and t.dtype.has_numpy_values:

@@ -220,7 +220,9 @@ def polygamma(s: Scalars, n: Scalar, x: Scalar) -> Scalar:
     sign = m.sub(m.mul(_modulo(m, n, 2.0), 2.0), 1.0)
     above = m.add(n, 1.0)
     made = m.mul(m.mul(sign, m.f("exp", lgamma(s, above))), zeta(s, above, x))
-    return m.pick(m.eq(n, 0.0), digamma(s, x), made)
+    made = m.pick(m.eq(n, 0.0), digamma(s, x), made)
+    undefined = s.binary("or", m.lt(n, 0.0), s.unary("not", m.eq(n, m.f("floor", n))))
+    return m.pick(undefined, math.nan, made)
 
 
 def _modulo(m: _Formula, x: Scalar, by: float) -> Scalar:

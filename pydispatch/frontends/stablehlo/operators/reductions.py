@@ -1,28 +1,16 @@
-"""Reductions with any region."""
+"""Reductions and orders with any region."""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, Region
+from collections.abc import Sequence
 
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import reductions
-from pydispatch.frontends.stablehlo.operators.elementwise import BINARY
+from pydispatch.frontends.ops import ordering, reductions
+from pydispatch.frontends.ops.scalars import Scalar, Scalars
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
-
-_SIMPLE = {f"stablehlo.{op}": BINARY[op] for op in ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
-           if op in BINARY}  # fmt: skip
-
-
-def single(region: Region) -> str | None:
-    """The function by its name, when a region is one commutative operation on its two arguments."""
-    block = region.blocks.first
-    if block is None or len(block.args) != 2 or len(block.ops) != 2:
-        return None
-    op, last = block.ops
-    if set(op.operands) != set(block.args) or len(op.operands) != 2 or tuple(last.operands) != tuple(op.results):
-        return None
-    return _SIMPLE.get(op.name)
-
 
 def _reduce(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     half = len(operands) // 2
@@ -38,4 +26,26 @@ def _reduce(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     )
 
 
-ROWS: dict[str, Convert] = {"stablehlo.reduce": _reduce}
+def _sort(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    if not operands or any(x.rank != operands[0].rank or not x.rank for x in operands):
+        raise t.b.fail("'stablehlo.sort' orders tensors of one shape, which have at least one axis")
+    axis = t.number(op, "dimension", -1)
+    (axis,) = t.axes([axis % operands[0].rank if -operands[0].rank <= axis < 0 else axis], "dimension", operands[0].rank)
+    before = t.scalar_function(op.regions[0])
+
+    def compare(s: Scalars, a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+        return before(s, [element for pair in zip(a, b, strict=True) for element in pair])[0]
+
+    return ordering.sort(t.b, operands, axis, compare)
+
+
+def _top_k(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    (x,) = operands
+    count = t.number(op, "k")
+    n = x.shape[-1] if x.rank else 0
+    if not x.rank or count < 0 or (not isinstance(n, Expr) and count > n):
+        raise t.b.fail(f"'chlo.top_k' of {x} with k = {count}")
+    return ordering.top_k(t.b, x, count, x.rank - 1, t.dtype(op, 1))
+
+
+ROWS: dict[str, Convert] = {"chlo.top_k": _top_k, "stablehlo.reduce": _reduce, "stablehlo.sort": _sort}

@@ -1,4 +1,70 @@
+"""Windows over all axes: pooling, running sums, and the gradients of the former."""
+
 from __future__ import annotations
-from pydispatch.frontends.stablehlo.tracer import Convert
-ROWS: dict[str, Convert] = {}
-def on_numbers(c): return c
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import windows
+from pydispatch.frontends.ops.products import Window
+from pydispatch.frontends.ops.reductions import Combine
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.ir.dialects.stablehlo.attributes import integers
+
+
+def _padding(t: Tracer, op: Operation, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    values = integers(op.properties.get("padding"))
+    values = values * (2 * rank) if len(values) == 1 else values or (0,) * (2 * rank)
+    t.entries(values, 2 * rank, "padding")
+    return values[::2], values[1::2]
+
+
+def _list(t: Tracer, op: Operation, name: str, rank: int) -> tuple[int, ...]:
+    return t.entries(t.numbers(op, name, [1] * rank), rank, name, 1)
+
+
+def _reduce_window(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    half = len(operands) // 2
+    tensors, starts = operands[:half], operands[half:]
+    if not tensors:
+        raise t.b.fail("'stablehlo.reduce_window' needs a tensor")
+    rank = tensors[0].rank
+    window = Window(_list(t, op, "window_strides", rank), *_padding(t, op, rank), _list(t, op, "window_dilations", rank))
+    combine = t.scalar_function(op.regions[0])
+    kernel = _list(t, op, "window_dimensions", rank)
+    return reduced(t, tensors, starts, kernel, window, _list(t, op, "base_dilations", rank),
+                   lambda s, running, elements: combine(s, [*running, *elements]))  # fmt: skip
+
+
+def reduced(
+    t: Tracer, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
+    base: Sequence[int], combine: Combine,
+) -> list[Tensor]:  # fmt: skip
+    """Windows over tensors of one shape, reduced."""
+    first = tensors[0]
+    if any(x.rank != first.rank for x in tensors) or any(x.rank for x in starts):
+        raise t.b.fail("windows move over tensors of one shape, with a single element to begin with for each")
+    return windows.reduce_windows(t.b, tensors, starts, kernel, window, combine, base)
+
+
+def _select_and_scatter(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, source, start = operands
+    rank = x.rank
+    if source.rank != rank or start.rank or x.dtype.is_complex:
+        raise t.b.fail(f"'stablehlo.select_and_scatter' of {x}, {source} and {start}")
+    window = Window(_list(t, op, "window_strides", rank), *_padding(t, op, rank), (1,) * rank)
+    select, scatter = (t.scalar_function(region) for region in op.regions)
+    return windows.select_and_scatter(
+        t.b, x, source, start, _list(t, op, "window_dimensions", rank), window,
+        lambda s, best, element: select(s, [best, element])[0],
+        lambda s, running, element: scatter(s, [running, element])[0],
+    )  # fmt: skip
+
+
+ROWS: dict[str, Convert] = {
+    "stablehlo.reduce_window": _reduce_window,
+    "stablehlo.select_and_scatter": _select_and_scatter,
+}

@@ -1,0 +1,53 @@
+"""Elements in the order that a comparison gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32, i64
+from xdsl.ir import Block, Region
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import I32, DType
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor, tensor_type
+from pydispatch.frontends.ops.scalars import Scalar, Scalars, scalars_of
+from pydispatch.frontends.ops.shapes import iota, slice_axis
+from pydispatch.frontends.ops.special import total_order
+from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
+from pydispatch.ir.dialects.iree_linalg_ext.ordering import SortOp
+
+Before = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Scalar]
+"""before(s, elements of a, elements of b) -> whether a comes before b."""
+
+
+def sort(b: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
+    """Tensors of one shape, reordered together along an axis; what compares equal keeps its order."""
+    for x in tensors:
+        if x.dtype.is_complex:
+            raise b.fail(f"complex numbers cannot be sorted: {x}")
+    dtypes = [x.dtype for x in tensors]
+    block = Block(arg_types=[dtype.element for dtype in dtypes for _ in range(2)])
+    pairs = scalars_of([dtype for dtype in dtypes for _ in range(2)], block.args)
+    first = before(Scalars(block), pairs[::2], pairs[1::2])
+    block.add_op(YieldOp.create(operands=[first.value]))
+    op = SortOp.create(
+        operands=[b.value(x) for x in tensors], result_types=[tensor_type(x.dtype.element, x.shape) for x in tensors],
+        properties={"dimension": IntegerAttr(axis, i64),
+                    "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(tensors)])},
+        regions=[Region(block)],
+    )  # fmt: skip
+    results = b.add(op).results
+    return [b.wrap(x.dtype, x.shape, value) for x, value in zip(tensors, results, strict=True)]
+
+
+def top_k(b: Builder, x: Tensor, count: Size, axis: int, dtype: DType = I32) -> tuple[Tensor, Tensor]:
+    """The `count` largest elements along an axis and their places, of equal ones the first ones; NaN is the largest."""
+
+    def larger(s: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
+        keys = [total_order(s, v) if v.dtype.is_float else v for v in (a[0], other[0])]
+        return s.compare("gt", *keys)
+
+    places = iota(b, x.shape, axis, dtype)
+    values, found = sort(b, [x, places], axis, larger)
+    return slice_axis(b, values, axis, 0, count), slice_axis(b, found, axis, 0, count)
