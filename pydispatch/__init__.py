@@ -49,6 +49,7 @@ __all__ = [
     "compile",
     "device",
     "devices",
+    "from_jax",
     "get_include",
 ]
 
@@ -97,6 +98,16 @@ def compile(source: Any, **options: Any) -> Artifact:
         from pydispatch.compiler.driver.pipeline import compile as compile_
     with running("compiling", "compiler", CompileError):
         return compile_(source, **options)
+
+
+def from_jax(function: Any, *args: Any, params: Any = None, **options: Any) -> Artifact:
+    """Compiles a function of JAX; see `pydispatch.integrations.jax.from_jax`."""
+    from pydispatch.packages import importing, running
+
+    with importing("compiling", "compiler", CompileError):
+        from pydispatch.integrations.jax import from_jax as from_jax_
+    with running("compiling", "compiler", CompileError):
+        return from_jax_(function, *args, params=params, **options)
 
 
 def get_include() -> str:

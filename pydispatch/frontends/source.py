@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,11 +18,12 @@ class ReadOptions:
 
     weights: "embed" keeps its arrays in the artifact, "external" leaves them out: `device.load(artifact,
     parameters=...)` gives them then, by name in the scope "model". kernels: names of custom operations → kernels that
-    compute them.
+    compute them. bound: leading arguments of the public function that are weights: a name and an array for each.
     """
 
     weights: str = "embed"
     kernels: Mapping[str, Any] = field(default_factory=dict)
+    bound: Sequence[tuple[str, Any]] = ()
 
 
 class Frontend(Protocol):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder, Input
+from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.operators import TABLE
 from pydispatch.frontends.stablehlo.sizes import names_of_sizes
@@ -20,10 +22,13 @@ from pydispatch.ir.core.locations import SourceLoc, location_of
 def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     """The program of a module: its function `main`, or its only public one."""
     entry = _entry(module)
-    b = Builder(_filename(module))
+    b = Builder(_filename(module), options.weights)
     tracer = Tracer(b, module, options, TABLE)
     with b.at(entry):
-        arguments = b.begin(_inputs(entry))
+        inputs = _inputs(entry)
+        count = len(options.bound)
+        weights = [_bound(b, *pair) for pair in zip(inputs, options.bound, strict=False)]
+        arguments = [*weights, *b.begin(inputs[count:])]
         results = tracer.call(entry, entry.sym_name.data, arguments)
         declared = entry.function_type.outputs.data
         if len(results) != len(declared):
@@ -45,6 +50,14 @@ def _entry(module: ModuleOp) -> func.FuncOp:
             location_of(public[-1] if public else module), "make the others private",
         )  # fmt: skip
     return (named or public)[0]
+
+
+def _bound(b: Builder, expected: Input, given: tuple[str, Any]) -> Tensor:
+    """A weight in the place of an argument."""
+    name, array = given
+    if array.shape != expected.shape:
+        raise b.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
+    return b.weight(name, array.view(expected.dtype.numpy), expected.dtype)
 
 
 def _filename(module: ModuleOp) -> str:

@@ -1,0 +1,1 @@
+"""Frameworks and pydispatch in one process: above the compiler and the runtime."""

@@ -1,0 +1,57 @@
+"""Functions of JAX → artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydispatch import ir
+from pydispatch.compiler.driver import arguments, pipeline
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.frontends.source import ReadOptions
+from pydispatch.frontends.stablehlo.frontend import FRONTEND
+from pydispatch.packages import importing
+
+
+def from_jax(
+    function: Callable[..., Any], *args: Any, params: Any = None, kernels: Mapping[str, Any] | None = None,
+    weights: str = "embed", **options: Any,
+) -> Artifact:  # fmt: skip
+    """Compiles a function of JAX for arguments like `args`: arrays, or `jax.ShapeDtypeStruct`s, also of symbolic sizes.
+
+    params: a tree of arrays that is the function's first argument; they become weights of the artifact, named by their
+    place in the tree ("dense.kernel"). weights, kernels and further options as for `pydispatch.compile`; a kernel has
+    the name of an `ffi_call`. The artifact's function is `main`; its arguments are the leaves of `args`.
+
+    Raises CompileError for what cannot be compiled, and whatever JAX raises when it traces the function.
+    """
+    if not callable(function):
+        raise InvalidArgumentError(f"function: expected a function of JAX, got {function!r}")
+    with importing("from_jax", "jax"):
+        import jax
+        import numpy as np
+    given = args if params is None else (params, *args)
+    leaves = jax.tree_util.tree_flatten_with_path(params)[0] if params is not None else []
+    bound = [(_name(path), np.asarray(leaf)) for path, leaf in leaves]
+    text = _text(jax, function, given)
+    read = arguments.read_options(kernels, weights)
+    module = ir.parse(text, getattr(function, "__name__", "jax"))
+    module = FRONTEND.read(module, ReadOptions(weights, read.kernels, bound))
+    return pipeline.compile(module, kernels=kernels, **options)
+
+
+def _text(jax: Any, function: Callable[..., Any], given: tuple[Any, ...]) -> str:
+    """The function as StableHLO. Sizes that are symbols need an export, which checks what it calls."""
+    leaves = jax.tree_util.tree_leaves(given)
+    jitted = jax.jit(function, keep_unused=True)
+    if all(isinstance(n, int) for leaf in leaves for n in getattr(leaf, "shape", ())):
+        return str(jitted.lower(*given).as_text(debug_info=True))
+    from jax import export
+
+    return str(export.export(jitted)(*given).mlir_module())
+
+
+def _name(path: Any) -> str:
+    """The names of a place in a tree, joined by dots."""
+    return ".".join(str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path)
