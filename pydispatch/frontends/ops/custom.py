@@ -11,9 +11,11 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import F32, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, product
 from pydispatch.frontends.graph.values import Tensor, tensor_type
+from pydispatch.frontends.ops.shapes import element
 from pydispatch.ir.dialects.pyd.custom import CustomOp
 
-Number = bool | int | float
+Number = bool | int | float | Tensor
+"""An attribute that is a number; a tensor of rank 0 that is known says its type."""
 
 
 def custom_call(
@@ -37,8 +39,10 @@ def custom_call(
         for part in (b.parts(t) if not t.dtype.is_complex else _no_complex(b, name, t))
     ]
     for key, number in (attributes or {}).items():
-        dtype = float_dtype if isinstance(number, float) else I64
-        values.append((key, b.number(number, dtype)))
+        if isinstance(number, Tensor):
+            values.append((key, element(b, number)))
+        else:
+            values.append((key, b.number(number, float_dtype if isinstance(number, float) else I64)))
     outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
     made: list[list[str]] = []
     extra: dict[str, Size] = {}

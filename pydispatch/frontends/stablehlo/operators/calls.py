@@ -1,4 +1,4 @@
-"""Calls of functions of the module, composites, and custom calls."""
+"""Calls of functions of the module."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ def _call(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return t.call(op, callee_of(op), operands)
 
 
-ROWS: dict[str, Convert] = {"func.call": _call, "stablehlo.composite": _call}
+ROWS: dict[str, Convert] = {"func.call": _call}
