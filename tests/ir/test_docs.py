@@ -3,10 +3,21 @@
 from pathlib import Path
 
 from pydispatch.compiler.driver import operations
-from pydispatch.ir.dialects import arith, check, iree_codegen, iree_tensor_ext, math, ml_program, scf, stream
+from pydispatch.ir.dialects import (
+    arith,
+    check,
+    iree_codegen,
+    iree_tensor_ext,
+    math,
+    ml_program,
+    scf,
+    stream,
+    tm_tensor,
+)
 from pydispatch.ir.dialects.affine import dialect as affine
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.iree_linalg_ext import dialect as linalg_ext
 from pydispatch.ir.dialects.linalg import dialect as linalg
 from pydispatch.ir.dialects.linalg import named
 from pydispatch.ir.dialects.tensor import dialect as tensor
@@ -15,6 +26,7 @@ from pydispatch.ir.dialects.util import dialect as util
 DIALECTS = [
     hal.Hal, stream.Stream, flow.Flow, util.Util, iree_codegen.Codegen, iree_tensor_ext.TensorExt, arith.Arith,
     math.Math, affine.Affine, scf.Scf, tensor.Tensor, check.Check, ml_program.MLProgram, linalg.Linalg,
+    linalg_ext.LinalgExt, tm_tensor.TMTensor,
 ]  # fmt: skip
 
 

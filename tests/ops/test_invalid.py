@@ -646,6 +646,220 @@ CASES: dict[str, tuple[str, int, str]] = {
         1,
         "'flow.dispatch.region': the workgroup_size of an export_config is one to three positive integers, got [4, 1, 1, 1]",
     ),
+    "sort_dimension": (
+        """
+        %r = iree_linalg_ext.sort dimension(1) outs(%a : tensor<4xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         %c = arith.cmpf olt, %x, %y : f32
+         iree_linalg_ext.yield %c : i1
+        } -> tensor<4xf32>
+        """,
+        1,
+        "'iree_linalg_ext.sort': dimension 1 is not one of the 1 of tensor<4xf32>",
+    ),
+    "sort_shapes": (
+        """
+        %r:2 = iree_linalg_ext.sort dimension(0) outs(%a, %m : tensor<4xf32>, tensor<2x6xf32>) {
+        ^bb0(%x: f32, %y: f32, %z: f32, %w: f32):
+         %c = arith.cmpf olt, %x, %y : f32
+         iree_linalg_ext.yield %c : i1
+        } -> tensor<4xf32>, tensor<2x6xf32>
+        """,
+        1,
+        "'iree_linalg_ext.sort': output 1 is tensor<2x6xf32>, expected the shape 4",
+    ),
+    "sort_comparator": (
+        """
+        %r = iree_linalg_ext.sort dimension(0) outs(%a : tensor<4xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         iree_linalg_ext.yield %x : f32
+        } -> tensor<4xf32>
+        """,
+        1,
+        "'iree_linalg_ext.sort': the body yields (f32), expected (i1)",
+    ),
+    "sort_result": (
+        """
+        %r = iree_linalg_ext.sort dimension(0) outs(%a : tensor<4xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         %c = arith.cmpf olt, %x, %y : f32
+         iree_linalg_ext.yield %c : i1
+        } -> tensor<5xf32>
+        """,
+        1,
+        "'iree_linalg_ext.sort': the results are (tensor<5xf32>), expected (tensor<4xf32>) as the outputs",
+    ),
+    "sort_of_memory": (
+        """
+        %p = memref.alloc() : memref<4xf32>
+        iree_linalg_ext.sort dimension(0) outs(%p : memref<4xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         %c = arith.cmpf olt, %x, %y : f32
+         iree_linalg_ext.yield %c : i1
+        }
+        """,
+        2,
+        "'iree_linalg_ext.sort': only tensors are supported, got memref<4xf32>",
+    ),
+    "topk_count": (
+        """
+        %v = tensor.empty() : tensor<5xf32>
+        %w = tensor.empty() : tensor<5xi32>
+        %r:2 = iree_linalg_ext.topk dimension(0) ins(%a : tensor<4xf32>) outs(%v, %w : tensor<5xf32>, tensor<5xi32>) {
+        ^bb0(%x: f32, %y: f32):
+         %c = arith.cmpf ogt, %x, %y : f32
+         iree_linalg_ext.yield %c : i1
+        } -> tensor<5xf32>, tensor<5xi32>
+        """,
+        3,
+        "'iree_linalg_ext.topk': 5 elements of 4 along dimension 0 are wanted",
+    ),
+    "topk_outputs": (
+        """
+        %v = tensor.empty() : tensor<2xf32>
+        %r = iree_linalg_ext.topk dimension(0) ins(%a : tensor<4xf32>) outs(%v : tensor<2xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         %c = arith.cmpf ogt, %x, %y : f32
+         iree_linalg_ext.yield %c : i1
+        } -> tensor<2xf32>
+        """,
+        2,
+        "'iree_linalg_ext.topk': expected 2 output(s), got 1",
+    ),
+    "topk_v2_indices": (
+        """
+        %v = tensor.empty() : tensor<2xf32>
+        %r:2 = iree_linalg_ext.topk_v2 dimension(0) ins(%a : tensor<4xf32>) outs(%v, %v : tensor<2xf32>, tensor<2xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         %c = arith.cmpf ogt, %x, %y : f32
+         iree_linalg_ext.yield %c : i1
+        } -> tensor<2xf32>, tensor<2xf32>
+        """,
+        2,
+        "'iree_linalg_ext.topk_v2': output 1 has integers or index for elements, got tensor<2xf32>",
+    ),
+    "arg_compare_base": (
+        """
+        %v = tensor.empty() : tensor<f32>
+        %w = tensor.empty() : tensor<i32>
+        %b = arith.constant 3 : index
+        %r:2 = iree_linalg_ext.arg_compare dimension(0) ins(%a, %i : tensor<4xf32>, tensor<4xi32>) outs(%v, %w : tensor<f32>, tensor<i32>) index_base(%b : index) {
+        ^bb0(%x: f32, %y: f32):
+         %c = arith.cmpf ogt, %x, %y : f32
+         iree_linalg_ext.yield %c : i1
+        } -> tensor<f32>, tensor<i32>
+        """,
+        4,
+        "'iree_linalg_ext.arg_compare': index_base is added to positions, and the indices are given here",
+    ),
+    "scan_start": (
+        """
+        %r:2 = iree_linalg_ext.scan dimension(1) inclusive(true) ins(%m : tensor<2x6xf32>) outs(%m, %a : tensor<2x6xf32>, tensor<4xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         %c = arith.addf %x, %y : f32
+         iree_linalg_ext.yield %c : f32
+        } -> tensor<2x6xf32>, tensor<4xf32>
+        """,
+        1,
+        "'iree_linalg_ext.scan': output 1 is tensor<4xf32>, expected the shape 2",
+    ),
+    "scan_body": (
+        """
+        %s = tensor.empty() : tensor<f32>
+        %r:2 = iree_linalg_ext.scan dimension(0) inclusive(true) ins(%a : tensor<4xf32>) outs(%a, %s : tensor<4xf32>, tensor<f32>) {
+        ^bb0(%x: f32):
+         iree_linalg_ext.yield %x : f32
+        } -> tensor<4xf32>, tensor<f32>
+        """,
+        2,
+        "'iree_linalg_ext.scan': the body takes (f32), expected (f32, f32)",
+    ),
+    "scatter_map": (
+        """
+        %u = tensor.empty() : tensor<3xf32>
+        %r = iree_linalg_ext.scatter dimension_map = [1] unique_indices(true) ins(%u, %ix : tensor<3xf32>, tensor<3x1xi32>) outs(%a : tensor<4xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         iree_linalg_ext.yield %x : f32
+        } -> tensor<4xf32>
+        """,
+        2,
+        "'iree_linalg_ext.scatter': dimension_map [1] does not list different dimensions of tensor<4xf32>",
+    ),
+    "scatter_slices": (
+        """
+        %u = tensor.empty() : tensor<3x2x2x2xf32>
+        %r = iree_linalg_ext.scatter dimension_map = [0] unique_indices(true) ins(%u, %ix : tensor<3x2x2x2xf32>, tensor<3x1xi32>) outs(%a : tensor<4xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         iree_linalg_ext.yield %x : f32
+        } -> tensor<4xf32>
+        """,
+        2,
+        "'iree_linalg_ext.scatter': indices tensor<3x1xi32> and slices tensor<3x2x2x2xf32> do not fit tensor<4xf32>: indices have the dimensions that count the slices and then one of size 1",
+    ),
+    "scatter_width": (
+        """
+        %u = tensor.empty() : tensor<3x5xf32>
+        %r = iree_linalg_ext.scatter dimension_map = [0] unique_indices(true) ins(%u, %ix : tensor<3x5xf32>, tensor<3x1xi32>) outs(%m : tensor<2x6xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         iree_linalg_ext.yield %x : f32
+        } -> tensor<2x6xf32>
+        """,
+        2,
+        "'iree_linalg_ext.scatter': the tensor of slices is tensor<3x5xf32>, expected the shape 3x6",
+    ),
+    "scatter_mask": (
+        """
+        %u = tensor.empty() : tensor<3x6xf32>
+        %r = iree_linalg_ext.scatter dimension_map = [0] unique_indices(true) ins(%u, %ix, %i : tensor<3x6xf32>, tensor<3x1xi32>, tensor<4xi32>) outs(%m : tensor<2x6xf32>) {
+        ^bb0(%x: f32, %y: f32):
+         iree_linalg_ext.yield %x : f32
+        } -> tensor<2x6xf32>
+        """,
+        2,
+        "'iree_linalg_ext.scatter': the mask has i1 for elements, got tensor<4xi32>",
+    ),
+    "linalg_ext_gather_indices": (
+        """
+        %o = tensor.empty() : tensor<4x6xf32>
+        %r = iree_linalg_ext.gather dimension_map = [0] ins(%m, %a : tensor<2x6xf32>, tensor<4xf32>) outs(%o : tensor<4x6xf32>) -> tensor<4x6xf32>
+        """,
+        2,
+        "'iree_linalg_ext.gather': the tensor of indices has integers or index for elements, got tensor<4xf32>",
+    ),
+    "map_store_yield": (
+        """
+        %r = iree_linalg_ext.map_store %a into %m {
+        ^bb0(%x: index):
+         iree_linalg_ext.yield %x, %x : index, index
+        } : tensor<4xf32> into tensor<2x6xf32> -> tensor<2x6xf32>
+        """,
+        1,
+        "'iree_linalg_ext.map_store': the body yields (index, index), expected (index, index, i1)",
+    ),
+    "map_load_result": (
+        """
+        %z = arith.constant 0.0 : f32
+        %r = iree_linalg_ext.map_load %a into %m {
+        ^bb0(%x: index, %y: index):
+         iree_linalg_ext.yield %x, %z : index, f32
+        } : tensor<4xf32> into tensor<2x6xf32> -> tensor<4xf32>
+        """,
+        2,
+        "'iree_linalg_ext.map_load': the result is tensor<4xf32>, expected tensor<2x6xf32> as the output",
+    ),
+    "recurrence_carried": (
+        """
+        %z = arith.constant 0.0 : f32
+        %r = pyd.recurrence () dimension(0) first {
+         linalg.yield %z : f32
+        } next {
+        ^bb0(%x: index):
+         linalg.yield %z, %z : f32, f32
+        } : tensor<4xf32>
+        """,
+        2,
+        "'pyd.recurrence': the region 'next' takes (index), expected (index, f32)",
+    ),
     "conv_strides": (
         """
         %w = tensor.empty() : tensor<3x2x5xf32>

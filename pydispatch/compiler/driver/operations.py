@@ -16,10 +16,9 @@ def chapter() -> str:
     from pydispatch.compiler.host.operations import host_operations
     from pydispatch.compiler.kernel_ir.expand.expand import RULES
     from pydispatch.compiler.tensor_ops.registry import rules_by_name
-    from pydispatch.compiler.tensor_ops.rule import TensorOp
 
     kernel = {*lowerings(), *RULES}
-    tensors = [name for name, rule in rules_by_name().items() if name and type(rule).element is not TensorOp.element]
+    tensors = [name for name, rule in rules_by_name().items() if name and _is_computed(rule)]
     scalars = {name for name in kernel if name.startswith(("arith.", "math."))}
     groups = {
         "On tensors, in dispatches (after the rewrites above; also `arith` and `math` on tensors)": tensors,
@@ -31,6 +30,14 @@ def chapter() -> str:
     for title, names in groups.items():
         parts += ["", f"{title}:", *_by_dialect(names)]
     return "\n".join(parts) + "\n"
+
+
+def _is_computed(rule: object) -> bool:
+    """Whether dispatches compute the operation of a rule."""
+    from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
+    from pydispatch.compiler.tensor_ops.rules.recurrences import Recurrence
+
+    return isinstance(rule, Update | Recurrence) or type(rule).element is not TensorOp.element  # type: ignore[attr-defined]
 
 
 def _by_dialect(names: Iterable[str]) -> list[str]:

@@ -53,8 +53,8 @@ def write_rows(
         for place, row in enumerate(rows):
             indices = [*row[:axis], number, *row[axis:]]
             own = carried[place * count : (place + 1) * count]
-            mapping = dict(zip(block.args, [*map(inner.value, indices), *own], strict=True))
-            found = clone_block(e, inner, block, mapping, indices)
+            values: dict[SSAValue, SSAValue] = dict(zip(block.args, [*map(inner.value, indices), *own], strict=True))
+            found = clone_block(e, inner, block, values, indices)
             following += found[:count]
             elements += [(element, value, indices) for value, element in zip(op.res, found[count:], strict=True)]
         for element, value, indices in elements:

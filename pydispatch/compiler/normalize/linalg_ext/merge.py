@@ -112,9 +112,7 @@ def _merged(
         end = code.either(over, code.least(code.plus(following, run), total), end)
         ours, theirs = read(code, at[0], left), read(code, at[0], right)
         exhausted = code.opposite(code.less(left, middle))
-        taken = code.both(
-            code.less(right, end), code.add(arith.OrIOp(exhausted, before(code, theirs, ours)))
-        )
+        taken = code.both(code.less(right, end), code.add(arith.OrIOp(exhausted, before(code, theirs, ours))))
         one = code.index(1)
         left = code.either(taken, left, code.plus(left, one))
         right = code.either(taken, code.plus(right, one), right)

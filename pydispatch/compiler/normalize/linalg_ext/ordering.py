@@ -39,9 +39,7 @@ def _by(body: Region) -> Before:
     return before
 
 
-def _ordered(
-    build: Build, tensors: Sequence[SSAValue], along: int, before: Before, count: Mixed
-) -> list[SSAValue]:
+def _ordered(build: Build, tensors: Sequence[SSAValue], along: int, before: Before, count: Mixed) -> list[SSAValue]:
     """The first `count` elements of the tensors, reordered together along a dimension."""
     turned = [along_last(build, t, along) for t in tensors]
     shape = list(shape_of(turned[0].type))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ShapedType, UnitAttr, i64
 from xdsl.ir import Operation
-from xdsl.irdl import opt_operand_def, opt_prop_def, prop_def
+from xdsl.irdl import opt_operand_def, opt_prop_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
@@ -117,6 +117,8 @@ class ArgCompareOp(AlongOp):
     """
 
     name = "iree_linalg_ext.arg_compare"
+    inputs = var_operand_def()
+    outputs = var_operand_def(ShapedType)
     index_base = opt_operand_def(IndexType)
     assembly_format = (
         f"attr-dict `dimension` `(` $dimension `)` {SIDES} "

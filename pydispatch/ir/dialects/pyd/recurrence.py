@@ -59,7 +59,7 @@ class RecurrenceOp(IRDLOperation):
         if len(self.sizes) != syntax.dynamic_dims(self.res[0].type):
             raise VerifyException(f"{self.res[0].type} needs as many sizes, got {len(self.sizes)}")
         carried = _yielded(self.first)
-        elements = [r.type.get_element_type() for r in self.res]  # type: ignore[attr-defined]
+        elements = [r.type.get_element_type() for r in self.res]
         index: list[Attribute] = [IndexType()]
         _check("first", self.first, index * (len(shape) - 1), carried)
         _check("next", self.next, [*index * len(shape), *carried], [*carried, *elements])

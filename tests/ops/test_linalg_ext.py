@@ -1,0 +1,141 @@
+"""Sorting, scans, scatters and gathers on random shapes, compared with NumPy."""
+
+from __future__ import annotations
+
+import linalg_ext
+import pytest
+from harness import Body, examples, run
+from hypothesis import given
+from hypothesis import strategies as st
+
+SIZES = st.sampled_from(["static", "dynamic", "mixed"])
+LENGTH = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17])
+SHAPE = st.lists(LENGTH, min_size=1, max_size=3)
+NUMBERS = st.sampled_from(["i8", "i16", "i32", "i64", "index", "f16", "bf16", "f32", "f64"])
+INDICES = st.sampled_from(["i32", "i64", "index"])
+SEEDS = st.integers(0, 2**32 - 1)
+PLACE = st.integers(0, 10)
+DIALECT = st.sampled_from(["iree_linalg_ext", "tm_tensor"])
+
+
+@examples(1)
+@given(shape=SHAPE, place=PLACE, element=NUMBERS, other=st.sampled_from([None, "i32", "i64", "f32"]),
+       more=st.booleans(), sizes=SIZES, seed=SEEDS, dialect=DIALECT)  # fmt: skip
+def test_sort(shape, place, element, other, more, sizes, seed, dialect):
+    body = Body(sizes, seed=seed % 1000)
+    linalg_ext.sort(body, shape, place % len(shape), element, other, more, dialect)
+    run(body)
+
+
+@pytest.mark.parametrize("shape", [(255,), (256,), (257,), (1000,), (3, 700), (600, 2)], ids=str)
+@pytest.mark.parametrize("sizes", ["static", "dynamic"])
+def test_sort_of_many(shape, sizes):
+    """Rows of several blocks, of which the last one may be short."""
+    bodies = []
+    for along in range(len(shape)):
+        body = Body(sizes, seed=along)
+        linalg_ext.sort(body, shape, along, "i16", "i32", False)
+        bodies.append(body)
+    run(*bodies)
+
+
+def test_sort_with_nans_as_the_comparator_says():
+    """An order in which NaN is the largest is one like any other."""
+    body = Body()
+    values = [3.0, float("nan"), 1.0, float("-inf"), float("nan"), 2.0, float("inf"), -0.0]
+    value = body.input(values, "f32")
+    code = (
+        "%less = arith.cmpf olt, %a0, %a1 : f32\n    %nan = arith.cmpf uno, %a1, %a1 : f32\n"
+        "    %number = arith.cmpf ord, %a0, %a0 : f32\n    %last = arith.andi %nan, %number : i1\n"
+        "    %r = arith.ori %less, %last : i1"
+    )
+    (found,) = linalg_ext.operation(
+        body, "iree_linalg_ext.sort dimension(0)", [], [value], code, ["f32", "f32"], "i1"
+    )
+    body.expect(found, sorted(values, key=lambda x: (x != x, x)))
+    run(body)
+
+
+@examples(1)
+@given(shape=st.lists(st.sampled_from([1, 2, 3, 5, 8, 13, 17]), min_size=1, max_size=3), place=PLACE, count=PLACE,
+       element=NUMBERS, indices=INDICES, more=st.booleans(), given_=st.booleans(), sizes=SIZES, seed=SEEDS,
+       dialect=DIALECT)  # fmt: skip
+def test_topk(shape, place, count, element, indices, more, given_, sizes, seed, dialect):
+    body = Body(sizes, seed=seed % 1000)
+    along = place % len(shape)
+    linalg_ext.topk(body, shape, along, count % shape[along] + 1, element, indices, more, given_, dialect)
+    run(body)
+
+
+@examples(1)
+@given(shape=SHAPE, place=PLACE, element=NUMBERS, indices=st.sampled_from(["i32", "i64", "i8"]),
+       base=st.sampled_from([None, 0, 7]), sizes=SIZES, seed=SEEDS)  # fmt: skip
+def test_arg_compare(shape, place, element, indices, base, sizes, seed):
+    body = Body(sizes, seed=seed % 1000)
+    linalg_ext.arg_compare(body, shape, place % len(shape), element, indices, base)
+    run(body)
+
+
+@examples(1.5)
+@given(shape=SHAPE, place=PLACE, element=NUMBERS, kind=st.sampled_from(["add", "max", "sub"]),
+       inclusive=st.booleans(), sizes=SIZES, seed=SEEDS, dialect=DIALECT)  # fmt: skip
+def test_scan(shape, place, element, kind, inclusive, sizes, seed, dialect):
+    body = Body(sizes, seed=seed % 1000)
+    linalg_ext.scan(body, shape, place % len(shape), element, kind, inclusive, dialect)
+    run(body)
+
+
+@pytest.mark.parametrize("shape", [(2049,), (2, 3, 5000)], ids=str)
+@pytest.mark.parametrize("sizes", ["static", "dynamic"])
+def test_scan_of_long_rows(shape, sizes):
+    bodies = []
+    for kind in ("add", "max", "sub"):
+        for inclusive in (True, False):
+            body = Body(sizes, seed=3)
+            linalg_ext.scan(body, shape, len(shape) - 1, "i32", kind, inclusive)
+            bodies.append(body)
+    run(*bodies)
+
+
+@examples(1.5)
+@given(whole=SHAPE, count=LENGTH, element=NUMBERS, indices=INDICES,
+       kind=st.sampled_from(["add", "max", "sub", "update"]), unique=st.booleans(), masked=st.booleans(),
+       places=st.permutations(range(3)), depth=PLACE, into_zeros=st.booleans(), sizes=SIZES, seed=SEEDS)  # fmt: skip
+def test_scatter(whole, count, element, indices, kind, unique, masked, places, depth, into_zeros, sizes, seed):
+    body = Body(sizes, seed=seed % 1000)
+    order = [d for d in places if d < len(whole)][: depth % len(whole) + 1]
+    if unique:
+        rooms = 1
+        for d in order:
+            rooms *= whole[d] + 2
+        count = min(count, rooms)
+    linalg_ext.scatter(body, whole, count, element, indices, kind, unique, masked, order, into_zeros)
+    run(body)
+
+
+@pytest.mark.parametrize("sizes", ["static", "dynamic"])
+@pytest.mark.parametrize("whole", [(7,), (7, 40), (5, 3, 33)], ids=str)
+def test_scatter_of_many(whole, sizes):
+    """So many that the destination has parts."""
+    body = Body(sizes, seed=1)
+    linalg_ext.scatter(body, whole, 9000, "i32", "i32", "sub", False, False, [0], False)
+    run(body)
+
+
+@examples(1)
+@given(whole=SHAPE, batch=st.lists(LENGTH, min_size=1, max_size=2), element=NUMBERS, indices=INDICES,
+       places=st.permutations(range(3)), depth=PLACE, sizes=SIZES, seed=SEEDS)  # fmt: skip
+def test_gather(whole, batch, element, indices, places, depth, sizes, seed):
+    body = Body(sizes, seed=seed % 1000)
+    order = [d for d in places if d < len(whole)][: depth % len(whole) + 1]
+    linalg_ext.gather(body, whole, batch, element, indices, order)
+    run(body)
+
+
+@examples(1)
+@given(shape=SHAPE, element=NUMBERS, steps=st.integers(1, 3), sizes=SIZES, seed=SEEDS, former=st.booleans())
+def test_maps(shape, element, steps, sizes, seed, former):
+    body = Body(sizes, seed=seed % 1000)
+    linalg_ext.map_store(body, shape, element, steps, "map_scatter" if former else "map_store")
+    linalg_ext.map_load(body, shape, element, "map_gather" if former else "map_load")
+    run(body)
