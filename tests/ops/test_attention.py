@@ -96,6 +96,29 @@ def test_online_attention_over_parts_of_the_keys(sizes, base, seed, mask):
     run(body)
 
 
+@examples(1)
+@given(batch=st.lists(st.sampled_from([1, 2, 3]), max_size=3), sizes=SIZES, mask=st.booleans(), seed=SEEDS)
+def test_attention_of_matrices(batch, sizes, mask, seed):
+    rng = random.Random(seed)
+    m, d, k, n = (rng.choice([1, 3, 4, 8]) for _ in range(4))
+    body = Body(sizes, seed=seed % 1000)
+    letters = "abc"[: len(batch)]
+    arrays = [body.random.standard_normal((*batch, *last)) for last in ((m, d), (k, d), (k, n))]
+    values = [body.input(array, "f32", known=1) for array in arrays]
+    given_mask = body.random.standard_normal((*batch, m, k)) if mask else None
+    if given_mask is not None:
+        values.append(body.input(given_mask, "f32"))
+    out = body.empty((*batch, m, n), "f32")
+    types = body.type_of(*values)
+    made = body.value(f"tm_tensor.attention ins({', '.join(map(str, values))} : {types}) outs({out} : "
+                      f"{body.type_of(out)}) -> {body.type_of(out)}", out.shape, "f32")  # fmt: skip
+    names = Letters(*(letters + last for last in ("md", "kd", "kn", "mn", "mk")))
+    query, key, value = arrays
+    found = scores(names, query, key, d**-0.5, given_mask, "same")
+    body.expect(made, attention(names, found, value), rtol=2e-5, atol=2e-5)
+    run(body)
+
+
 MAPS = ["(b, m, d, k, n) -> (b, m, d)", "(b, m, d, k, n) -> (b, k, d)", "(b, m, d, k, n) -> (b, k, n)",
         "(b, m, d, k, n) -> ()", "(b, m, d, k, n) -> (m, k)", "(b, m, d, k, n) -> (b, m, n)"]  # fmt: skip
 SAME = "^bb0(%x: f32):\n iree_linalg_ext.yield %x : f32"
