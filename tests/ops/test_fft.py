@@ -4,46 +4,19 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
-from harness import Body, Value, examples, refused, run
+from harness import Body, examples, refused, run
 from hypothesis import given
 from hypothesis import strategies as st
-
-EPSILON = {"f16": 1e-2, "f32": 1e-5, "f64": 1e-12}
-
-
-def stage(body: Body, number: int, real: Value, imaginary: Value, factors: list[Value]) -> tuple[Value, Value]:
-    constant = body.value(f"arith.constant {number} : index", None, "index")
-    name, types = f"%v{len(body.lines)}", body.type_of(real, imaginary)
-    given = [constant, *factors]
-    body.line(
-        f"{name}:2 = iree_linalg_ext.fft ins({', '.join(map(str, given))} : {body.type_of(*given)}) "
-        f"outs({real}, {imaginary} : {types}) : {types}"
-    )
-    return Value(f"{name}#0", real.shape, real.element, 1), Value(f"{name}#1", real.shape, real.element, 1)
+from transforms import fourier
 
 
 @examples(2)
 @given(batch=st.lists(st.sampled_from([0, 1, 2, 3, 5]), max_size=2), stages=st.integers(1, 8), dynamic=st.booleans(),
        element=st.sampled_from(["f16", "f32", "f64"]), seed=st.integers(0, 2**32 - 1))  # fmt: skip
 def test_all_stages_are_a_transform(batch, stages, element, dynamic, seed):
-    rng, n = random.Random(seed), 1 << stages
     body = Body("dynamic" if dynamic else "static", seed=seed % 1000)
-    parts = [body.random.uniform(-1, 1, (*batch, n)) for _ in range(2)]
-    reversed_bits = [int(f"{i:0{stages}b}"[::-1], 2) for i in range(n)]
-    real, imaginary = (body.input(part[..., reversed_bits], element, known=1) for part in parts)
-    for number in range(1, stages + 1):
-        half = 1 << number - 1
-        powers = np.exp(-1j * np.pi * np.arange(half) / half)
-        factors = []
-        if rng.random() < 0.5:
-            factors = [body.input(part, element, known=1) for part in (powers.real, powers.imag)]
-        real, imaginary = stage(body, number, real, imaginary, factors)
-    wanted = np.fft.fft(parts[0] + 1j * parts[1])
-    epsilon = EPSILON[element] * stages
-    for value, part in ((real, wanted.real), (imaginary, wanted.imag)):
-        body.expect(value, part, rtol=epsilon, atol=epsilon * np.sqrt(n))
+    fourier(body, batch, stages, element, random.Random(seed))
     run(body)
 
 
