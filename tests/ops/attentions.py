@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from harness import Array, Body, Value
+
+EPSILON = {"f16": 2e-3, "bf16": 1.6e-2, "f32": 2e-5, "f64": 1e-12}
 
 BODIES = {
     "none": None,
@@ -100,4 +103,51 @@ def written(
     return [Value(f"{made}#{n}", o.shape, o.element) for n, o in enumerate(outputs)]
 
 
-EPSILON = {"f16": 2e-3, "bf16": 1.6e-2, "f32": 2e-5, "f64": 1e-12}
+def one(
+    body: Body, letters: Letters, lengths: Mapping[str, int], kind: str, mask: str | None, element: str, result: str
+) -> None:
+    """One attention. mask: the type of its elements."""
+    inputs = [body.fractions([lengths[c] for c in text], element) for text in letters[:3]]
+    scale = body.scalar(0.5, "f16" if element == "f16" else "f32")
+    values = [v for v, _ in inputs] + [scale]
+    given_mask = None
+    if mask is not None:
+        shape = [lengths[c] for c in letters.mask]
+        if mask == "i1":
+            given_mask = body.random.random(shape) < 0.8
+        else:
+            given_mask = body.random.standard_normal(shape)
+        values.append(body.input(given_mask, mask))
+        given_mask = body.inputs[-1][1]
+    out = body.empty([lengths[c] for c in letters.output], result)
+    score = "f64" if element == "f64" else "f32"
+    (made,) = written(body, "attention", letters, values, [out], kind, score)
+    query, key, value = (a for _, a in inputs)
+    found = scores(letters, query, key, 0.5, given_mask, kind)
+    epsilon = max(EPSILON[element], EPSILON[result])
+    body.expect(made, attention(letters, found, value), rtol=epsilon, atol=epsilon)
+
+
+def online(body: Body, letters: Letters, lengths: dict[str, int], base: bool, rng: random.Random) -> None:
+    """The online attentions of three parts of the keys. base: maxima are scaled for powers of two."""
+    mask = letters.mask is not None
+    rows = [lengths[c] for c in letters.rows]
+    query = body.fractions([lengths[c] for c in letters.query], "f32")
+    state = [body.filled(x, shape, "f32") for x, shape in (
+        (0.0, [lengths[c] for c in letters.output]), (float("-inf"), rows), (0.0, rows))]  # fmt: skip
+    every, values = [], []
+    attributes = "" if base else "decomposition_config = {use_exp2 = false}, "
+    for part in range(3):
+        lengths["k"] = rng.choice([1, 2, 5, 8])
+        key, value = (body.fractions([lengths[c] for c in text], "f32") for text in letters[1:3])
+        seen = np.full(lengths["k"], part > 0)
+        inputs = [query[0], key[0], value[0], body.scalar(0.3, "f32")] + ([body.input(seen, "i1")] if mask else [])
+        state = written(body, "online_attention", letters, inputs, state, "same", attributes=attributes)
+        every.append(scores(letters, query[1], key[1], 0.3, seen if mask else None, "same"))
+        values.append(value[1])
+    found, value = np.concatenate(every, axis=2), np.concatenate(values, axis=2)
+    most = found.max(2)
+    total = np.exp(found - most[..., None]).sum(2)
+    product = attention(letters, found, value) * total[:, None, :]
+    for made, wanted in zip(state, (product, most * (np.log2(np.e) if base else 1), total), strict=True):
+        body.expect(made, wanted, rtol=3e-5, atol=3e-5)

@@ -146,7 +146,7 @@ class Body:
     # ---- values
 
     def input(self, array: Any, element: str, known: int = 0) -> Value:
-        array = np.asarray(array, DTYPES[element])
+        array = np.asarray(array, DTYPES[element], order="C")
         made = Value(f"%x{len(self.inputs)}", array.shape, element, known)
         self.inputs.append((made, array))
         return made

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
-from attentions import BODIES, EPSILON, Letters, attention, scores, written
+from attentions import BODIES, Letters, attention, one, online, scores
 from harness import Body, examples, refused, run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,27 +40,9 @@ def any_letters(rng: random.Random, with_mask: bool) -> Letters:
 def test_attention(kind, sizes, mask, seed, elements):
     rng = random.Random(seed)
     letters = any_letters(rng, mask is not None)
-    body, element, result = Body(sizes, seed=seed % 1000), *elements
+    body = Body(sizes, seed=seed % 1000)
     lengths = {c: rng.choice([1, 2, 3, 4, 5, 8]) for c in letters.loops}
-    inputs = [body.fractions([lengths[c] for c in text], element) for text in letters[:3]]
-    scale = body.scalar(0.5, "f16" if element == "f16" else "f32")
-    values = [v for v, _ in inputs] + [scale]
-    given_mask = None
-    if mask is not None:
-        shape = [lengths[c] for c in letters.mask]
-        if mask == "i1":
-            given_mask = body.random.random(shape) < 0.8
-        else:
-            given_mask = body.random.standard_normal(shape)
-        values.append(body.input(given_mask, mask))
-        given_mask = body.inputs[-1][1]
-    out = body.empty([lengths[c] for c in letters.output], result)
-    score = "f64" if element == "f64" else "f32"
-    (made,) = written(body, "attention", letters, values, [out], kind, score)
-    query, key, value = (a for _, a in inputs)
-    found = scores(letters, query, key, 0.5, given_mask, kind)
-    epsilon = max(EPSILON[element], EPSILON[result])
-    body.expect(made, attention(letters, found, value), rtol=epsilon, atol=epsilon)
+    one(body, letters, lengths, kind, mask, *elements)
     run(body)
 
 
@@ -73,26 +54,30 @@ def test_online_attention_over_parts_of_the_keys(sizes, base, seed, mask):
     letters = Letters("bmd", "kbd", "bnk", "bnm", "k" if mask else None)
     lengths = {"b": rng.choice([1, 3]), "m": rng.choice([1, 4, 7]), "d": 5, "n": rng.choice([2, 8])}
     body = Body(sizes, seed=seed % 1000)
-    rows = [lengths[c] for c in letters.rows]
-    query = body.fractions([lengths[c] for c in letters.query], "f32")
-    state = [body.filled(x, shape, "f32") for x, shape in (
-        (0.0, [lengths[c] for c in letters.output]), (float("-inf"), rows), (0.0, rows))]  # fmt: skip
-    every, values = [], []
-    attributes = "" if base else "decomposition_config = {use_exp2 = false}, "
-    for part in range(3):
-        lengths["k"] = rng.choice([1, 2, 5, 8])
-        key, value = (body.fractions([lengths[c] for c in text], "f32") for text in letters[1:3])
-        seen = np.full(lengths["k"], part > 0)
-        inputs = [query[0], key[0], value[0], body.scalar(0.3, "f32")] + ([body.input(seen, "i1")] if mask else [])
-        state = written(body, "online_attention", letters, inputs, state, "same", attributes=attributes)
-        every.append(scores(letters, query[1], key[1], 0.3, seen if mask else None, "same"))
-        values.append(value[1])
-    found, value = np.concatenate(every, axis=2), np.concatenate(values, axis=2)
-    most = found.max(2)
-    total = np.exp(found - most[..., None]).sum(2)
-    product = attention(letters, found, value) * total[:, None, :]
-    for made, wanted in zip(state, (product, most * (np.log2(np.e) if base else 1), total), strict=True):
-        body.expect(made, wanted, rtol=3e-5, atol=3e-5)
+    online(body, letters, lengths, base, rng)
+    run(body)
+
+
+@examples(1)
+@given(batch=st.lists(st.sampled_from([1, 2, 3]), max_size=3), sizes=SIZES, mask=st.booleans(), seed=SEEDS)
+def test_attention_of_matrices(batch, sizes, mask, seed):
+    rng = random.Random(seed)
+    m, d, k, n = (rng.choice([1, 3, 4, 8]) for _ in range(4))
+    body = Body(sizes, seed=seed % 1000)
+    letters = "abc"[: len(batch)]
+    arrays = [body.random.standard_normal((*batch, *last)) for last in ((m, d), (k, d), (k, n))]
+    values = [body.input(array, "f32", known=1) for array in arrays]
+    given_mask = body.random.standard_normal((*batch, m, k)) if mask else None
+    if given_mask is not None:
+        values.append(body.input(given_mask, "f32"))
+    out = body.empty((*batch, m, n), "f32")
+    types = body.type_of(*values)
+    made = body.value(f"tm_tensor.attention ins({', '.join(map(str, values))} : {types}) outs({out} : "
+                      f"{body.type_of(out)}) -> {body.type_of(out)}", out.shape, "f32")  # fmt: skip
+    names = Letters(*(letters + last for last in ("md", "kd", "kn", "mn", "mk")))
+    query, key, value = arrays
+    found = scores(names, query, key, d**-0.5, given_mask, "same")
+    body.expect(made, attention(names, found, value), rtol=2e-5, atol=2e-5)
     run(body)
 
 

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from xdsl.ir import Dialect
+from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.dialects.iree_linalg_ext.base import RESULTS, SIDES, Yield
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.base import (
+    RESULTS,
+    SIDES,
+    DestinationOp,
+    Yield,
+    check_count,
+    check_shape,
+    shape_of,
+)
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import Scatter
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import Scan, Sort, Topk
 
@@ -38,4 +48,31 @@ class TopkOp(Topk):
     name = "tm_tensor.topk"
 
 
-TMTensor = Dialect("tm_tensor", [YieldOp, ScanOp, ScatterOp, SortOp, TopkOp], [])
+@op_definition
+class AttentionOp(DestinationOp):
+    """softmax(query * transpose(key) / sqrt(d) + mask) * value, of matrices of d columns; all before is a batch.
+
+    inputs: query [..., m, d], key [..., k, d], value [..., k, n] and perhaps a mask [..., m, k], as that of
+    `iree_linalg_ext.attention`. output: [..., m, n].
+    """
+
+    name = "tm_tensor.attention"
+    assembly_format = f"attr-dict {SIDES} {RESULTS}"
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 3, 4)
+        check_count("output", len(self.outputs), 1)
+        query, key, value = (shape_of(v) for v in self.inputs[:3])
+        if min(len(query), len(key), len(value)) < 2:
+            raise VerifyException("query, key and value are matrices or batches of them")
+        batch = query[:-2]
+        check_shape("the key", self.inputs[1], [*batch, key[-2], query[-1]])
+        check_shape("the value", self.inputs[2], [*batch, key[-2], value[-1]])
+        if len(self.inputs) == 4:
+            check_shape("the mask", self.inputs[3], [*batch, query[-2], key[-2]])
+        check_shape("the output", self.outputs[0], [*batch, query[-2], value[-1]])
+        if query[-1] == DYNAMIC:
+            raise VerifyException(f"the columns of the query have a static number, got {self.inputs[0].type}")
+
+
+TMTensor = Dialect("tm_tensor", [AttentionOp, YieldOp, ScanOp, ScatterOp, SortOp, TopkOp], [])

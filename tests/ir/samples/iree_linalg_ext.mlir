@@ -121,3 +121,42 @@ func.func @of_torch_mlir(%a: tensor<8xi32>, %i: tensor<3x1xi32>, %u: tensor<3xi3
   } -> tensor<3xi32>, tensor<3xi64>
   return
 }
+#query = affine_map<(b, m, d, k, n) -> (b, m, d)>
+#key = affine_map<(b, m, d, k, n) -> (b, k, d)>
+#value = affine_map<(b, m, d, k, n) -> (b, k, n)>
+#scale = affine_map<(b, m, d, k, n) -> ()>
+#mask = affine_map<(b, m, d, k, n) -> (m, k)>
+#output = affine_map<(b, m, d, k, n) -> (b, m, n)>
+#row = affine_map<(b, m, d, k, n) -> (b, m)>
+func.func @attention(%q: tensor<2x?x4xf16>, %k: tensor<2x5x4xf16>, %v: tensor<2x5x6xf16>, %s: f16, %m: tensor<?x5xi1>, %o: tensor<2x?x6xf16>, %acc: tensor<2x?x6xf32>, %most: tensor<2x?xf32>, %sum: tensor<2x?xf32>) {
+  %0 = iree_linalg_ext.attention {indexing_maps = [#query, #key, #value, #scale, #mask, #output]} ins(%q, %k, %v, %s, %m : tensor<2x?x4xf16>, tensor<2x5x4xf16>, tensor<2x5x6xf16>, f16, tensor<?x5xi1>) outs(%o : tensor<2x?x6xf16>) {
+  ^bb0(%score: f32):
+    %column = iree_linalg_ext.index 3 : index
+    %integer = arith.index_cast %column : index to i32
+    %float = arith.sitofp %integer : i32 to f32
+    %biased = arith.addf %score, %float : f32
+    iree_linalg_ext.yield %biased : f32
+  } -> tensor<2x?x6xf16>
+  %1 = iree_linalg_ext.attention {indexing_maps = [#query, #key, #value, #output], kept} ins(%q, %k, %v, %s : tensor<2x?x4xf16>, tensor<2x5x4xf16>, tensor<2x5x6xf16>, f16) outs(%o : tensor<2x?x6xf16>) -> tensor<2x?x6xf16>
+  %2:3 = iree_linalg_ext.online_attention {decomposition_config = {use_exp2 = false}, indexing_maps = [#query, #key, #value, #scale, #output, #row, #row]} ins(%q, %k, %v, %s : tensor<2x?x4xf16>, tensor<2x5x4xf16>, tensor<2x5x6xf16>, f16) outs(%acc, %most, %sum : tensor<2x?x6xf32>, tensor<2x?xf32>, tensor<2x?xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x?x6xf32>, tensor<2x?xf32>, tensor<2x?xf32>
+  %3 = tm_tensor.attention ins(%q, %k, %v : tensor<2x?x4xf16>, tensor<2x5x4xf16>, tensor<2x5x6xf16>) outs(%o : tensor<2x?x6xf16>) -> tensor<2x?x6xf16>
+  return
+}
+func.func @transforms(%x: tensor<1x10x10x4xf32>, %f: tensor<3x3x4x5xf32>, %xt: tensor<8x8x1x2x2x4xf32>, %ft: tensor<4x5x8x8xf32>, %y: tensor<1x4x12x12xf32>, %re: tensor<3x8xf32>, %im: tensor<3x8xf32>, %c: tensor<2xf32>) {
+  %0 = iree_linalg_ext.winograd.input_transform output_tile_size(6) kernel_size(3) image_dimensions([1, 2]) ins(%x : tensor<1x10x10x4xf32>) outs(%xt : tensor<8x8x1x2x2x4xf32>) -> tensor<8x8x1x2x2x4xf32>
+  %1 = iree_linalg_ext.winograd.filter_transform {kept} output_tile_size(6) kernel_size(3) kernel_dimensions([0, 1]) input_tile_dimensions([2, 3]) ins(%f : tensor<3x3x4x5xf32>) outs(%ft : tensor<4x5x8x8xf32>) -> tensor<4x5x8x8xf32>
+  %2 = iree_linalg_ext.winograd.output_transform output_tile_size(6) kernel_size(3) image_dimensions([2, 3]) ins(%0 : tensor<8x8x1x2x2x4xf32>) outs(%y : tensor<1x4x12x12xf32>) -> tensor<1x4x12x12xf32>
+  %stage = arith.constant 2 : index
+  %3:2 = iree_linalg_ext.fft ins(%stage : index) outs(%re, %im : tensor<3x8xf32>, tensor<3x8xf32>) : tensor<3x8xf32>, tensor<3x8xf32>
+  %4:2 = iree_linalg_ext.fft {kept} ins(%stage, %c, %c : index, tensor<2xf32>, tensor<2xf32>) outs(%3#0, %3#1 : tensor<3x8xf32>, tensor<3x8xf32>) : tensor<3x8xf32>, tensor<3x8xf32>
+  return
+}
+func.func @packing(%x: tensor<5x7xf32>, %pad: f32, %n: index, %t: tensor<?x3x4x?xf32>, %a: memref<4x6xf32>, %b: memref<2x3x2x2xf32>) {
+  %0 = iree_linalg_ext.pack %x padding_value(%pad : f32) outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [4, %n] into %t : (tensor<5x7xf32> tensor<?x3x4x?xf32>) -> tensor<?x3x4x?xf32>
+  %1 = iree_linalg_ext.unpack {kept} %0 outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [4, %n] into %x : (tensor<?x3x4x?xf32> tensor<5x7xf32>) -> tensor<5x7xf32>
+  iree_linalg_ext.pack %a inner_dims_pos = [0, 1] inner_tiles = [2, 2] into %b : (memref<4x6xf32> memref<2x3x2x2xf32>)
+  return
+}

@@ -7,10 +7,10 @@ them as it fuses others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import e, log2
+from math import e, log2, sqrt
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, IntegerType, TensorType, f32, f64
+from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, IntegerType, TensorType, f32, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
@@ -20,6 +20,7 @@ from pydispatch.compiler.normalize.named import computed, generic
 from pydispatch.compiler.normalize.softmax import UNORDERED, softmax
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects import tm_tensor
 from pydispatch.ir.dialects.iree_linalg_ext.attention import Attention, AttentionOp, IndexOp, OnlineAttentionOp
 from pydispatch.ir.dialects.linalg import regions
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
@@ -199,7 +200,32 @@ def _online_attention(op: Operation, build: Build) -> None:
     build.replace(*(parts.cast(value, dims, type) for (value, dims), type in zip(made, types, strict=True)))
 
 
+def _of_matrices(op: Operation, build: Build) -> None:
+    """`tm_tensor.attention` by the maps of its matrices."""
+    assert isinstance(op, tm_tensor.AttentionOp)
+    query = op.inputs[0]
+    rank = len(shape_of(query.type))
+    m, d, k, n = range(rank - 2, rank + 2)
+
+    def map_of(*last: int) -> AffineMapAttr:
+        return AffineMapAttr(AffineMap(rank + 2, 0, tuple(map(AffineExpr.dimension, (*range(rank - 2), *last)))))
+
+    maps = [map_of(m, d), map_of(k, d), map_of(k, n), AffineMapAttr(AffineMap(rank + 2, 0, ()))]
+    maps += [map_of(m, k)] if len(op.inputs) == 4 else []
+    element = element_type(query.type)
+    wide = element if isinstance(element, AnyFloat) and element.bitwidth > 32 else f32
+    scale = build.scalar(1 / sqrt(shape_of(query.type)[-1]), wide)
+    made = AttentionOp.build(
+        operands=[[*op.inputs[:3], scale, *op.inputs[3:]], list(op.outputs)],
+        result_types=[[r.type for r in op.res]], regions=[[]],
+        properties={"indexing_maps": ArrayAttr([*maps, map_of(m, n)])},
+    )  # fmt: skip
+    made.verify_operands()
+    build.replace(*build.add(made).res)
+
+
 ROWS: dict[str, Row] = {
     "iree_linalg_ext.attention": _attention,
     "iree_linalg_ext.online_attention": _online_attention,
+    "tm_tensor.attention": _of_matrices,
 }
