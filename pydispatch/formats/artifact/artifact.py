@@ -13,7 +13,14 @@ from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.files import path_of, writing
 from pydispatch.formats.artifact import manifest as manifests
-from pydispatch.formats.artifact.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
+from pydispatch.formats.artifact.manifest import (
+    ConstantEntry,
+    ExecutableEntry,
+    FunctionEntry,
+    Manifest,
+    ValueEntry,
+    VariantEntry,
+)
 from pydispatch.formats.artifact.pack import Entry, layout
 from pydispatch.formats.program.text import parameters_of
 from pydispatch.formats.storage import whole_file
@@ -29,6 +36,7 @@ __all__ = [
     "ExecutableEntry",
     "FunctionEntry",
     "Manifest",
+    "ValueEntry",
     "Variant",
     "VariantEntry",
 ]
@@ -126,7 +134,7 @@ class Artifact:
     @classmethod
     def build(
         cls,
-        functions: Iterable[tuple[str, str]],
+        functions: Iterable[tuple[str, str] | FunctionEntry],
         program: bytes,
         executables: Iterable[Executable] = (),
         constants: Iterable[NDArray[Any]] = (),
@@ -137,7 +145,7 @@ class Artifact:
     ) -> Artifact:
         """Packs a program.
 
-        functions: (name, signature). program: the bytes of docs/program.md, in the same
+        functions: (name, signature), or entries of the manifest. program: the bytes of docs/program.md, in the same
         order of executables, variants, functions and constants. constants: arrays, stored as .npy; their memory stays
         that of the artifact. producers: tools used → their versions.
         dispatches: what formats/artifact/dispatches.py makes of the compiler's decisions, for people. contracts: the
@@ -153,7 +161,7 @@ class Artifact:
             return member
 
         manifest = Manifest(version or package_version(), dict(producers or {}))
-        manifest.functions = [FunctionEntry(name, signature) for name, signature in functions]
+        manifest.functions = [f if isinstance(f, FunctionEntry) else FunctionEntry(*f) for f in functions]
         for exe in executables:
             entry = ExecutableEntry(exe.name, list(exe.exports))
             manifest.executables.append(entry)
