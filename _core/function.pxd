@@ -36,6 +36,7 @@ cdef enum:
     PLAN_WAYS = 4
     PLAN_SLOTS = PLAN_SETS * PLAN_WAYS
     STACK_WORDS = 128
+    NAMED_ARGUMENTS = 64  # of calls that are made by name without Python objects
 
 
 # The arrays that one call needs, inside one run of words.

@@ -331,11 +331,35 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
 
 cdef object call_with_names(Function self, PyObject** args, Py_ssize_t count, PyObject* names):
     """A call with arguments, or several results, that are given by name."""
+    cdef PyObject* ordered[NAMED_ARGUMENTS]
+    if order(self, args, count, <tuple>names, ordered):
+        return call(<PyObject*>self, ordered, self.arg_count, NULL)
+    return call_with_names_carefully(self, args, count, <tuple>names)
+
+
+cdef bint order(Function self, PyObject** args, Py_ssize_t count, tuple names, PyObject** out_args) except -1:
+    """The arguments in order, when every one of them is given once and nothing else is."""
+    cdef Py_ssize_t i, place
+    if self.places is None or self.arg_count > NAMED_ARGUMENTS or count + len(names) != self.arg_count:
+        return False
+    for i in range(self.arg_count):
+        out_args[i] = args[i] if i < count else NULL
+    for i in range(len(names)):
+        found = self.places.get(names[i])
+        place = -1 if found is None else found
+        if place < count or out_args[place] != NULL or names[i] == OUT:
+            return False
+        out_args[place] = args[count + i]
+    return True
+
+
+cdef object call_with_names_carefully(Function self, PyObject** args, Py_ssize_t count, tuple names):
+    """The same with any mistake in it, and with `out`."""
     cdef Py_ssize_t i
     cdef dict named = {}
     out = None
-    for i, name in enumerate(<tuple>names):
-        if name == "out":
+    for i, name in enumerate(names):
+        if name == OUT:
             out = <object>args[count + i]
         else:
             named[name] = <object>args[count + i]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.cli import inspect as inspect_command
 from pydispatch.formats.artifact.manifest import Manifest
 
 DEVICES = {"cpu": "cpu", "ptx-interpreter": "cuda", "vulkan:0": "vulkan"}
@@ -183,6 +184,9 @@ def test_names_in_the_artifact() -> None:
     scaled = next(f for f in artifact.manifest.functions if f.name == "scaled")
     assert [str(v) for v in scaled.inputs or ()] == ["input_ids: f32[batch, 4]", "factor: f32", "shift: f32[batch, 4]"]
     assert Manifest.from_bytes(artifact.manifest.to_bytes()) == artifact.manifest
+    shown = inspect_command.render("x.pdx", artifact)
+    assert "(input_ids: f32[batch, 4], factor: f32, shift: f32[batch, 4]) -> logits: f32[batch, 4]\n" in shown
+    assert "(a_1: f32[d0], a_2: f32[d0]) -> (f32[d0], f32[d0 + d0])\n" in shown
 
 
 def changed(artifact: pd.Artifact, change: Any) -> pd.Artifact:

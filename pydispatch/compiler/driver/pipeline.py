@@ -263,9 +263,9 @@ class Pipeline:
         self.done = "program"
         if self.options.dump:
             self.options.dump("program.txt", disassemble(data))
-        functions = [self.interfaces[f.name] for f in (*program.functions, *program.procedures) if f.public]
+        public = [f.name for f in program.functions if f.public] + [p.name for p in program.procedures if p.public]
         return formats.Artifact.build(
-            functions=functions,
+            functions=[self.interfaces[name] for name in public],
             program=data,
             executables=executables,
             constants=list(constants.arrays.values()),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch.errors import ArtifactError, InvalidArgumentError
@@ -96,8 +96,8 @@ def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
     array = np.ascontiguousarray(array).reshape(array.shape)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    elements = memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
-    return memoryview(header.getvalue()), elements.toreadonly()
+    elements = memoryview(cast(Any, array.reshape(-1).view(np.uint8))).toreadonly()
+    return memoryview(header.getvalue()), elements
 
 
 def package_version() -> str:
