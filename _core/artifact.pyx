@@ -47,7 +47,8 @@ cdef class ArtifactFile:
     """ArtifactFile(source): the members of a .pdx file.
 
     source: a path, or the bytes of a file (any contiguous buffer, or a list of buffers that follow one another; copied
-    once, to align it). The members are 64-byte aligned in memory either way. A file larger than 64 KiB is mapped and must not be shortened while this lives.
+    once, to align it). The members are 64-byte aligned in memory either way. A file larger than 64 KiB is mapped and
+    must not be shortened while this lives.
 
     Raises ArtifactError when the file is broken (names the member and the offset), an OSError when it cannot be read.
     """

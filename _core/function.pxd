@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plan cimport Plan
-from pydispatch._core.program cimport Module
+from pydispatch._core.public cimport PublicFunction
 
 cdef extern from "Python.h":
     ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject* const*, size_t, PyObject*)
@@ -36,6 +36,7 @@ cdef enum:
     PLAN_WAYS = 4
     PLAN_SLOTS = PLAN_SETS * PLAN_WAYS
     STACK_WORDS = 128
+    NAMED_ARGUMENTS = 64  # of calls that are made by name without Python objects
 
 
 # The arrays that one call needs, inside one run of words.
@@ -48,25 +49,19 @@ cdef struct Frame:
 
 
 # A host function. Called through the vectorcall protocol, see function.pyx.
-cdef class Function:
+cdef class Function(PublicFunction):
     cdef vectorcallfunc vectorcall
-    cdef readonly str name
-    cdef readonly str signature
-    cdef Module module
     cdef Plan last
     cdef list plans              # PLAN_SLOTS entries, Plan or None: PLAN_SETS sets of PLAN_WAYS
     cdef uint32_t evict          # counts evictions
-    cdef uint32_t index
-    cdef uint32_t arg_count, result_count, dims_count, scalar_count, tensor_results
+    cdef uint32_t dims_count, scalar_count, tensor_results
     cdef size_t frame_words
     cdef bint simple             # one tensor result
     cdef bint careful            # elements that are packed on the way in or unpacked on the way out
     cdef Value* args
     cdef Value* outs
-    cdef tuple arg_types, result_types, arg_names, arg_dims
 
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept
     cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars)
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data)
-    cdef int check_count(self, Py_ssize_t count) except -1
     cdef object scalar_result(self, uint32_t result, uint64_t word)

@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
 from pydispatch._core.arrays cimport ElementType
-from pydispatch._core.binding cimport type_text, value_type, wrong_scalar
+from pydispatch._core.binding cimport wrong_scalar
 from pydispatch._core.bound cimport Binding
 from pydispatch._core.c_numpy cimport (
     NPY_ARRAY_C_CONTIGUOUS,
@@ -33,13 +33,14 @@ from pydispatch._core.c_numpy cimport (
 from pydispatch._core.c_program cimport pyd_plan_hash, pyd_program_function_t, pyd_program_value_t
 from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport Plan, Slot, make_plan
-from pydispatch._core.program cimport Module, text_of
+from pydispatch._core.program cimport Module
+from pydispatch._core.public cimport PublicFunction
 
 cimport numpy as cnp
 
 import numpy as np
 
-from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError
+from pydispatch._core.status import ArtifactError, Error
 
 cnp.import_array()
 
@@ -48,14 +49,15 @@ cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(PyObject*)
     Py_ssize_t PyTuple_GET_SIZE(object)
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
+    PyObject** PySequence_Fast_ITEMS(object)
 
 cdef str OUT = "out"  # interned, as keyword names are
 cdef int OUT_FLAGS = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE
 
 
 @cython.final
-cdef class Function:
-    """A public function of a program. `f(*args, out=None)`; see Program for what arguments may be."""
+cdef class Function(PublicFunction):
+    """A public function of a program. `f(*args, out=None, **named)`; see Program for what arguments may be."""
 
     def __cinit__(self):
         self.vectorcall = <vectorcallfunc><void*>call
@@ -66,78 +68,54 @@ cdef class Function:
         cdef const pyd_program_function_t* function = module.function(index)
         cdef const pyd_program_value_t* value
         cdef uint32_t i, offset = 0
-        self.module, self.index, self.plans = module, index, [None] * PLAN_SLOTS
-        self.name = text_of(function.name)
-        self.signature = text_of(function.signature)
-        self.arg_count, self.result_count = function.arg_count, function.result_count
+        self.describe(module, index, function)
+        self.plans = [None] * PLAN_SLOTS
         self.dims_count = function.dims_count
         self.args = <Value*>calloc(self.arg_count + self.result_count + 1, sizeof(Value))
         if self.args == NULL:
             raise MemoryError()
         self.outs = self.args + self.arg_count
-        types, names, dims = [], [], []
         for i in range(self.arg_count):
             value = &function.args[i]
-            types.append(value_type(self.name, "argument", i, value.dtype))
-            names.append(text_of(value.name))
             if value.kind == 0:
-                self.args[i].descr = <PyObject*>(<ElementType>types[i]).dtype
+                self.args[i].descr = <PyObject*>(<ElementType>self.arg_types[i]).dtype
                 self.args[i].rank, self.args[i].dims_offset = value.rank, offset
-                self.careful = self.careful or (<ElementType>types[i]).packed
+                self.careful = self.careful or (<ElementType>self.arg_types[i]).packed
                 offset += value.rank
-                dims.append(tuple([value.dims[k] for k in range(value.rank)]))
             else:
                 self.scalar_count += 1
-                dims.append(None)
-        self.arg_types, self.arg_names, self.arg_dims = tuple(types), tuple(names), tuple(dims)
-        types = []
         for i in range(self.result_count):
             value = &function.results[i]
-            types.append(value_type(self.name, "result", i, value.dtype))
             if value.kind == 0:
-                self.outs[i].descr = <PyObject*>(<ElementType>types[i]).dtype
+                self.outs[i].descr = <PyObject*>(<ElementType>self.result_types[i]).dtype
                 self.outs[i].rank = value.rank
-                self.careful = self.careful or (<ElementType>types[i]).packed
+                self.careful = self.careful or (<ElementType>self.result_types[i]).packed
                 self.tensor_results += 1
-        self.result_types = tuple(types)
         self.simple = self.result_count == 1 and self.tensor_results == 1
         self.frame_words = self.dims_count + self.scalar_count + self.arg_count + 2 * self.result_count
 
     def __dealloc__(self):
         free(self.args)
 
-    def __call__(self, *args, out=None):
+    def __call__(self, *args, out=None, **named):
         """Replaced by the vectorcall slot; kept for the signature that it shows."""
         raise NotImplementedError
 
-    def __repr__(self):
-        return f"<function @{self.name}{self.signature} of a program>"
-
     @property
-    def __name__(self):
-        return self.name
+    def __doc__(self):
+        return self.help()
 
-    @property
-    def arguments(self):
-        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
-        return list(zip(self.arg_names, self.arg_types, self.arg_dims))
-
-    @property
-    def results(self):
-        """Per result (element type, rank, or None for a number)."""
-        return [
-            (self.result_types[i], None if self.outs[i].descr == NULL else self.outs[i].rank)
-            for i in range(self.result_count)
-        ]
-
-    def prepare(self, *args, out=None):
-        """Fixes the shapes of `args` and binds them. Returns a Prepared that owns its results unless given `out`."""
+    def prepare(self, *args, out=None, **named):
+        """Fixes the shapes of the arguments and binds them. Returns a Prepared that owns its results unless given
+        `out`."""
         from pydispatch._core.prepared import Prepared
-        return Prepared(self, args, out)
+        return Prepared(self, self.arranged(args, named) if named else args, out)
 
-    def plan_of(self, *args):
+    def plan_of(self, *args, **named):
         """The commands that a call with these arguments would run, one line each."""
-        return Binding(self, args, None).plan.describe()
+        given = self.arranged(args, named) if named else args
+        self.check_count(len(given))
+        return Binding(self, given, None).plan.describe()
 
     def close(self):
         """Forgets every plan."""
@@ -198,13 +176,6 @@ cdef class Function:
         out_data[0] = block.data
         return array
 
-    cdef int check_count(self, Py_ssize_t count) except -1:
-        if count != self.arg_count:
-            raise InvalidArgumentError(
-                f"@{self.name}: expected {self.arg_count} argument{'s' if self.arg_count != 1 else ''}, got {count}: "
-                + usage(self))
-        return 0
-
     cdef object scalar_result(self, uint32_t result, uint64_t word):
         return (<ElementType>self.result_types[result]).unpack(word)
 
@@ -224,14 +195,6 @@ cdef int check_sizes(Function self, Plan plan) except -1:
                 f"@{self.name}: result {i} has {plan.result_bytes[i]} bytes, but its shape "
                 f"{tuple([dims[axis] for axis in range(self.outs[i].rank)])} takes {size}")
     return 0
-
-
-cdef str usage(Function self):
-    arguments = [
-        (f"{name}: " if name else "") + type_text(kind, dims)
-        for name, kind, dims in zip(self.arg_names, self.arg_types, self.arg_dims)
-    ]
-    return f"{self.name}({', '.join(arguments)})"
 
 
 cdef inline int gather(Function self, PyObject** args, Frame* frame) except -1:
@@ -350,7 +313,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
         raise Error("this Function was never made; use Program")
     if has_out and not (self.simple and PyTuple_GET_SIZE(<object>names) == 1
                         and PyTuple_GET_ITEM(<object>names, 0) == <PyObject*>OUT):
-        return call_carefully(self, args, count, names)
+        return call_with_names(self, args, count, names)
     if self.frame_words <= STACK_WORDS and not self.careful:
         self.check_count(count)
         self.lay_out(words, &frame)
@@ -362,20 +325,51 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
                 return run_fresh(self, plan, &frame)
             if accepts(self, plan, &frame, args[count]):
                 return run_into(self, plan, &frame, args[count])
-    return call_carefully(self, args, count, names)
-
-
-cdef object call_carefully(Function self, PyObject** args, Py_ssize_t count, PyObject* names):
-    out = None
-    if names != NULL:
-        for i, name in enumerate(<tuple>names):
-            if name != "out":
-                raise InvalidArgumentError(
-                    f"@{self.name}: unexpected keyword argument '{name}'; arguments are positional, "
-                    f"and only 'out' has a name: {usage(self)}")
-            out = <object>args[count + i]
     self.check_count(count)
-    return Binding(self, [<object>args[i] for i in range(count)], out).run()
+    return Binding(self, [<object>args[i] for i in range(count)], <object>args[count] if has_out else None).run()
+
+
+cdef object call_with_names(Function self, PyObject** args, Py_ssize_t count, PyObject* names):
+    """A call with arguments, or several results, that are given by name."""
+    cdef PyObject* ordered[NAMED_ARGUMENTS]
+    if order(self, args, count, <tuple>names, ordered):
+        return call(<PyObject*>self, ordered, self.arg_count, NULL)
+    return call_with_names_carefully(self, args, count, <tuple>names)
+
+
+cdef bint order(Function self, PyObject** args, Py_ssize_t count, tuple names, PyObject** out_args) except -1:
+    """The arguments in order, when every one of them is given once and nothing else is."""
+    cdef Py_ssize_t i, place
+    if self.places is None or self.arg_count > NAMED_ARGUMENTS or count + len(names) != self.arg_count:
+        return False
+    for i in range(self.arg_count):
+        out_args[i] = args[i] if i < count else NULL
+    for i in range(len(names)):
+        found = self.places.get(names[i])
+        place = -1 if found is None else found
+        if place < count or out_args[place] != NULL or names[i] == OUT:
+            return False
+        out_args[place] = args[count + i]
+    return True
+
+
+cdef object call_with_names_carefully(Function self, PyObject** args, Py_ssize_t count, tuple names):
+    """The same with any mistake in it, and with `out`."""
+    cdef Py_ssize_t i
+    cdef dict named = {}
+    out = None
+    for i, name in enumerate(names):
+        if name == OUT:
+            out = <object>args[count + i]
+        else:
+            named[name] = <object>args[count + i]
+    given = tuple([<object>args[i] for i in range(count)])
+    if named:
+        given = self.arranged(given, named)
+    if out is None:
+        return call(<PyObject*>self, PySequence_Fast_ITEMS(given), len(given), NULL)
+    self.check_count(len(given))
+    return Binding(self, given, out).run()
 
 
 cdef Function probe = Function.__new__(Function)

@@ -7,7 +7,7 @@ from pydispatch._core.bound cimport Binding
 from pydispatch._core.function cimport Function, pyd_type_set_vectorcall, vectorcallfunc
 from pydispatch._core.plan cimport Slot
 
-from pydispatch._core.status import Error, InvalidArgumentError
+from pydispatch._core.status import Error
 
 cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t nargsf) nogil
@@ -44,7 +44,7 @@ cdef class Prepared:
         if self.taken:
             self.binding.plan.give(&self.slot)
 
-    def __call__(self, *args):
+    def __call__(self, *args, **named):
         """Replaced by the vectorcall slot; kept for the signature that it shows."""
         raise NotImplementedError
 
@@ -69,15 +69,17 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
             "argument); prepare one per thread")
     if binding.function.module.closed:
         raise Error(f"@{binding.function.name}: its program was closed")
+    given = ()
+    if count:
+        given = [<object>args[i] for i in range(count)]
     if names != NULL:
-        raise InvalidArgumentError(
-            f"@{binding.function.name}: a prepared call takes no keyword arguments, got "
-            f"'{next(iter(<tuple>names))}'; 'out' is given to prepare")
+        named = {name: <object>args[count + i] for i, name in enumerate(<tuple>names)}
+        given = binding.function.arranged(given, named)
     self.busy = True
     try:
-        if count:
-            binding.function.check_count(count)
-            binding.rebind([<object>args[i] for i in range(count)])
+        if given:
+            binding.function.check_count(len(given))
+            binding.rebind(given)
         return binding.execute(&self.slot)
     finally:
         self.busy = False

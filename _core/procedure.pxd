@@ -1,20 +1,14 @@
 from libc.stdint cimport uint32_t
 
 from pydispatch._core.c_procedure cimport pyd_input_t, pyd_invocation_t
-from pydispatch._core.program cimport Module
+from pydispatch._core.public cimport PublicFunction
 from pydispatch._core.state cimport State
 
 
 # A public procedure. Looks like a Function from outside.
-cdef class Procedure:
-    cdef readonly str name
-    cdef readonly str signature
-    cdef Module module
+cdef class Procedure(PublicFunction):
     cdef State state
     cdef object verify
-    cdef uint32_t index
-    cdef uint32_t arg_count, result_count
-    cdef tuple arg_types, arg_names, arg_dims, result_types, result_ranks
 
     cdef list gather(self, object args, pyd_input_t* inputs)
     cdef object invoke(self, pyd_input_t* inputs, object out)

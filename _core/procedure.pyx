@@ -9,7 +9,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from pydispatch._core.arrays cimport ElementType, packed_of, unpack_into
-from pydispatch._core.binding cimport input_array, output_array, type_text, value_type, wrong_scalar
+from pydispatch._core.binding cimport input_array, output_array, value_type, wrong_scalar
 from pydispatch._core.c_numpy cimport (
     NPY_ARRAY_CARRAY,
     PyArray_DATA,
@@ -26,13 +26,13 @@ from pydispatch._core.c_program cimport (
     pyd_program_check_t,
     pyd_program_function_t,
     pyd_program_procedure,
-    pyd_program_value_t,
     pyd_tensor_bytes,
 )
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport flush_python
 from pydispatch._core.program cimport Module, text_of
+from pydispatch._core.public cimport PublicFunction
 from pydispatch._core.sched cimport Caller, enter, leave
 from pydispatch._core.signals cimport interrupt_of
 from pydispatch._core.state cimport State
@@ -50,8 +50,9 @@ cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq
 
 
 @cython.final
-cdef class Procedure:
-    """A public function with control flow, state or checks. `f(*args, out=None)`; Program says what arguments may be.
+cdef class Procedure(PublicFunction):
+    """A public function with control flow, state or checks. `f(*args, out=None, **named)`; Program says what arguments
+    may be.
 
     The sizes of its results are known when it has run: an `out` of another shape is refused then.
     """
@@ -59,60 +60,31 @@ cdef class Procedure:
     def __init__(self, Module module not None, uint32_t index, verify):
         """verify: called as verify(name, [((kind, location, types, atol, rtol), values)]) with what checks observed."""
         cdef const pyd_program_function_t* info = pyd_program_procedure(module.program, index)
-        cdef const pyd_program_value_t* value
-        cdef uint32_t i
         if self.module is not None or info == NULL or not isinstance(module.state, State):
             raise Error("a Procedure is made once, of a program that is linked")
-        self.module, self.index, self.state, self.verify = module, index, module.state, verify
-        self.name = text_of(info.name)
-        self.signature = text_of(info.signature)
-        self.arg_count, self.result_count = info.arg_count, info.result_count
-        types, names, dims = [], [], []
-        for i in range(info.arg_count):
-            value = &info.args[i]
-            types.append(value_type(self.name, "argument", i, value.dtype))
-            names.append(text_of(value.name))
-            dims.append(tuple([value.dims[k] for k in range(value.rank)]) if value.kind == 0 else None)
-        self.arg_types, self.arg_names, self.arg_dims = tuple(types), tuple(names), tuple(dims)
-        types, ranks = [], []
-        for i in range(info.result_count):
-            value = &info.results[i]
-            types.append(value_type(self.name, "result", i, value.dtype))
-            ranks.append(value.rank if value.kind == 0 else None)
-        self.result_types, self.result_ranks = tuple(types), tuple(ranks)
+        self.describe(module, index, info)
+        self.state, self.verify = module.state, verify
 
-    def __call__(self, *args, out=None):
+    def __call__(self, *args, out=None, **named):
         """Runs; the value is an array or number for one result, a tuple for several, None for none."""
         cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t))
         if inputs == NULL:
             raise MemoryError()
         try:
-            held = self.gather(args, inputs)
+            held = self.gather(self.arranged(args, named) if named else args, inputs)
             return self.invoke(inputs, out)
         finally:
             held = None
             free(inputs)
 
-    def __repr__(self):
-        return f"<function @{self.name}{self.signature} of a program>"
-
     @property
-    def __name__(self):
-        return self.name
+    def __doc__(self):
+        return self.help()
 
-    @property
-    def arguments(self):
-        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
-        return list(zip(self.arg_names, self.arg_types, self.arg_dims))
-
-    @property
-    def results(self):
-        """Per result (element type, rank, or None for a number)."""
-        return list(zip(self.result_types, self.result_ranks))
-
-    def prepare(self, *args, out=None):
-        """Checks and binds `args`. Returns a PreparedProcedure; its results are new in every run unless given `out`."""
-        return PreparedProcedure(self, args, out)
+    def prepare(self, *args, out=None, **named):
+        """Checks and binds the arguments. Returns a PreparedProcedure; its results are new in every run unless given
+        `out`."""
+        return PreparedProcedure(self, self.arranged(args, named) if named else args, out)
 
     def close(self):
         """Nothing to forget: the plans go with the program."""
@@ -123,13 +95,7 @@ cdef class Procedure:
         cdef ElementType kind
         if self.module.closed:
             raise Error(f"@{self.name}: its program was closed")
-        if len(args) != self.arg_count:
-            usage = ", ".join([
-                (f"{name}: " if name else "") + type_text(kind, dims)
-                for name, kind, dims in zip(self.arg_names, self.arg_types, self.arg_dims)])
-            raise InvalidArgumentError(
-                f"@{self.name}: expected {self.arg_count} argument{'s' if self.arg_count != 1 else ''}, "
-                f"got {len(args)}: {self.name}({usage})")
+        self.check_count(len(args))
         held = []
         for i in range(self.arg_count):
             kind, dims = self.arg_types[i], self.arg_dims[i]
@@ -299,9 +265,11 @@ cdef class PreparedProcedure:
     def __dealloc__(self):
         free(self.inputs)
 
-    def __call__(self, *args):
+    def __call__(self, *args, **named):
         cdef pyd_input_t* fresh
         name = self.procedure.name
+        if named:
+            args = self.procedure.arranged(args, named)
         if self.busy:
             raise Error(
                 f"@{name}: this prepared call is running already (in another thread, or in a hook of an argument); "

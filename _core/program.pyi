@@ -40,4 +40,5 @@ class Module:
     flushes: bool
     state: object
     bound: tuple[Any, ...] | None
+    interfaces: dict[str, Any] | None
     def functions(self) -> list[tuple[int, str]]: ...

@@ -15,7 +15,7 @@ from pydispatch.cli import cuda_files, models
 from pydispatch.errors import ArtifactError
 from pydispatch.files import open_mapped, read
 from pydispatch.formats.artifact import dispatches
-from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, VariantEntry, warnings_of
+from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, FunctionEntry, VariantEntry, warnings_of
 from pydispatch.formats.elf import cubin, elf
 from pydispatch.formats.elf.reader import is_elf
 
@@ -219,7 +219,7 @@ def render(name: str, artifact: Artifact) -> str:
     written = f"written by pydispatch {manifest.version}" + (f" with {producers}" if producers else "")
     lines = [f"{name}: pydispatch artifact, {size_text(artifact.file().size)}, {len(members)} members", f"  {written}"]
     lines += ["", "functions"]
-    rows: list[Row] = [(f"@{function.name}", function.signature) for function in manifest.functions]
+    rows: list[Row] = [(f"@{function.name}", _signature(function)) for function in manifest.functions]
     lines += table(("name", "signature"), rows) if rows else ["  none"]
     lines += ["", "executables", *(_executable_lines(artifact) or ["  none"])]
     if manifest.constants:
@@ -237,6 +237,14 @@ def render(name: str, artifact: Artifact) -> str:
     rows = [(member, size_text(artifact.read(member).nbytes)) for member in members]
     lines += ["", "members", *table(("name", "size"), rows, (1,))]
     return "\n".join(lines)
+
+
+def _signature(function: FunctionEntry) -> str:
+    """The arguments and results with their names, where the artifact has them."""
+    if function.inputs is None or function.outputs is None:
+        return function.signature
+    inputs, outputs = (", ".join(map(str, values)) for values in (function.inputs, function.outputs))
+    return f"({inputs}) -> {outputs if len(function.outputs) == 1 else f'({outputs})'}"
 
 
 def render_elf(name: str, size: int, facts: elf.ElfFacts) -> str:

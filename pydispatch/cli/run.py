@@ -19,6 +19,7 @@ from pydispatch.files import path_of, writing
 if TYPE_CHECKING:
     from pydispatch._core.function import Function
     from pydispatch._core.procedure import Procedure
+    from pydispatch.cli import values
     from pydispatch.cli.values import Value
     from pydispatch.runtime.device import Device
     from pydispatch.runtime.program.program import Program
@@ -28,8 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
     parser.add_argument("--module", metavar="FILE", help="the same")
     add_loading_arguments(parser)
-    parser.add_argument("--function", metavar="NAME", help="needed when the program has several")
-    parser.add_argument("--input", action="append", default=[], metavar="VALUE", help="one per argument, in order")
+    parser.add_argument("--function", metavar="NAME", help="needed when the program has several and none is 'main'")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="[NAME=]VALUE", help="one per argument, in order or by name"
+    )
     parser.add_argument(
         "--output", action="append", default=[], metavar="WHERE",
         help="one per result: - prints, empty drops, @f.npy or @f.bin writes, +f.npy or +f.bin appends",
@@ -84,14 +87,13 @@ def run(args: argparse.Namespace) -> int:
     function = _function(program, args.function)
     reader = values.Reader()
     try:
-        scalars = [kind if dims is None else None for _, kind, dims in function.arguments]
-        inputs = reader.read_all(args.input, scalars)
+        inputs, named = _inputs(function, args.input, reader)
         if args.output and len(args.output) != len(function.results):
             raise InvalidArgumentError(
                 f"--output: @{function.name} has {len(function.results)} results, got {len(args.output)}"
             )
         print(f"EXEC @{function.name}")  # before whatever kernels print
-        results = function(*inputs)
+        results = function(*inputs, **named)
         returned = [results] if len(function.results) == 1 else list(results or ())
         returned = [value.numpy() if hasattr(value, "numpy") else value for value in returned]  # of a device
         if args.expected_output:
@@ -160,11 +162,33 @@ def _function(program: Program, name: str | None) -> Function | Procedure:
     functions = program.functions
     if name is not None:
         return program[name]
+    if "main" in functions:
+        return functions["main"]
     if len(functions) != 1:
         raise InvalidArgumentError(
             f"--function=NAME is needed, the program has {len(functions)}: {', '.join(functions) or 'none'}"
         )
     return next(iter(functions.values()))
+
+
+def _inputs(
+    function: Function | Procedure, texts: list[str], reader: values.Reader
+) -> tuple[list[Value], dict[str, Value]]:
+    """The arguments of a call: in order, and by name."""
+    kinds = [kind if dims is None else None for _, kind, dims in function.arguments]
+    names = {name: kind for (name, _, _), kind in zip(function.arguments, kinds, strict=True) if name != "out"}
+    in_order: list[str] = []
+    named: dict[str, Value] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in names:
+            in_order.append(text)
+            continue
+        found = reader.read_all([value], [names[name]])
+        if len(found) != 1 or name in named:
+            raise InvalidArgumentError(f"--input={text}: expected one value for '{name}'")
+        named[name] = found[0]
+    return reader.read_all(in_order, kinds), named
 
 
 def _compare(function: Function | Procedure, returned: list[Value], args: argparse.Namespace, reader: Any) -> int:

@@ -236,3 +236,26 @@ def test_as_a_process(pdx: str) -> None:
         env={**os.environ, "PYDISPATCH_DEBUG": "1"},
     )
     assert done.returncode == 1 and "Traceback" in done.stderr
+
+
+def test_inputs_by_name(run: Run) -> None:
+    want = "EXEC @mix\nresult[0]: hal.buffer_view\n2xf32=1 2\nresult[1]: i32=7\n"
+    for given in (["a1=7", "a0=2xf32=1 2"], ["2xf32=1 2", "a1=7"], ["a1=7", "2xf32=1 2"]):
+        assert run("mix", *(f"--input={text}" for text in given))[1] == want
+    for given, message in (
+        (["a1=7", "a1=8"], "--input=a1=8: expected one value for 'a1'"),
+        (["a1=7"], "@mix: missing argument 'a0': mix(a0: ?xf32, a1: i32)"),
+        (["a2=7", "3"], "unknown element type 'a2'"),
+        (["2xf32=1 2", "7", "a1=7"], "argument 1 'a1' is given twice"),
+    ):
+        code, _, err = run("mix", *(f"--input={text}" for text in given))
+        assert code and message in err, err
+
+
+def test_main_is_the_function_of_a_program_with_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = Program()
+    for name in ("other", "main"):
+        identity(program, name, [(I32, None)])
+    Artifact.build([(f.name, "()") for f in program.functions], program.encode()).save(tmp_path / "p.pdx")
+    assert cli.main(["run", str(tmp_path / "p.pdx"), "--input=a0=3"]) == 0
+    assert capsys.readouterr().out == "EXEC @main\nresult[0]: i32=3\n"

@@ -40,7 +40,10 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def may_be(path: tuple[Any, ...], value: Any) -> bool:
-    """Whether a value of another kind is right in its place: a block that nobody states, an export without contract."""
+    """Whether a value of another kind is right in its place: a block that nobody states, an export without contract, a
+    size instead of its name."""
+    if path[0] == "functions" and path[-2:-1] == ("shape",):
+        return value in (0, "x")
     return value is None and path[-2:-1] in (("blocks",), ("contracts",))
 
 

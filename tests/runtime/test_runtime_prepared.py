@@ -83,7 +83,7 @@ def test_refused(program: Program) -> None:
         call(A[:7].copy(), B[:7].copy())
     with pytest.raises(pd.InvalidArgumentError, match="expected 2 arguments, got 1"):
         call(A)
-    with pytest.raises(pd.InvalidArgumentError, match="no keyword"):
+    with pytest.raises(pd.InvalidArgumentError, match="'out' is given to a call or to prepare"):
         call(out=A)
     with pytest.raises(pd.InvalidArgumentError, match="expected 2 arguments, got 0"):
         program.chain.prepare()

@@ -161,7 +161,7 @@ def test_arguments_are_checked_as_those_of_functions(program: Loaded) -> None:
         with pytest.raises(pd.InvalidArgumentError, match=message):
             program.repeat(*arguments)
     assert program.repeat.arguments[0][2] == (-1,) and program.repeat.results[1][1] is None
-    assert repr(program["repeat"]).startswith("<function @repeat(tensor")
+    assert repr(program["repeat"]).startswith("<function @repeat(x: float32[d0], n: int64)")
 
 
 def test_results_never_share_memory(program: Loaded) -> None:

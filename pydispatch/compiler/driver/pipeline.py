@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
+from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
+from pydispatch.compiler.analysis.interface import interface_of
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
 from pydispatch.compiler.driver.sources import load_source
-from pydispatch.compiler.flatten.inline import inline_calls
+from pydispatch.compiler.flatten.inline import INITIALIZER, inline_calls
 from pydispatch.compiler.host.contract_program import Numbers, contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
@@ -35,6 +37,7 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.files import writing
 from pydispatch.formats.artifact import dispatches
+from pydispatch.formats.artifact.manifest import FunctionEntry
 from pydispatch.formats.program.program import disassemble
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -194,6 +197,7 @@ class Pipeline:
         self.added.targets = options.rewrites.targets = self._formats
         self.done = ""
         self.reports: list[Report] = []
+        self.interfaces: dict[str, FunctionEntry] = {}
 
     def run_to(self, phase: str) -> None:
         """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
@@ -211,6 +215,7 @@ class Pipeline:
             elif name == "dispatches":
                 outline_externs(self.module)
                 inline_calls(self.module)
+                self.interfaces = _interfaces(self.module)
                 self.reports = form_dispatches(self.module, reassociate=self.options.reassociate)
             elif name == "executables":
                 self._expand()
@@ -258,10 +263,9 @@ class Pipeline:
         self.done = "program"
         if self.options.dump:
             self.options.dump("program.txt", disassemble(data))
-        functions = [(f.name, f.signature) for f in program.functions if f.public]
-        functions += [(p.name, p.signature) for p in program.procedures if p.public]
+        public = [f.name for f in program.functions if f.public] + [p.name for p in program.procedures if p.public]
         return formats.Artifact.build(
-            functions=functions,
+            functions=[self.interfaces[name] for name in public],
             program=data,
             executables=executables,
             constants=list(constants.arrays.values()),
@@ -297,6 +301,12 @@ class Pipeline:
         return backend.compile_variant(
             variant, None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
         )
+
+
+def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
+    """What callers are told of each public function."""
+    functions = [op for op in module.body.block.ops if op.name in HOST_FUNCTIONS and op.regions[0].blocks]
+    return {symbol_name(op): interface_of(op) for op in functions if INITIALIZER not in op.attributes}
 
 
 MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv", "ptx": "ptx", "warnings": "warnings"}

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis.functions import symbol_name
+from pydispatch.compiler.analysis.interface import argument_names, result_names
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.flatten.branches import successors
 from pydispatch.compiler.host.checks import add_check
@@ -56,11 +57,10 @@ class ProcedureLowering:
     def lower(self) -> None:
         """CompileError, at its place, for anything that host code cannot be made of."""
         type = cast(FunctionType, self.op.properties["function_type"])
-        for number, value in enumerate(self.cuts.blocks[0].args):
-            name = value.name_hint or f"arg{number}"
+        for value, name in zip(self.cuts.blocks[0].args, argument_names(self.op), strict=True):
             self.slots[value] = self.procedure.add_argument(*self._type(value.type), name)
-        for result in type.outputs:
-            self.procedure.add_result(*self._type(result))
+        for result, name in zip(type.outputs, result_names(self.op), strict=True):
+            self.procedure.add_result(*self._type(result), name)
         self._liveness()
         for number, block in enumerate(self.cuts.blocks):
             self.following = self.cuts.blocks[number + 1] if number + 1 < len(self.cuts.blocks) else None

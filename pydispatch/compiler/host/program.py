@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.functions import symbol_name
+from pydispatch.compiler.analysis.interface import argument_names, result_names
 from pydispatch.compiler.flatten.inline import INITIALIZER
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.exports import Executables
@@ -60,7 +61,7 @@ def straight_function(op: Operation, executables: Executables, constants: Consta
     ops = list(block.ops)
     if not ops or ops[-1].name not in RETURNS:
         raise CompileError(f"function '@{function.name}' does not return", location_of(op))
-    for value in block.args:
-        straight.argument(value)
+    for value, name in zip(block.args, argument_names(op), strict=True):
+        straight.argument(value, name)
     straight.lower(ops[:-1], ops[-1].operands)
-    straight.finish(ops[-1].operands)
+    straight.finish(ops[-1].operands, result_names(op))

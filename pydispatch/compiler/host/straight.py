@@ -196,13 +196,17 @@ class Straight:
 
     # -- the end
 
-    def finish(self, values: Sequence[SSAValue]) -> None:
-        """The values become the results: they get their memory, commands are ordered and everything is laid out."""
+    def finish(self, values: Sequence[SSAValue], names: Sequence[str] = ()) -> None:
+        """The values become the results: they get their memory, commands are ordered and everything is laid out.
+
+        names: of the results, where they have any.
+        """
+        names = names or [""] * len(values)
         taken: set[Storage] = set()
         placed: list[Storage] = []
         for number, value in enumerate(values):
             if value not in self.tensors:
-                self._scalar_result(value)
+                self._scalar_result(value, names[number])
                 continue
             tensor = self.tensors[value]
             size = self.size(tensor)
@@ -216,7 +220,7 @@ class Straight:
                 storage.kind, storage.index, storage.size = BufferKind.RESULT, number, size
             taken.add(storage)
             placed.append(storage)
-            self.function.results.append(Result(tensor.dtype, tensor.dims, name=value.name_hint or ""))
+            self.function.results.append(Result(tensor.dtype, tensor.dims, name=names[number]))
         self.commands.assign_regions()
         self._take_over(placed)
         for storage in dict.fromkeys([*self.commands.storages(), *placed]):
@@ -237,11 +241,12 @@ class Straight:
             taken.add(source)
             self.function.results[storage.index].tied = source.index
 
-    def _scalar_result(self, value: SSAValue) -> None:
+    def _scalar_result(self, value: SSAValue, name: str) -> None:
         register = self.registers[value]
         if isinstance(value.type, IntegerType) and value.type.width.data == 1:
             register = self.function.emit(Op.ZEXT, register, 0, 0, 1)
-        self.function.results.append(Result(dtype_of(value.type, location_of(self.place)), None, register=register))
+        dtype = dtype_of(value.type, location_of(self.place))
+        self.function.results.append(Result(dtype, None, register=register, name=name))
 
     def _place(self, storage: Storage) -> None:
         if storage.buffer != NONE:

@@ -7,13 +7,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.files import path_of, writing
 from pydispatch.formats.artifact import manifest as manifests
-from pydispatch.formats.artifact.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
+from pydispatch.formats.artifact.manifest import (
+    ConstantEntry,
+    ExecutableEntry,
+    FunctionEntry,
+    Manifest,
+    ValueEntry,
+    VariantEntry,
+)
 from pydispatch.formats.artifact.pack import Entry, layout
 from pydispatch.formats.program.text import parameters_of
 from pydispatch.formats.storage import whole_file
@@ -29,6 +36,7 @@ __all__ = [
     "ExecutableEntry",
     "FunctionEntry",
     "Manifest",
+    "ValueEntry",
     "Variant",
     "VariantEntry",
 ]
@@ -88,8 +96,8 @@ def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
     array = np.ascontiguousarray(array).reshape(array.shape)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    elements = memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
-    return memoryview(header.getvalue()), elements.toreadonly()
+    elements = memoryview(cast(Any, array.reshape(-1).view(np.uint8))).toreadonly()
+    return memoryview(header.getvalue()), elements
 
 
 def package_version() -> str:
@@ -126,7 +134,7 @@ class Artifact:
     @classmethod
     def build(
         cls,
-        functions: Iterable[tuple[str, str]],
+        functions: Iterable[tuple[str, str] | FunctionEntry],
         program: bytes,
         executables: Iterable[Executable] = (),
         constants: Iterable[NDArray[Any]] = (),
@@ -137,7 +145,7 @@ class Artifact:
     ) -> Artifact:
         """Packs a program.
 
-        functions: (name, signature). program: the bytes of docs/program.md, in the same
+        functions: (name, signature), or entries of the manifest. program: the bytes of docs/program.md, in the same
         order of executables, variants, functions and constants. constants: arrays, stored as .npy; their memory stays
         that of the artifact. producers: tools used → their versions.
         dispatches: what formats/artifact/dispatches.py makes of the compiler's decisions, for people. contracts: the
@@ -153,7 +161,7 @@ class Artifact:
             return member
 
         manifest = Manifest(version or package_version(), dict(producers or {}))
-        manifest.functions = [FunctionEntry(name, signature) for name, signature in functions]
+        manifest.functions = [f if isinstance(f, FunctionEntry) else FunctionEntry(*f) for f in functions]
         for exe in executables:
             entry = ExecutableEntry(exe.name, list(exe.exports))
             manifest.executables.append(entry)

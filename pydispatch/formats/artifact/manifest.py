@@ -84,6 +84,10 @@ def _size_item(value: object) -> int:
     return value
 
 
+def _named_size(value: object) -> int | str:
+    return _text_item(value) if type(value) is str else _size_item(value)
+
+
 def _parameter(value: object) -> None:
     rest = _object(value)
     for key in ("scope", "key", "type"):
@@ -117,20 +121,57 @@ _OPTIONAL: dict[str, tuple[str, Callable[[object], bool]]] = {
 
 
 @dataclass(slots=True)
+class ValueEntry:
+    """An argument or result. name: may be empty. type: of an element. shape: sizes, names of open ones; None: a
+    number."""
+
+    name: str
+    type: str
+    shape: list[int | str] | None = None
+    extra: Extra = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object) -> ValueEntry:
+        rest = _object(value)
+        name = rest.pop("name", _MISSING)
+        if type(name) is not str:
+            raise _Fault("name", "a string", name)
+        shape = _items(rest, "shape", _named_size) if "shape" in rest else None
+        return cls(name, _text(rest, "type"), shape, rest)
+
+    def to_json(self) -> Extra:
+        shape = {} if self.shape is None else {"shape": self.shape}
+        return {**self.extra, "name": self.name, "type": self.type, **shape}
+
+    def __str__(self) -> str:
+        """`x: f32[batch, 4]`, or `n: i32`."""
+        shape = "" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
+        return f"{self.name}: {self.type}{shape}" if self.name else f"{self.type}{shape}"
+
+
+@dataclass(slots=True)
 class FunctionEntry:
-    """A public function: its name and its MLIR function type, for people."""
+    """A public function: its name and its MLIR function type, for people; its arguments and results, None where the
+    artifact does not have them."""
 
     name: str
     signature: str
+    inputs: list[ValueEntry] | None = None
+    outputs: list[ValueEntry] | None = None
     extra: Extra = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, value: object) -> FunctionEntry:
         rest = _object(value)
-        return cls(_text(rest, "name"), _text(rest, "signature"), rest)
+        inputs, outputs = (
+            _items(rest, key, ValueEntry.from_json) if key in rest else None for key in ("inputs", "outputs")
+        )
+        return cls(_text(rest, "name"), _text(rest, "signature"), inputs, outputs, rest)
 
     def to_json(self) -> Extra:
-        return {**self.extra, "name": self.name, "signature": self.signature}
+        sides = {"inputs": self.inputs, "outputs": self.outputs}
+        known = {key: [value.to_json() for value in values] for key, values in sides.items() if values is not None}
+        return {**self.extra, "name": self.name, "signature": self.signature, **known}
 
 
 @dataclass(slots=True)

@@ -43,6 +43,20 @@ def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tup
 # --- parsing ---
 
 
+def exact_names(
+    arguments: Sequence[Parser.Argument], values: Sequence[SSAValue], attrs: Sequence[DictionaryAttr]
+) -> list[DictionaryAttr]:
+    """The attributes of a function's arguments. A name that the library shortens (`%x_1` becomes `%x`) is kept there,
+    since callers may use it."""
+    found = []
+    for argument, value, given in zip(arguments, values, attrs, strict=True):
+        name = argument.name.text[1:]
+        if value.name_hint is not None and name != value.name_hint and "pyd.name" not in given.data:
+            given = DictionaryAttr({**given.data, "pyd.name": StringAttr(name)})
+        found.append(given)
+    return found
+
+
 def parse_index_operands(p: Parser, open: str = "[", close: str = "]") -> list[SSAValue]:
     """`[%a, %b]`, all of type index; nothing when the bracket is not there."""
     operands: list[SSAValue] = []

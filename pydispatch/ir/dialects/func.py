@@ -57,6 +57,8 @@ def _parse(cls: type[func.FuncOp], p: Parser) -> func.FuncOp:
         if len(arguments) != len(types):
             p.raise_error("the arguments of a function with a body have names", start, start + 1)
         body = p.parse_region(arguments)
+        if visibility is None or visibility.data != "private":
+            arg_attrs = syntax.exact_names(arguments, body.blocks[0].args, arg_attrs)
     op = func.FuncOp(name, (types, results), body, visibility, arg_attrs=_any(arg_attrs), res_attrs=_any(res_attrs))
     if extra is not None:
         op.attributes |= extra.data

@@ -8,9 +8,10 @@ from pydispatch._core.device import DeviceFunction
 from pydispatch._core.plan_data import data_of
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory, bytes_of
-from pydispatch.runtime.accelerators.given import check_out, unexpected
+from pydispatch.runtime.accelerators.given import check_out
 from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
 from pydispatch.runtime.accelerators.prepared import Prepared
+from pydispatch.runtime.accelerators.public import Callee
 from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executor
 
 
-class AcceleratorFunction:
-    """`f(*args, out=None)`. Arguments are buffers of the device, which are used where they lie, or arrays, which are
-    copied to it. The value is a `pydispatch.Buffer` or number for one result, a tuple for several, None for none.
+class AcceleratorFunction(Callee):
+    """`f(*args, out=None, **named)`. Arguments are buffers of the device, which are used where they lie, or arrays,
+    which are copied to it. The value is a `pydispatch.Buffer` or number for one result, a tuple for several, None for
+    none.
 
     `out=` takes buffers of the device or arrays, one per result. Any thread may call.
     """
@@ -33,24 +35,18 @@ class AcceleratorFunction:
         self._bind = self._core.bind if context.convert is None else self._bind_converted
         self._executor, self._context = executor, context
         self._acquire, self._release, self._borrow = context.acquire, context.release, context.borrow
-        function = self._core.function
-        self.name, self.signature, self.__name__ = function.name, function.signature, function.name
-        self._results = function.results
+        super().__init__(self._core.function, context.name)
+        self._results = self._core.function.results
         self._is_simple = len(self._results) == 1 and self._results[0][1] is not None
-
-    @property
-    def arguments(self) -> list[tuple[str, ElementType, tuple[int, ...] | None]]:
-        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
-        return self._core.function.arguments
 
     @property
     def results(self) -> list[tuple[ElementType, int | None]]:
         """Per result (element type, rank, or None for a number)."""
         return self._results
 
-    def __call__(self, *args: Any, out: Any = None, **unknown: Any) -> Any:
-        if unknown:
-            raise unexpected(self.name, unknown)
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if named:
+            args = self._arranged(args, named)
         plan, inputs, scalars = self._bind(args)
         record = plan.device
         if record is None:
@@ -196,15 +192,13 @@ class AcceleratorFunction:
         self._context.copy_in(block, bytes_of(given), size)
         return block
 
-    def prepare(self, *args: Any, out: Any = None, **unknown: Any) -> Prepared:
-        """Fixes the shapes of `args`. The returned call owns its results unless it is given some."""
-        if unknown:
-            raise unexpected(self.name, unknown)
-        return Prepared(self, args, out)
+    def prepare(self, *args: Any, out: Any = None, **named: Any) -> Prepared:
+        """Fixes the shapes of the arguments. The returned call owns its results unless it is given some."""
+        return Prepared(self, self._arranged(args, named), out)
 
-    def profile(self, *args: Any) -> list[Timing]:
+    def profile(self, *args: Any, **named: Any) -> list[Timing]:
         """Runs once, one command after the other, and returns how long each took on the device."""
-        plan, inputs, scalars = self._bind(args)
+        plan, inputs, scalars = self._bind(self._arranged(args, named))
         record = plan.device
         if record is None:
             record = plan.device = self._executor.keep(data_of(plan))
@@ -227,16 +221,13 @@ class AcceleratorFunction:
             while staged:
                 self._release(staged.pop())
 
-    def plan_of(self, *args: Any) -> list[str]:
+    def plan_of(self, *args: Any, **named: Any) -> list[str]:
         """The commands that a call with these arguments would run, one line each."""
-        return self._bind(args)[0].describe()
+        return self._bind(self._arranged(args, named))[0].describe()
 
     def close(self) -> None:
         """Forgets every plan."""
         self._core.close()
-
-    def __repr__(self) -> str:
-        return f"<function @{self.name}{self.signature} on {self._context.name}>"
 
 
 def raw_bytes(buffer: Buffer) -> bytearray:

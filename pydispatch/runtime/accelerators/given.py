@@ -1,8 +1,7 @@
-"""Checks of what callers give besides arguments: `out=`, and keywords that there are not."""
+"""Checks of `out=`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,11 +35,3 @@ def check_out(where: str, given: Any, element: ElementType, is_number: bool, sha
         raise InvalidArgumentError(f"{where}: expected an array without a mask; pass x.data")
     if not (given.flags.c_contiguous and given.flags.writeable):
         raise InvalidArgumentError(f"{where}: expected a contiguous, writable array")
-
-
-_POSITIONAL = "arguments are positional, and only 'out' has a name"
-
-
-def unexpected(name: str, given: Mapping[str, Any], why: str = _POSITIONAL) -> InvalidArgumentError:
-    """The error for a keyword argument that a function does not have."""
-    return InvalidArgumentError(f"@{name}: unexpected keyword argument '{next(iter(given))}'; {why}")

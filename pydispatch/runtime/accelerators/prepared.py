@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydispatch._core.plan_data import data_of
 from pydispatch.errors import Error, InvalidArgumentError
 from pydispatch.runtime.accelerators.context import DeviceMemory, bytes_of
-from pydispatch.runtime.accelerators.given import unexpected
 from pydispatch.runtime.accelerators.plan import Blocks, Record
 from pydispatch.runtime.buffer import Buffer
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Fixed
 
 
-class Callee(Protocol):
+class Preparable(Protocol):
     """What a prepared call needs of its function."""
 
     name: str
@@ -27,6 +26,7 @@ class Callee(Protocol):
 
     @property
     def results(self) -> Any: ...
+    def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]: ...
     def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any: ...
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer: ...
     def _is_here(self, given: Any) -> bool: ...
@@ -40,7 +40,7 @@ class Prepared:
     """A call with fixed shapes. `p()` runs it on the same arguments, reading arrays again; `p(c, d)` takes others of
     the same shapes first. It owns its results unless it was given some: the next run overwrites them."""
 
-    def __init__(self, function: Callee, args: tuple[Any, ...], out: Any) -> None:
+    def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any) -> None:
         self._function, self._context = function, function._context
         self._plan, self._inputs, self._scalars = function._bind(args)
         if self._plan.device is None:
@@ -53,10 +53,10 @@ class Prepared:
             self._run = Run(function, self._plan, self._plan.device)
             self._run.bind(self._inputs, self._scalars)
 
-    def __call__(self, *args: Any, **unknown: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         function = self._function
-        if unknown:
-            raise unexpected(function.name, unknown, "a prepared call takes no keyword arguments; 'out' is for prepare")
+        if named:
+            args = function._arranged(args, named)
         if function._core.closed:
             raise Error(f"@{function.name}: its program was closed")
         if self._busy:
@@ -92,7 +92,7 @@ class Run:
     """What a prepared call owns: memory for arguments that are arrays, for its results and its transients, and one
     fixed run over them."""
 
-    def __init__(self, function: Callee, plan: Plan, record: Record) -> None:
+    def __init__(self, function: Preparable, plan: Plan, record: Record) -> None:
         self.function, self.plan, self.record = function, plan, record
         context = self.context = function._context
         self.executor = function._executor

@@ -8,7 +8,8 @@ import numpy as np
 
 from pydispatch.errors import InternalError, InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN
-from pydispatch.runtime.accelerators.given import check_out, unexpected
+from pydispatch.runtime.accelerators.given import check_out
+from pydispatch.runtime.accelerators.public import Callee
 from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -17,22 +18,20 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executor
 
 
-class AcceleratorProcedure:
+class AcceleratorProcedure(Callee):
     """A function with control flow, state or checks: the host runs its steps, the device its pieces. Arguments and
     results are as for `AcceleratorFunction`."""
 
     def __init__(self, procedure: Procedure, device: Any, executor: Executor) -> None:
         self._procedure, self._device, self._executor = procedure, device, executor
         self._convert = device._context.convert
-        self.name, self.signature, self.__name__ = procedure.name, procedure.signature, procedure.name
-        self.arguments, self.results = procedure.arguments, procedure.results
+        super().__init__(procedure, device._context.name)
+        self.results = procedure.results
 
-    def __call__(self, *args: Any, out: Any = None, **unknown: Any) -> Any:
-        if unknown:
-            raise unexpected(self.name, unknown)
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         outs = self._outs(out)
         try:
-            values = self._procedure(*map(self._array, args))
+            values = self._procedure(*map(self._array, self._arranged(args, named)))
         except InternalError:
             stopped, self._executor.stopped = self._executor.stopped, None
             if stopped is None:
@@ -71,10 +70,15 @@ class AcceleratorProcedure:
         made.upload(value)
         return made
 
-    def prepare(self, *args: Any, out: Any = None) -> Any:
+    def prepare(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """A call with these arguments."""
         self._outs(out)
-        return lambda *others: self(*(others or args), out=out)
+        bound = self._arranged(args, named)
+
+        def run(*others: Any, **more: Any) -> Any:
+            return self(*(self._arranged(others, more) if others or more else bound), out=out)
+
+        return run
 
     def close(self) -> None:
         """Forgets every plan."""

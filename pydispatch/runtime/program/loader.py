@@ -64,7 +64,8 @@ def _load(
         )
     actual = [name for _, name in (*module.functions(), *module.procedures())]
     if sorted(functions) != sorted(actual):
-        raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {functions}, {PROGRAM} {actual}")
+        raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {[*functions]}, {PROGRAM} {actual}")
+    module.interfaces = functions
     has_contracts = False
     for i, executable in enumerate(executables):
         chosen = choose(module, file.name, host, i, executable)

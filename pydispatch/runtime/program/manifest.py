@@ -16,15 +16,16 @@ CONTRACTS = "contracts.bin"
 _TEXT = frozenset((str,))
 
 
-def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], list[str]]:
-    """The entries of the executables, whose shape is right as far as loading needs it, and the names of the functions.
+def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """The entries of the executables, whose shape is right as far as loading needs it, and those of the functions by
+    their names.
 
     ArtifactError when they cannot be read.
     """
     text = bytes(file.find(MANIFEST, True))
     try:
         manifest = json.loads(text.decode())
-        executables, functions = _executables(manifest), _names(manifest)
+        executables, functions = _executables(manifest), _functions(manifest)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         executables = functions = None
     if executables is None or functions is None:
@@ -32,7 +33,7 @@ def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], list[str]]:
     return executables, functions
 
 
-def _names(manifest: dict[str, Any]) -> list[str] | None:
+def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
     """The functions of a manifest, None unless they and the constants are well-formed."""
     functions, constants = manifest["functions"], manifest["constants"]
     if type(functions) is not list or type(constants) is not list:
@@ -42,8 +43,22 @@ def _names(manifest: dict[str, Any]) -> list[str] | None:
             return None
         if not all(type(size) is int for size in entry["shape"]):
             return None
-    names = [entry["name"] for entry in functions if type(entry["signature"]) is str]
-    return names if len(names) == len(functions) and _are_texts(names) else None
+    found = {entry["name"]: entry for entry in functions if type(entry["signature"]) is str and _is_interface(entry)}
+    return found if len(found) == len(functions) and _are_texts([*found]) else None
+
+
+def _is_interface(function: dict[str, Any]) -> bool:
+    """Whether the arguments and results of a function, where they are listed, are well-formed."""
+    sides = function.get("inputs", []), function.get("outputs", [])
+    return type(sides[0]) is type(sides[1]) is list and all(map(_is_value, [*sides[0], *sides[1]]))
+
+
+def _is_value(value: dict[str, Any]) -> bool:
+    shape = value.get("shape", [])
+    return (
+        type(value["name"]) is type(value["type"]) is str and value["type"] != "" and type(shape) is list
+        and all((type(n) is int and 0 <= n < 2**63) or (type(n) is str and n != "") for n in shape)
+    )  # fmt: skip
 
 
 def _are_texts(value: object) -> bool:

@@ -90,7 +90,7 @@ class NumPyArrayAttr(ParametrizedAttribute):
 
     def dense(self) -> DenseIntOrFPElementsAttr[Any]:
         """The same constant as part of the program."""
-        return DenseIntOrFPElementsAttr(self.type, BytesAttr(self.raw().tobytes()))  # type: ignore[arg-type]
+        return DenseIntOrFPElementsAttr(self.type, BytesAttr(self.raw().tobytes()))
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

@@ -83,6 +83,9 @@ class FuncOp(IRDLOperation):
             if len(arguments) != len(types):
                 p.raise_error("the arguments of a function with a body have names", start, start + 1)
             body = p.parse_region(arguments)
+            visibility = properties["sym_visibility"]
+            if not isinstance(visibility, StringAttr) or visibility.data != "private":
+                attrs = syntax.exact_names(arguments, body.blocks[0].args, attrs)
         properties["function_type"] = FunctionType.from_lists(types, results)
         properties["tied_operands"] = syntax.tied_attr(tied)
         properties["arg_attrs"] = ArrayAttr(attrs) if any(a.data for a in attrs) else None

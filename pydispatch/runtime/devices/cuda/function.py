@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch.runtime.accelerators.device import AcceleratorDevice, AcceleratorProgram
 from pydispatch.runtime.accelerators.function import AcceleratorFunction
-from pydispatch.runtime.accelerators.given import unexpected
 from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer, stream_number
 
@@ -23,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class CudaFunction(AcceleratorFunction):
-    """`f(*args, out=None, stream=None)`. Arguments are buffers of the device and tensors of PyTorch, CuPy and others on
-    it, which are used where they lie, or arrays of the process, which are copied. Results are `pydispatch.Buffer`.
+    """`f(*args, out=None, stream=None, **named)`. Arguments are buffers of the device and tensors of PyTorch, CuPy and
+    others on it, which are used where they lie, or arrays of the process, which are copied. Results are
+    `pydispatch.Buffer`.
 
     A call puts its work on the stream of the device and returns; an error of the hardware shows in a later call, or
     when a result is looked at. stream: a stream of the caller (its handle, or an object of PyTorch, CuPy or Numba): the
@@ -38,17 +38,15 @@ class CudaFunction(AcceleratorFunction):
         made.names[index] = self.name
         self._alignment = made.alignment
 
-    def __call__(self, *args: Any, out: Any = None, stream: Any = None, **unknown: Any) -> Any:
+    def __call__(self, *args: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
         if stream is None:
-            return super().__call__(*args, out=out, **unknown)
+            return super().__call__(*args, out=out, **named)
         with _between(self._context, stream):
-            return super().__call__(*args, out=out, **unknown)
+            return super().__call__(*args, out=out, **named)
 
-    def prepare(self, *args: Any, out: Any = None, **unknown: Any) -> CudaPrepared:
-        """Fixes the shapes of `args`. The returned call owns its results unless it is given some."""
-        if unknown:
-            raise unexpected(self.name, unknown)
-        return CudaPrepared(self, args, out)
+    def prepare(self, *args: Any, out: Any = None, **named: Any) -> CudaPrepared:
+        """Fixes the shapes of the arguments. The returned call owns its results unless it is given some."""
+        return CudaPrepared(self, self._arranged(args, named), out)
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
         result = record.data.results[index]
@@ -72,11 +70,11 @@ class CudaPrepared(Prepared):
     """A call with fixed shapes, which is a CUDA graph. `p()` launches it, `p(c, d)` on other arguments; `stream=` is as
     for `CudaFunction`. It owns its results unless it was given some: the next run overwrites them."""
 
-    def __call__(self, *args: Any, stream: Any = None, **unknown: Any) -> Any:
+    def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
         if stream is None:
-            return super().__call__(*args, **unknown)
+            return super().__call__(*args, **named)
         with _between(self._context, stream):
-            return super().__call__(*args, **unknown)
+            return super().__call__(*args, **named)
 
 
 @contextmanager

@@ -1,0 +1,164 @@
+"""What callers see of a function: names, types and sizes, for people and tools."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core.status import ArtifactError
+
+if TYPE_CHECKING:
+    import inspect
+
+    import numpy as np
+    from pydispatch._core.arrays import ElementType
+
+Shape = tuple[int | str, ...]
+
+
+class _Text(str):
+    """A text that is shown without quotes, as annotations are."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True)
+class ValueInfo:
+    """An argument or result.
+
+    name: "" for a result that has none. dtype: the NumPy type of an element, or of a number. shape: sizes; one that is
+    not known before the call has a name, and sizes of equal names are equal. None: a number, not an array.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: Shape | None
+
+    @property
+    def type(self) -> str:
+        """`float32[batch, 4]`, or `float32` for a number."""
+        shape = "" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
+        return _Text(f"{self.dtype.name}{shape}")
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.type}" if self.name else self.type
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The name, arguments and results of a function."""
+
+    name: str
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        arguments: Sequence[tuple[str, ElementType, tuple[int, ...] | None]],
+        result_names: Sequence[str],
+        results: Sequence[tuple[ElementType, int | None]],
+        entry: Mapping[str, Any] | None,
+    ) -> Interface:
+        """arguments, results: as of a Function. entry: of the function in the manifest, which names sizes; None, or one
+        without them: they get names. ArtifactError for one that does not fit the program."""
+        shapes = _Shapes(name, entry)
+        inputs = [
+            ValueInfo(given, kind.dtype, shapes.shape("inputs", i, dims))
+            for i, (given, kind, dims) in enumerate(arguments)
+        ]
+        outputs = [
+            ValueInfo(given, kind.dtype, shapes.shape("outputs", i, None if rank is None else (-1,) * rank))
+            for i, (given, (kind, rank)) in enumerate(zip(result_names, results, strict=True))
+        ]
+        return cls(name, tuple(inputs), tuple(outputs))
+
+    @cached_property
+    def _returns(self) -> str | None:
+        if not self.outputs:
+            return None
+        texts = [repr(value) for value in self.outputs]
+        return _Text(texts[0] if len(texts) == 1 else f"({', '.join(texts)})")
+
+    def text(self) -> str:
+        """`f(x: float32[n, 4], k: int32) -> float32[n]`."""
+        return f"{self.name}({', '.join(map(repr, self.inputs))}) -> {self._returns}"
+
+    def help(self) -> str:
+        """The function with one line for each argument and result."""
+        lines = [self.text(), ""]
+        for title, values in (("Arguments", self.inputs), ("Results", self.outputs)):
+            if values:
+                lines += [f"{title}:", *(f"    {value!r}" for value in values), ""]
+        lines.append("out= takes an array for each result. prepare(...) binds arguments for many calls.")
+        return "\n".join(lines)
+
+    def signature(self) -> inspect.Signature:
+        """What `inspect.signature` returns. An argument whose name Python cannot write is shown as positional, and so
+        is every one before it."""
+        from inspect import Parameter, Signature
+
+        names = [value.name for value in self.inputs]
+        last = max((i for i, name in enumerate(names) if not _is_plain(name, names)), default=-1)
+        taken = set(names)
+        parameters = []
+        for i, value in enumerate(self.inputs):
+            name = value.name
+            if not _is_plain(name, names):
+                name = _free(f"arg{i}", taken)
+            kind = Parameter.POSITIONAL_ONLY if i <= last else Parameter.POSITIONAL_OR_KEYWORD
+            parameters.append(Parameter(name, kind, annotation=value.type))
+        parameters.append(Parameter("out", Parameter.KEYWORD_ONLY, default=None))
+        return Signature(parameters, return_annotation=self._returns)
+
+
+def _is_plain(name: str, names: Sequence[str]) -> bool:
+    """Whether an argument can be given as `name=`."""
+    return name.isidentifier() and not keyword.iskeyword(name) and name != "out" and names.count(name) == 1
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name = f"_{name}"
+    taken.add(name)
+    return name
+
+
+class _Shapes:
+    """Shapes, with names for the sizes that a program leaves open. entry: of the manifest, as `Interface.of`."""
+
+    def __init__(self, function: str, entry: Mapping[str, Any] | None) -> None:
+        self._function = function
+        self._entry = entry if entry and ("inputs" in entry or "outputs" in entry) else None
+        self._count = 0
+
+    def shape(self, side: str, index: int, dims: tuple[int, ...] | None) -> Shape | None:
+        """dims: sizes, -1 for one that the program leaves open. None: of a number."""
+        if dims is None:
+            return None
+        if self._entry is None:
+            first, self._count = self._count, self._count + len(dims)
+            return tuple(size if size >= 0 else f"d{first + axis}" for axis, size in enumerate(dims))
+        try:
+            stated = self._entry[side][index]["shape"]
+            fits = len(stated) == len(dims) and all(map(_fits, stated, dims))
+        except (TypeError, KeyError, IndexError):
+            fits = False
+        if not fits:
+            raise ArtifactError(
+                f"@{self._function}: manifest.json: {side}[{index}] does not fit the program, which has the shape "
+                f"{dims} there (-1: any size)"
+            )
+        return tuple(stated)
+
+
+def _fits(stated: object, size: int) -> bool:
+    """Whether what a manifest says of a size fits what the program does. A name stands for an open one only."""
+    return (type(stated) is int and stated >= 0 and size in (-1, stated)) or (type(stated) is str and size < 0)

@@ -1,0 +1,23 @@
+from libc.stdint cimport uint32_t
+
+from pydispatch._core.c_program cimport pyd_program_function_t
+from pydispatch._core.program cimport Module
+
+
+# What functions and procedures have in common: how callers see them.
+cdef class PublicFunction:
+    cdef readonly str name
+    cdef readonly str signature
+    cdef Module module
+    cdef uint32_t index
+    cdef uint32_t arg_count, result_count
+    cdef tuple arg_types, arg_names, arg_dims            # dims: None of a number
+    cdef tuple result_types, result_names, result_ranks  # rank: None of a number
+    cdef dict places       # name -> number of the argument, -1 where several have it; None before the first keyword
+    cdef object interface  # an Interface, made when somebody asks
+
+    # Reads names and types. ArtifactError for a type that NumPy does not have.
+    cdef int describe(self, Module module, uint32_t index, const pyd_program_function_t* info) except -1
+    # InvalidArgumentError unless a call gives |count| arguments.
+    cdef int check_count(self, Py_ssize_t count) except -1
+    cdef object wrong_name(self, str name, bint is_ambiguous)

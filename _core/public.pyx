@@ -1,0 +1,143 @@
+"""What callers see of a function or procedure: the names, types and sizes of its arguments and results."""
+
+from libc.stdint cimport uint32_t
+
+from pydispatch._core.binding cimport type_text, value_type
+from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t
+from pydispatch._core.program cimport Module, text_of
+
+from pydispatch._core.status import ArtifactError, InvalidArgumentError
+
+
+cdef class PublicFunction:
+    cdef int describe(self, Module module, uint32_t index, const pyd_program_function_t* info) except -1:
+        cdef const pyd_program_value_t* value
+        cdef uint32_t i
+        self.module, self.index = module, index
+        self.name, self.signature = text_of(info.name), text_of(info.signature)
+        self.arg_count, self.result_count = info.arg_count, info.result_count
+        types, names, dims = [], [], []
+        for i in range(self.arg_count):
+            value = &info.args[i]
+            types.append(value_type(self.name, "argument", i, value.dtype))
+            names.append(text_of(value.name))
+            dims.append(tuple([value.dims[k] for k in range(value.rank)]) if value.kind == 0 else None)
+        self.arg_types, self.arg_names, self.arg_dims = tuple(types), tuple(names), tuple(dims)
+        types, names, ranks = [], [], []
+        for i in range(self.result_count):
+            value = &info.results[i]
+            types.append(value_type(self.name, "result", i, value.dtype))
+            names.append(text_of(value.name))
+            ranks.append(value.rank if value.kind == 0 else None)
+        self.result_types, self.result_names, self.result_ranks = tuple(types), tuple(names), tuple(ranks)
+        return 0
+
+    def __repr__(self):
+        try:
+            text = self.text()
+        except ArtifactError:  # the manifest does not fit
+            text = self.name + self.signature
+        return f"<function @{text} of a program>"
+
+    @property
+    def __name__(self):
+        return self.name
+
+    @property
+    def __signature__(self):
+        return self.described().signature()
+
+    @property
+    def arguments(self):
+        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
+        return list(zip(self.arg_names, self.arg_types, self.arg_dims))
+
+    @property
+    def results(self):
+        """Per result (element type, rank, or None for a number)."""
+        return list(zip(self.result_types, self.result_ranks))
+
+    @property
+    def inputs(self):
+        """The arguments: name, NumPy type and shape of each, where a size that callers choose has a name."""
+        return self.described().inputs
+
+    @property
+    def outputs(self):
+        """The results, as `inputs`."""
+        return self.described().outputs
+
+    def described(self):
+        """The Interface of the function. ArtifactError when the manifest tells of other arguments or results."""
+        if self.interface is None:
+            from pydispatch._core.interface import Interface
+
+            entries = self.module.interfaces
+            self.interface = Interface.of(
+                self.name, self.arguments, self.result_names, self.results,
+                None if entries is None else entries.get(self.name))
+        return self.interface
+
+    def help(self):
+        """What `help` shows of the function."""
+        return self.described().help()
+
+    def text(self):
+        """`f(x: float32[n, 4]) -> float32[n]`."""
+        return self.described().text()
+
+    def arranged(self, args, dict named not None):
+        """All arguments in order, of which `named` are given by name. InvalidArgumentError."""
+        cdef Py_ssize_t i, place, count = len(args)
+        if self.places is None:
+            places = {}
+            for i, name in enumerate(self.arg_names):
+                places[name] = -1 if name in places else i
+            self.places = places
+        values = list(args) + [None] * (<Py_ssize_t>self.arg_count - count)
+        given = [i < count for i in range(len(values))]
+        for name, value in named.items():
+            if name == "out":  # calls take it themselves
+                raise InvalidArgumentError(f"@{self.name}: 'out' is given to a call or to prepare, not here")
+            place = self.places.get(name, -2)
+            if place < 0:
+                raise self.wrong_name(name, place == -1)
+            if place < count or place >= self.arg_count:
+                raise InvalidArgumentError(
+                    f"@{self.name}: argument {place} '{name}' is given twice, by position and by name: {self.usage()}")
+            values[place], given[place] = value, True
+        if not all(given):
+            missing = [
+                f"'{self.arg_names[i]}'" if self.arg_names[i] else str(i) for i in range(len(given)) if not given[i]]
+            raise InvalidArgumentError(
+                f"@{self.name}: missing argument{'s' if len(missing) != 1 else ''} {', '.join(missing)}: "
+                + self.usage())
+        return tuple(values)
+
+    cdef object wrong_name(self, str name, bint is_ambiguous):
+        if is_ambiguous:
+            places = [str(i) for i in range(self.arg_count) if self.arg_names[i] == name]
+            return InvalidArgumentError(
+                f"@{self.name}: arguments {' and '.join(places)} are all named '{name}'; give them by position: "
+                + self.usage())
+        import difflib
+
+        near = difflib.get_close_matches(name, [each for each in self.arg_names if each], 1)
+        hint = f"; did you mean '{near[0]}'?" if near else ","
+        return InvalidArgumentError(
+            f"@{self.name}: unexpected keyword argument '{name}'{hint} it takes {self.usage()}, and 'out' for results")
+
+    def usage(self):
+        """`f(x: ?x4xf32, n: i32)`."""
+        arguments = [
+            (f"{name}: " if name else "") + type_text(kind, dims)
+            for name, kind, dims in zip(self.arg_names, self.arg_types, self.arg_dims)
+        ]
+        return f"{self.name}({', '.join(arguments)})"
+
+    cdef int check_count(self, Py_ssize_t count) except -1:
+        if count != self.arg_count:
+            raise InvalidArgumentError(
+                f"@{self.name}: expected {self.arg_count} argument{'s' if self.arg_count != 1 else ''}, got {count}: "
+                + self.usage())
+        return 0

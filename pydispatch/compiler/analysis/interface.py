@@ -1,0 +1,204 @@
+"""What callers are told of a public function: names of its arguments, results and sizes.
+
+An argument or result is named by its attribute `pyd.name`, an argument else by its name in the text. Its attribute
+`pyd.shape` has an entry for each axis: a text that names a dynamic size, or the static size. The other dynamic sizes
+are named d0, d1, ..., with one name for sizes that the program states to be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from xdsl.dialects.builtin import ArrayAttr, ComplexType, DictionaryAttr, FunctionType, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.compiler.analysis.functions import symbol_name
+from pydispatch.compiler.analysis.known_sizes import Sizes
+from pydispatch.compiler.analysis.sizes import remembered
+from pydispatch.compiler.tensor_ops.terms import Product, Sum, Term
+from pydispatch.errors import CompileError
+from pydispatch.formats.artifact.manifest import FunctionEntry, ValueEntry
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.values import Dim
+
+NAME, SHAPE = "pyd.name", "pyd.shape"
+RETURNS = ("func.return", "util.return")
+
+
+def argument_names(function: Operation) -> list[str]:
+    """The name of each argument; `arg0` and the like for those without one. CompileError for a wrong attribute."""
+    arguments = function.regions[0].blocks[0].args
+    stated = _names(function, "arg_attrs", len(arguments))
+    return [name or value.name_hint or f"arg{i}" for i, (name, value) in enumerate(zip(stated, arguments, strict=True))]
+
+
+def result_names(function: Operation) -> list[str]:
+    """The name of each result, "" for those without one. CompileError for a wrong attribute."""
+    return _names(function, "res_attrs", len(cast(FunctionType, function.properties["function_type"]).outputs))
+
+
+def interface_of(function: Operation) -> FunctionEntry:
+    """What callers are told of a function whose calls are inlined. CompileError for a wrong attribute."""
+    type = cast(FunctionType, function.properties["function_type"])
+    names = _SizeNames(function)
+    arguments: Sequence[SSAValue] = function.regions[0].blocks[0].args
+    stated = _attributes(function, "arg_attrs", len(arguments))
+    for value, attributes in zip(arguments, stated, strict=True):  # names that are given, before others are made
+        names.give(value, _shape(function, value.type, attributes))
+    inputs = [
+        ValueEntry(name, *names.described(value.type, value, None))
+        for name, value in zip(argument_names(function), arguments, strict=True)
+    ]
+    returned = names.returned(len(type.outputs))
+    stated = _attributes(function, "res_attrs", len(type.outputs))
+    outputs = [
+        ValueEntry(name, *names.described(result, value, _shape(function, result, attributes)))
+        for name, result, value, attributes in zip(result_names(function), type.outputs, returned, stated, strict=True)
+    ]
+    return FunctionEntry(symbol_name(function), str(type), inputs, outputs)
+
+
+class _SizeNames:
+    """The names of the sizes of one function."""
+
+    def __init__(self, function: Operation) -> None:
+        self._function = function
+        self._blocks = list(function.regions[0].blocks)
+        self._known: dict[Any, Term] = {}
+        self._given: dict[Term, str] = {}
+        self._taken: set[str] = set()
+        self._count = 0
+        self._sizes: Sizes | None = None
+
+    def give(self, value: SSAValue, shape: Sequence[int | str] | None) -> None:
+        """Notes what the program calls the sizes of an argument."""
+        for axis, name in enumerate(shape or ()):
+            if isinstance(name, str):
+                self._taken.add(name)
+                self._given.setdefault(Dim(value, axis), name)
+                self._given.setdefault(self._resolved(value)[axis], name)
+
+    def described(
+        self, type: Attribute, value: SSAValue | None, stated: Sequence[int | str] | None
+    ) -> tuple[str, list[int | str] | None]:
+        """The element type and the shape of an argument or result. value: None where it is not known."""
+        shape = getattr(type, "get_shape", None)
+        if shape is None:
+            return spelled(type), None
+        element = spelled(cast(Any, type).element_type)
+        sizes: Sequence[int] = shape()
+        if stated is not None or all(size >= 0 for size in sizes):
+            return element, list(sizes if stated is None else stated)
+        if value is None:
+            return element, [size if size >= 0 else self._fresh() for size in sizes]
+        terms = self._resolved(value)
+        return element, [
+            size if size >= 0 else self._given.get(Dim(value, axis)) or self._name(terms[axis])
+            for axis, size in enumerate(sizes)
+        ]
+
+    def returned(self, count: int) -> Sequence[SSAValue | None]:
+        """The values that the function returns, where it does so at one place."""
+        ends = [b.last_op for b in self._blocks if b.last_op is not None and b.last_op.name in RETURNS]
+        return list(ends[0].operands) if len(ends) == 1 else [None] * count
+
+    def _resolved(self, value: SSAValue) -> list[Term]:
+        """The sizes of a tensor, with one term for all that are known to be equal."""
+        with remembered(self._known):
+            if self._sizes is None:
+                self._sizes = Sizes()
+                for argument in self._blocks[0].args:
+                    self._sizes.meet(argument)
+                for op in self._blocks[0].ops:  # those of other blocks may not run
+                    for result in op.results:
+                        self._sizes.meet(result)
+                    self._sizes.learn(op)
+            return self._sizes.of(value)
+
+    def _name(self, term: Term) -> int | str:
+        """A size as callers may know it: in terms of the arguments, or by a name of its own."""
+        if isinstance(term, int):
+            return term
+        if term not in self._given:
+            self._given[term] = self._text(term) or self._fresh()
+        return self._given[term]
+
+    def _text(self, term: Term) -> str | None:
+        """An expression over sizes of arguments and over arguments that are numbers."""
+        arguments = self._blocks[0].args
+        if isinstance(term, SSAValue):
+            return argument_names(self._function)[term.index] if term in arguments else None  # type: ignore[attr-defined]
+        if not isinstance(term, Sum | Product):
+            return None
+        parts = [part if isinstance(part, int) else self._given.get(part) or self._text(part) for part in term.parts]
+        if any(part is None for part in parts):
+            return None
+        if isinstance(term, Sum):
+            return " + ".join(map(str, parts))
+        return " * ".join(f"({part})" if " + " in str(part) else str(part) for part in parts)
+
+    def _fresh(self) -> str:
+        name = f"d{self._count}"
+        self._count += 1
+        if name in self._taken:
+            return self._fresh()
+        self._taken.add(name)
+        return name
+
+
+def spelled(type: Attribute) -> str:
+    """An element type in MLIR's spelling."""
+    return f"complex<{type.element_type}>" if isinstance(type, ComplexType) else str(type)
+
+
+def _attributes(function: Operation, key: str, count: int) -> list[dict[str, Attribute]]:
+    """The attributes of each argument, or of each result."""
+    stated = function.properties.get(key)
+    if not isinstance(stated, ArrayAttr) or len(stated) != count:
+        return [{}] * count
+    return [dict(each.data) if isinstance(each, DictionaryAttr) else {} for each in stated]
+
+
+def _names(function: Operation, key: str, count: int) -> list[str]:
+    names = []
+    for attributes in _attributes(function, key, count):
+        name = attributes.get(NAME, StringAttr(""))
+        if not isinstance(name, StringAttr):
+            raise CompileError(
+                f"the attribute {NAME} of '@{symbol_name(function)}' is {name}", location_of(function),
+                f'write a text: {{{NAME} = "input_ids"}}',
+            )  # fmt: skip
+        names.append(name.data)
+    return names
+
+
+def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute]) -> tuple[int | str, ...] | None:
+    """What the attribute `pyd.shape` says, None without it."""
+    stated = attributes.get(SHAPE)
+    if stated is None:
+        return None
+    sizes: tuple[int, ...] = tuple(type.get_shape()) if hasattr(type, "get_shape") else ()
+    try:
+        entries = [_entry(each) for each in cast(Any, stated)]
+        if len(entries) != len(sizes) or not all(map(_fits, entries, sizes)):
+            raise VerifyException("it does not fit")
+    except (TypeError, VerifyException):
+        raise CompileError(
+            f"the attribute {SHAPE} of '@{symbol_name(function)}' is {stated}, of a value of type {type}",
+            location_of(function), f'write an entry for each axis: {{{SHAPE} = ["batch", 4]}}',
+        ) from None  # fmt: skip
+    return tuple(entry if size < 0 else size for entry, size in zip(entries, sizes, strict=True))
+
+
+def _entry(value: Attribute) -> int | str:
+    if isinstance(value, StringAttr) and value.data:
+        return value.data
+    if isinstance(value, IntegerAttr):
+        return value.value.data
+    raise VerifyException("neither a text nor a number")
+
+
+def _fits(entry: int | str, size: int) -> bool:
+    return isinstance(entry, str) if size < 0 else str(entry) == str(size)

@@ -1,0 +1,66 @@
+"""How callers see functions of a program on a device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError
+
+if TYPE_CHECKING:
+    import inspect
+
+    from pydispatch._core.arrays import ElementType
+    from pydispatch._core.interface import ValueInfo
+    from pydispatch._core.public import PublicFunction
+
+
+class _Documentation:
+    """The docstring of a class, and what its objects say of themselves."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __get__(self, given: Callee | None, owner: type) -> str:
+        return self._text if given is None else given._public.help()
+
+
+class Callee:
+    """Names, types and sizes of a function's arguments and results."""
+
+    def __init__(self, public: PublicFunction, device_name: str) -> None:
+        self._public, self._device_name = public, device_name
+        self.name, self.signature, self.__name__ = public.name, public.signature, public.name
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__doc__ = _Documentation(cls.__doc__ or "")  # type: ignore[assignment]
+
+    @property
+    def arguments(self) -> list[tuple[str, ElementType, tuple[int, ...] | None]]:
+        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
+        return self._public.arguments
+
+    @property
+    def inputs(self) -> tuple[ValueInfo, ...]:
+        """The arguments: name, NumPy type and shape of each, where a size that callers choose has a name."""
+        return self._public.inputs
+
+    @property
+    def outputs(self) -> tuple[ValueInfo, ...]:
+        """The results, as `inputs`."""
+        return self._public.outputs
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return self._public.described().signature()
+
+    def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments in order, of which `named` are given by name. InvalidArgumentError."""
+        return self._public.arranged(args, named) if named else args
+
+    def __repr__(self) -> str:
+        try:
+            text = self._public.text()
+        except ArtifactError:  # the manifest does not fit
+            text = self.name + self.signature
+        return f"<function @{text} on {self._device_name}>"
