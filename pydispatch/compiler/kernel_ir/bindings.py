@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
 from pydispatch.compiler.kernel_ir.scan import Ops
-from pydispatch.compiler.kernel_ir.types import alignment, checked_memref
+from pydispatch.compiler.kernel_ir.types import alignment, element_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -30,10 +30,10 @@ def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
     for op in ops.get(SUBSPAN, ()):
         binding, (result,) = facts.setdefault(integer(op, "binding"), BindingFacts()), op.results
         try:
-            element = checked_memref(result.type).element_type
+            natural = alignment(element_of(result.type))
         except CompileError as error:
             raise CompileError(error.message, location_of(op), error.note) from None
-        binding.alignment = max(binding.alignment, integer(op, "alignment", 1), alignment(element))
+        binding.alignment = max(binding.alignment, integer(op, "alignment", 1), natural)
         binding.read_only &= _read_only(op)
     return facts
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build
+from pydispatch.compiler.kernel_ir.build import Build, create
 from pydispatch.compiler.kernel_ir.readers import flags
-from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.op_info import Grouping, info_of
 
 
@@ -36,12 +35,8 @@ def combined(build: Build, op: Operation, left: SSAValue, right: SSAValue) -> SS
     """Combines two values as `op` combines the arguments of its block."""
     assert op.parent is not None
     first = op.parent.args[0]
-    made = type(op).create(
-        operands=[left if operand is first else right for operand in op.operands],
-        result_types=[left.type],
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-    )
-    set_location(made, op)
+    operands = [left if operand is first else right for operand in op.operands]
+    made = create(type(op), op.location, operands, (left.type,), dict(op.properties))
+    made.attributes.update(op.attributes)
     build.insert(made)
     return made.results[0]

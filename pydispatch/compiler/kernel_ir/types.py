@@ -134,6 +134,15 @@ def alignment(type_: Attribute) -> int:
     return byte_size(type_)
 
 
+def element_of(type_: Attribute) -> Attribute:
+    """The element of a ranked memref. Raises CompileError for any other type."""
+    if not isinstance(type_, MemRefType):
+        raise CompileError(
+            f"type {type_} is not a ranked memref", note="unranked memrefs and tensors have no kernel form"
+        )
+    return type_.element_type
+
+
 def checked_memref(type_: Attribute) -> MemRefType:
     """`type_` as a ranked memref of scalars with a strided layout. Raises CompileError otherwise."""
     return _checked(type_)[0]
@@ -141,11 +150,8 @@ def checked_memref(type_: Attribute) -> MemRefType:
 
 def _checked(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
     """Such a memref and its strides."""
-    if not isinstance(type_, MemRefType):
-        raise CompileError(
-            f"type {type_} is not a ranked memref", note="unranked memrefs and tensors have no kernel form"
-        )
-    memory_width(type_.element_type)
+    memory_width(element_of(type_))
+    assert isinstance(type_, MemRefType)
     strides = type_.get_strides()
     if strides is None or len(strides) != len(type_.shape.data):
         raise CompileError(f"layout of {type_} is not strided", note="use strided<[...], offset: ...>")

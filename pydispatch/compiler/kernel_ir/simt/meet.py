@@ -7,11 +7,13 @@ combines eight. The order depends on the number of invocations alone.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Index
+from pydispatch.compiler.kernel_ir.build import Build, Index, create
 from pydispatch.compiler.kernel_ir.combiners import combined
 from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses
 from pydispatch.compiler.kernel_ir.simt.shuffle import DOWN, INDEX, shuffle
@@ -126,9 +128,13 @@ def _scratch(w: Workgroup, key: object, type_: Attribute, count: int) -> SSAValu
     held = IntegerType(32) if _is_small(type_) else type_
     known = (held, count, key)
     if known not in w.scratch:
-        memref_type = MemRefType(held, [count], memory_space=WORKGROUP)
-        w.scratch[known] = w.alloc_at_entry(memref.AllocOp([], [], memref_type))
+        w.scratch[known] = w.alloc_at_entry(memref.AllocOp([], [], _line_type(held, count)))
     return w.scratch[known]
+
+
+@lru_cache(256)
+def _line_type(element: Attribute, count: int) -> MemRefType:
+    return MemRefType(element, [count], memory_space=WORKGROUP)
 
 
 def _is_small(type_: Attribute) -> bool:
@@ -140,12 +146,11 @@ def _put(build: Build, value: SSAValue, line: SSAValue, place: SSAValue) -> None
     if _is_small(value.type):
         if bit_width(value.type) > 32:
             raise CompileError(f"a reduction of {value.type} cannot be distributed", location_of(build.like))
-        value = build.let(arith.ExtUIOp(value, IntegerType(32)))
-    build.op(memref.StoreOp.create(operands=[value, line, place]))
+        value = build.make(arith.ExtUIOp, (value,), IntegerType(32))
+    build.insert(create(memref.StoreOp, build.like.location, (value, line, place), ()))
 
 
 def _get(build: Build, line: SSAValue, place: Index, type_: Attribute) -> SSAValue:
     assert isinstance(line.type, MemRefType)
-    operands = [line, build.value(place)]
-    value = build.let(memref.LoadOp.create(operands=operands, result_types=[line.type.element_type]))
-    return build.let(arith.TruncIOp(value, type_)) if _is_small(type_) else value  # type: ignore[arg-type]
+    value = build.make(memref.LoadOp, (line, build.value(place)), line.type.element_type)
+    return build.make(arith.TruncIOp, (value,), type_) if _is_small(type_) else value
