@@ -2,14 +2,125 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Callable
+from typing import Any
 
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import custom
+from pydispatch.frontends.ops.products import Window
+from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in
+from pydispatch.frontends.stablehlo.operators.windows import reduced
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer, callee_of
+from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
 
 
 def _call(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return t.call(op, callee_of(op), operands)
 
 
-ROWS: dict[str, Convert] = {"func.call": _call, "stablehlo.composite": _call}
+def _same(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    return operands
+
+
+def _shape_assertion(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """JAX's check of sizes. What it says of equal sizes is in the arguments' types; others must hold while compiling,
+    or are checked in each call."""
+    from xdsl.dialects import cf
+
+    from pydispatch.frontends.ops.shapes import element
+
+    holds = operands[0]
+    message = op.properties.get("error_message") or op.attributes.get("error_message")
+    text = message.data if isinstance(message, StringAttr) else "an assertion on sizes does not hold"
+    if holds.numbers is None:
+        t.b.add(cf.AssertOp(element(t.b, holds), text))
+    elif not holds.numbers.reshape(-1)[0]:
+        raise t.b.fail(text)
+    return ()
+
+
+def _dynamic_reduce_window(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """`reduce_window` with its sizes as operands; the function that combines is named."""
+    count = (len(operands) - 5) // 2
+    tensors, starts = operands[:count], operands[count : 2 * count]
+    given = operands[2 * count :]
+    names = op.properties.get("called_computations")
+    reducer = names.data[0] if isinstance(names, ArrayAttr) and len(names) == 1 else None
+    callee = t.functions.get(reducer.root_reference.data) if isinstance(reducer, SymbolRefAttr) else None
+    if count < 1 or len(given) != 5 or callee is None:
+        raise t.b.fail("a dynamic reduce_window takes tensors, first values, five lists of sizes, and names a function")
+    from pydispatch.frontends.ops.shapes import reshape
+
+    rank = tensors[0].rank
+    kernel, strides, base, dilations = (sizes_in(t, x, "window") for x in given[:4])
+    padding = sizes_in(t, reshape(t.b, given[4], [2 * rank]), "padding")
+    window = Window(_static(t, strides), tuple(padding[::2]), tuple(padding[1::2]), _static(t, dilations))
+    combine = t.scalar_function(callee.body)
+    return reduced(t, tensors, starts, kernel, window, _static(t, base),
+                   lambda s, running, elements: combine(s, [*running, *elements]))  # fmt: skip
+
+
+def _static(t: Tracer, sizes: list[Size]) -> tuple[int, ...]:
+    if any(isinstance(n, Expr) or n < 1 for n in sizes):
+        raise t.b.fail(f"strides and dilations are numbers from 1, got {sizes}")
+    return tuple(int(n) for n in sizes)  # type: ignore[arg-type]
+
+
+def _number_of(value: Attribute) -> bool | int | float | None:
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return value.value.data  # type: ignore[return-value]
+    return None
+
+
+def _unknown(t: Tracer, op: Operation, target: str, operands: list[Tensor]) -> Results:
+    """A call of a kernel that the user gives under the name of the target."""
+    if target not in t.options.kernels:
+        types = ", ".join(map(str, operands)) or "nothing"
+        results = ", ".join(str(r.type) for r in op.results) or "nothing"
+        raise t.b.fail(
+            f"custom call '{target}' of {types}, which gives {results}, is not known",
+            f"give a kernel for it: compile(..., kernels={{'{target}': ...}})",
+        )
+    config = op.attributes.get("mhlo.backend_config", op.properties.get("backend_config"))
+    entries = config.data if isinstance(config, DictionaryAttr) else {}
+    numbers = {key: number for key, value in entries.items() if (number := _number_of(value)) is not None}
+    results_: list[Any] = []
+    for result in op.results:
+        shape = shape_of(result.type)
+        known: list[Size] = [n if n is not None else _like(t, op, operands, axis) for axis, n in enumerate(shape)]
+        results_.append((dtype_of(result.type), tuple(known)))
+    return custom.custom_call(t.b, target, operands, results_, numbers)
+
+
+def _like(t: Tracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
+    """A size of a result that its type leaves open: that of the first operand."""
+    if not operands or axis >= operands[0].rank:
+        raise t.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")
+    return operands[0].shape[axis]
+
+
+TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
+    "Sharding": _same, "SPMDFullToShardShape": _same, "SPMDShardToFullShape": _same,
+    "annotate_device_placement": _same, "LayoutConstraint": _same, "MoveToHost": _same, "MoveToDevice": _same,
+    "shape_assertion": _shape_assertion, "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+}  # fmt: skip
+"""Targets of custom calls that have a meaning here."""
+
+
+def _custom_call(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    target: Any = op.properties["call_target_name"]
+    name = target.data
+    if name in t.options.kernels or name not in TARGETS:
+        return _unknown(t, op, name, operands)
+    return TARGETS[name](t, op, operands)
+
+
+ROWS: dict[str, Convert] = {
+    "func.call": _call,
+    "stablehlo.composite": _call,
+    "stablehlo.custom_call": _custom_call,
+}
