@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from xdsl.dialects import func
@@ -10,14 +11,14 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, SymbolRefA
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.dtypes import DType, of_element
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.shapes import element
 from pydispatch.frontends.ops.scalars import Scalar, Scalars
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.constants import elements_of
-from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
+from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of, shape_of
 from pydispatch.ir.dialects.stablehlo.attributes import Record, integers
 
 Results = Tensor | Sequence[Tensor]
@@ -38,6 +39,8 @@ class Tracer:
         self._table = table
         self._values: dict[SSAValue, Tensor] = {}
         self._open: list[str] = []
+        self._numbers: Operation | None = None
+        self._drawn = 0
 
     # -- functions and blocks
 
@@ -163,8 +166,26 @@ class Tracer:
         return Tensor(dtype, tuple(value.get_shape()), known=elements_of(value, dtype))
 
     def dtype(self, op: Operation, number: int = 0) -> DType:
-        """The element type that a result is declared with."""
-        return dtype_of(op.results[number].type)
+        """The element type of a result: while numbers stand for quantized ones, the type of the numbers."""
+        type = op.results[number].type
+        quantization = quantization_of(type)
+        if quantization is not None and self._numbers is op:
+            return of_element(quantization.expressed)
+        return dtype_of(type)
+
+    @contextmanager
+    def numbers_of(self, op: Operation) -> Iterator[None]:
+        """An operation on quantized tensors is converted as one on the numbers that they stand for."""
+        self._numbers = op
+        try:
+            yield
+        finally:
+            self._numbers = None
+
+    def fresh_number(self) -> int:
+        """Another number each time."""
+        self._drawn += 1
+        return self._drawn
 
     def numbers(self, op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """A property that is a list of numbers. default: for a missing one."""

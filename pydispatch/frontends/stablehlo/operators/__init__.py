@@ -5,11 +5,9 @@ from __future__ import annotations
 from pydispatch.frontends.stablehlo.operators import (
     calls,
     control,
-    custom_calls,
     dynamic,
     elementwise,
     indexing,
-    linear,
     normalization,
     products,
     quantized,
@@ -22,7 +20,7 @@ from pydispatch.frontends.stablehlo.operators.quantized import on_numbers
 from pydispatch.frontends.stablehlo.tracer import Convert
 
 _FILES = (
-    calls, control, custom_calls, dynamic, elementwise, indexing, linear, normalization, products, quantized, random, reductions,
+    calls, control, dynamic, elementwise, indexing, normalization, products, quantized, random, reductions,
     shapes, windows,
 )  # fmt: skip
 TABLE: dict[str, Convert] = {name: on_numbers(convert) for file in _FILES for name, convert in file.ROWS.items()}

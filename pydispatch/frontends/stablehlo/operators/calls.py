@@ -1,15 +1,141 @@
-"""Calls of functions of the module."""
+"""Calls of functions of the module, composites, and custom calls."""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Callable
+from typing import Any
 
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.frontends.graph.dtypes import of_element
+from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import custom
+from pydispatch.frontends.ops.products import Window
+from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in
+from pydispatch.frontends.stablehlo.operators.windows import reduced
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer, callee_of
+from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
+from pydispatch.ir.dialects.stablehlo.calls import CompositeOp
 
 
 def _call(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return t.call(op, callee_of(op), operands)
 
 
-ROWS: dict[str, Convert] = {"func.call": _call}
+def _same(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    return operands
+
+
+def _shape_assertion(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """JAX's check of sizes. What it says of equal sizes is in the arguments' types; others must hold while compiling,
+    or are checked in each call."""
+    from xdsl.dialects import cf
+
+    from pydispatch.frontends.ops.shapes import element
+
+    holds = operands[0]
+    message = op.properties.get("error_message") or op.attributes.get("error_message")
+    text = message.data if isinstance(message, StringAttr) else "an assertion on sizes does not hold"
+    if holds.numbers is None:
+        t.b.add(cf.AssertOp(element(t.b, holds), text))
+    elif not holds.numbers.reshape(-1)[0]:
+        raise t.b.fail(text)
+    return ()
+
+
+def _dynamic_reduce_window(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """`reduce_window` with its sizes as operands; the function that combines is named."""
+    count = (len(operands) - 5) // 2
+    tensors, starts = operands[:count], operands[count : 2 * count]
+    given = operands[2 * count :]
+    names = op.properties.get("called_computations")
+    reducer = names.data[0] if isinstance(names, ArrayAttr) and len(names) == 1 else None
+    callee = t.functions.get(reducer.root_reference.data) if isinstance(reducer, SymbolRefAttr) else None
+    if count < 1 or len(given) != 5 or callee is None:
+        raise t.b.fail("a dynamic reduce_window takes tensors, first values, five lists of sizes, and names a function")
+    from pydispatch.frontends.ops.shapes import reshape
+
+    rank = tensors[0].rank
+    kernel, strides, base, dilations = (sizes_in(t, x, "window") for x in given[:4])
+    padding = sizes_in(t, reshape(t.b, given[4], [2 * rank]), "padding")
+    window = Window(_static(t, strides), tuple(padding[::2]), tuple(padding[1::2]), _static(t, dilations))
+    combine = t.scalar_function(callee.body)
+    return reduced(t, tensors, starts, kernel, window, _static(t, base),
+                   lambda s, running, elements: combine(s, [*running, *elements]))  # fmt: skip
+
+
+def _static(t: Tracer, sizes: list[Size]) -> tuple[int, ...]:
+    if any(isinstance(n, Expr) or n < 1 for n in sizes):
+        raise t.b.fail(f"strides and dilations are numbers from 1, got {sizes}")
+    return tuple(int(n) for n in sizes)  # type: ignore[arg-type]
+
+
+def _numbers(t: Tracer, config: Attribute | None) -> dict[str, Tensor]:
+    """The attributes that are numbers, with their types; others are not passed to kernels."""
+    found: dict[str, Tensor] = {}
+    for name, value in (config.data if isinstance(config, DictionaryAttr) else {}).items():
+        if isinstance(value, FloatAttr):
+            found[name] = t.b.constant(value.value.data, of_element(value.type))
+        elif isinstance(value, IntegerAttr) and isinstance(value.type, IntegerType):
+            dtype = of_element(value.type)
+            found[name] = t.b.constant(bool(value.value.data) if dtype.is_bool else value.value.data, dtype)
+    return found
+
+
+def _kernel(t: Tracer, op: Operation, target: str, operands: list[Tensor], config: Attribute | None) -> Results:
+    """A call of a kernel that the user gives under the name of the target."""
+    results: list[Any] = []
+    for result in op.results:
+        shape = shape_of(result.type)
+        known: list[Size] = [n if n is not None else _like(t, op, operands, axis) for axis, n in enumerate(shape)]
+        results.append((dtype_of(result.type), tuple(known)))
+    return custom.custom_call(t.b, target, operands, results, _numbers(t, config))
+
+
+def _like(t: Tracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
+    """A size of a result that its type leaves open: that of the first operand."""
+    if not operands or axis >= operands[0].rank:
+        raise t.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")
+    return operands[0].shape[axis]
+
+
+TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
+    "Sharding": _same, "SPMDFullToShardShape": _same, "SPMDShardToFullShape": _same,
+    "annotate_device_placement": _same, "LayoutConstraint": _same, "MoveToHost": _same, "MoveToDevice": _same,
+    "shape_assertion": _shape_assertion, "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+}  # fmt: skip
+"""Targets of custom calls that have a meaning here."""
+
+
+def _custom_call(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    target: Any = op.properties["call_target_name"]
+    name = target.data
+    if name in t.options.kernels or name not in TARGETS:
+        config = op.attributes.get("mhlo.backend_config", op.properties.get("backend_config"))
+        return _kernel(t, op, name, operands, config)
+    return TARGETS[name](t, op, operands)
+
+
+def _composite(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """What its function computes; a kernel of its name comes first."""
+    assert isinstance(op, CompositeOp)
+    if op.name_.data in t.options.kernels:
+        return _kernel(t, op, op.name_.data, operands, op.composite_attributes)
+    return _call(t, op, operands)
+
+
+ROWS: dict[str, Convert] = {
+    "func.call": _call,
+    "stablehlo.composite": _composite,
+    "stablehlo.custom_call": _custom_call,
+}

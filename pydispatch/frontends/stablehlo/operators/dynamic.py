@@ -1,4 +1,100 @@
+"""Operations whose sizes are operands: where these are known as terms over sizes of arguments, so are the results."""
+
 from __future__ import annotations
-from pydispatch.frontends.stablehlo.tracer import Convert
-ROWS: dict[str, Convert] = {}
-def on_numbers(c): return c
+
+
+
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import shapes
+from pydispatch.frontends.stablehlo.operators import indexing, products
+from pydispatch.frontends.stablehlo.operators.shapes import broadcast, broadcast_axes
+from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
+from pydispatch.frontends.stablehlo.types import shape_of
+
+
+def sizes_in(t: Tracer, x: Tensor, hint: str) -> list[Size]:
+    """The elements of an integer vector as sizes; computed ones are read back when the program runs."""
+    if (known := x.sizes()) is not None:
+        return known
+    if x.rank != 1 or isinstance(x.shape[0], Expr) or not x.dtype.is_integer:
+        raise t.b.fail(f"{hint} is a vector of integers whose size is known, got {x}")
+    rows = [shapes.reshape(t.b, shapes.slice_axis(t.b, x, 0, n, n + 1), ()) for n in range(x.shape[0])]
+    return [t.b.size_of(t.b.scalar(row), hint) for row in rows]
+
+
+def _result_shape(t: Tracer, op: Operation, x: Tensor) -> list[Size]:
+    """The shape that an operand gives, with the sizes that the type states."""
+    declared = shape_of(op.results[0].type)
+    given = sizes_in(t, x, "shape")
+    if len(given) != len(declared):
+        raise t.b.fail(f"{len(given)} sizes are given for {op.results[0].type}")
+    for n, m in zip(given, declared, strict=True):
+        if m is not None and not isinstance(n, Expr) and n != m:
+            raise t.b.fail(f"sizes {given} are given for {op.results[0].type}")
+        if not isinstance(n, Expr) and n < 0:
+            raise t.b.fail(f"sizes {given} have a negative one")
+    return [n if m is None else m for n, m in zip(given, declared, strict=True)]
+
+
+def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, shape = operands
+    return broadcast(t, x, _result_shape(t, op, shape), broadcast_axes(t, op, x))
+
+
+def _iota(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    shape = _result_shape(t, op, operands[0])
+    return shapes.iota(t.b, shape, t.axis(op, "iota_dimension", len(shape)), t.dtype(op))
+
+
+def _reshape(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, shape = operands
+    return shapes.reshape(t.b, x, _result_shape(t, op, shape))
+
+
+def _pad(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, value, *given = operands
+    low, high, interior = (sizes_in(t, g, hint) for g, hint in zip(given, ("low", "high", "interior"), strict=True))
+    if any(len(one) != x.rank for one in (low, high, interior)) or any(isinstance(n, Expr) for n in interior):
+        raise t.b.fail(f"'stablehlo.dynamic_pad' of {x} needs as many numbers as axes, those of interior padding known")
+    inner = [int(n) for n in interior]  # type: ignore[arg-type]
+    t.entries(inner, x.rank, "interior_padding", 0)
+    return shapes.pad(t.b, x, low, high, value, inner)
+
+
+def _slice(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, *given = operands
+    starts, limits, strides = (sizes_in(t, g, hint) for g, hint in zip(given, ("start", "limit", "stride"), strict=True))
+    if any(len(one) != x.rank for one in (starts, limits, strides)) or any(isinstance(n, Expr) for n in strides):
+        raise t.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes, the strides known")
+    steps = [int(n) for n in strides]  # type: ignore[arg-type]
+    return shapes.slice_(t.b, x, starts, limits, t.entries(steps, x.rank, "strides", 1))
+
+
+def _gather(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, indices, sizes = operands
+    given = sizes_in(t, sizes, "slice")
+    if len(given) != x.rank:
+        raise t.b.fail(f"{len(given)} slice sizes are given for {x}")
+    return indexing.gather(t, op, x, indices, given)
+
+
+def _convolution(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, w, padding = operands
+    spatial = x.rank - 2
+    flat = shapes.reshape(t.b, padding, [2 * spatial])
+    values = sizes_in(t, flat, "padding")
+    return products.convolution(t, op, x, w, values[::2], values[1::2])
+
+
+ROWS: dict[str, Convert] = {
+    "stablehlo.dynamic_broadcast_in_dim": _broadcast,
+    "stablehlo.dynamic_conv": _convolution,
+    "stablehlo.dynamic_gather": _gather,
+    "stablehlo.dynamic_iota": _iota,
+    "stablehlo.dynamic_pad": _pad,
+    "stablehlo.dynamic_reshape": _reshape,
+    "stablehlo.real_dynamic_slice": _slice,
+}

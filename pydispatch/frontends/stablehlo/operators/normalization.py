@@ -1,4 +1,86 @@
+"""Batch normalization."""
+
 from __future__ import annotations
-from pydispatch.frontends.stablehlo.tracer import Convert
-ROWS: dict[str, Convert] = {}
-def on_numbers(c): return c
+
+from typing import Any
+
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import reductions, shapes
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+
+
+class _Batch:
+    """A tensor and the axis of its features."""
+
+    def __init__(self, t: Tracer, op: Operation, x: Tensor) -> None:
+        self.b = t.b
+        self.x = x
+        self.axis = t.axis(op, "feature_index", x.rank)
+        self.others = [d for d in range(x.rank) if d != self.axis]
+        epsilon: Any = op.properties["epsilon"]
+        self.epsilon = epsilon.value.data
+
+    def spread(self, v: Tensor) -> Tensor:
+        """One number for each feature, along the axis of the features."""
+        shape: list[Size] = [self.x.shape[self.axis] if d == self.axis else 1 for d in range(self.x.rank)]
+        return shapes.reshape(self.b, v, shape)
+
+    def mean(self, v: Tensor) -> Tensor:
+        """The mean over all axes but that of the features."""
+        return reductions.mean(self.b, v, self.others)
+
+    def normalized(self, scale: Tensor, offset: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+        """(x - mean) / sqrt(variance + epsilon) * scale + offset."""
+
+        def one(s: Any, x: Any, gain: Any, shift: Any, centre: Any, square: Any) -> Any:
+            root = s.unary("sqrt", s.binary("add", square, s.const(self.epsilon, x.dtype)))
+            return s.binary("add", s.binary("mul", s.binary("div", s.binary("sub", x, centre), root), gain), shift)
+
+        return ew.apply(self.b, one, self.x, *map(self.spread, (scale, offset, mean, variance)))
+
+
+def _inference(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, *features = operands
+    return _Batch(t, op, x).normalized(*features)
+
+
+def _training(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    x, scale, offset = operands
+    batch = _Batch(t, op, x)
+    mean = batch.mean(x)
+    variance = reductions.variance(t.b, x, batch.others)
+    return batch.normalized(scale, offset, mean, variance), mean, variance
+
+
+def _gradient(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    x, scale, mean, variance, above = operands
+    batch = _Batch(t, op, x)
+    b = t.b
+
+    def root(s: Any, v: Any) -> Any:
+        return s.unary("sqrt", s.binary("add", v, s.const(batch.epsilon, v.dtype)))
+
+    centred = ew.binary(b, "sub", x, batch.spread(mean))
+    deviation = ew.apply(b, root, variance)
+    unit = ew.binary(b, "div", centred, batch.spread(deviation))
+    of_scale = reductions.reduce(b, "add", ew.binary(b, "mul", above, unit), batch.others)
+    of_offset = reductions.reduce(b, "add", above, batch.others)
+    count = reductions.size_as(b, reductions.count(x, batch.others), x.dtype)
+
+    def one(s: Any, g: Any, u: Any, gain: Any, d: Any, by_scale: Any, by_offset: Any, n: Any) -> Any:
+        whole = s.binary("sub", s.binary("sub", s.binary("mul", g, n), by_offset), s.binary("mul", u, by_scale))
+        return s.binary("mul", s.binary("div", s.binary("div", gain, d), n), whole)
+
+    features = map(batch.spread, (scale, deviation, of_scale, of_offset))
+    return ew.apply(b, one, above, unit, *features, count), of_scale, of_offset
+
+
+ROWS: dict[str, Convert] = {
+    "stablehlo.batch_norm_grad": _gradient,
+    "stablehlo.batch_norm_inference": _inference,
+    "stablehlo.batch_norm_training": _training,
+}

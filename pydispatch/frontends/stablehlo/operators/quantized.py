@@ -1,4 +1,120 @@
+"""Quantized numbers: `(stored - zero point) * scale`. Other operations on them work on the numbers that they stand for."""
+
 from __future__ import annotations
-from pydispatch.frontends.stablehlo.tracer import Convert
-ROWS: dict[str, Convert] = {}
-def on_numbers(c): return c
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.frontends.graph.dtypes import I32, DType, of_element
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of
+from pydispatch.ir.dialects.quant import Quantization
+
+
+def _along(t: Tracer, values: tuple[Any, ...], q: Quantization, x: Tensor, dtype: DType) -> Tensor:
+    """Scales or zero points in a shape that broadcasts to x."""
+    table = np.array(values).reshape(q.shape)
+    if not q.axes:
+        return t.b.constant(table, dtype)
+    t.axes(q.axes, "the axes of the scales", x.rank)
+    for place, axis in enumerate(q.axes):
+        size = q.blocks[place] if q.blocks else 1
+        n = x.shape[axis]
+        if not isinstance(n, int) or size < 1 or n != table.shape[place] * size:
+            raise t.b.fail(f"{table.shape[place]} scales for blocks of {size} do not fit axis {axis} of {x}")
+        table = np.repeat(table, size, place)
+    shape = [1] * x.rank
+    for axis, n in zip(q.axes, table.shape, strict=True):
+        shape[axis] = n
+    order = np.argsort(q.axes)
+    return t.b.constant(np.transpose(table, order).reshape(shape), dtype)
+
+
+def dequantized(t: Tracer, x: Tensor, q: Quantization) -> Tensor:
+    """The numbers that stored integers stand for."""
+    dtype = of_element(q.expressed)
+    scale, zero = _along(t, q.scales, q, x, dtype), _along(t, q.zero_points, q, x, I32)
+
+    def one(s: Any, stored: Any, step: Any, centre: Any) -> Any:
+        return s.binary("mul", s.convert(s.binary("sub", s.convert(stored, I32), centre), dtype), step)
+
+    return ew.apply(t.b, one, x, scale, zero)
+
+
+def quantized(t: Tracer, x: Tensor, q: Quantization, dtype: DType) -> Tensor:
+    """The stored integers that are nearest: x / scale rounded to even, plus the zero point, within the range."""
+    scale, zero = _along(t, q.scales, q, x, x.dtype), _along(t, q.zero_points, q, x, x.dtype)
+
+    def one(s: Any, number: Any, step: Any, centre: Any) -> Any:
+        made = s.binary("add", s.unary("round_even", s.binary("div", number, step)), centre)
+        clamped = s.binary("min", s.binary("max", made, s.const(float(q.low), x.dtype)), s.const(float(q.high), x.dtype))
+        return s.convert(clamped, dtype)
+
+    return ew.apply(t.b, one, x, scale, zero)
+
+
+def _quantize(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,) = operands
+    before = quantization_of(op.operands[0].type)
+    if before is not None:
+        x = dequantized(t, x, before)
+    after = quantization_of(op.results[0].type)
+    if after is None:
+        raise t.b.fail(f"'stablehlo.uniform_quantize' gives a quantized type, got {op.results[0].type}")
+    return quantized(t, x, after, dtype_of(op.results[0].type))
+
+
+def _dequantize(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    before = quantization_of(op.operands[0].type)
+    if before is None:
+        raise t.b.fail(f"'stablehlo.uniform_dequantize' takes a quantized type, got {op.operands[0].type}")
+    return dequantized(t, operands[0], before)
+
+
+_OF_STORED = frozenset({
+    "func.call", "stablehlo.bitcast_convert", "stablehlo.broadcast_in_dim", "stablehlo.case", "stablehlo.composite",
+    "stablehlo.concatenate", "stablehlo.constant", "stablehlo.custom_call", "stablehlo.dynamic_broadcast_in_dim",
+    "stablehlo.dynamic_gather", "stablehlo.dynamic_reshape", "stablehlo.dynamic_slice",
+    "stablehlo.dynamic_update_slice", "stablehlo.gather", "stablehlo.get_dimension_size", "stablehlo.if",
+    "stablehlo.optimization_barrier", "stablehlo.pad", "stablehlo.real_dynamic_slice", "stablehlo.reshape",
+    "stablehlo.reverse", "stablehlo.select", "stablehlo.slice", "stablehlo.transpose", "stablehlo.uniform_dequantize",
+    "stablehlo.uniform_quantize", "stablehlo.while",
+})  # fmt: skip
+"""Operations that move numbers and take stored ones as they are."""
+
+
+def on_numbers(convert: Convert) -> Convert:
+    """A conversion for quantized operands and results too: it sees the numbers that they stand for."""
+
+    def converted(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+        types = [v.type for v in (*op.operands, *op.results)]
+        if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
+            return convert(t, op, operands)
+        plain = [_plain(t, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
+        with t.numbers_of(op):
+            made = convert(t, op, plain)
+        results = [made] if isinstance(made, Tensor) else list(made)
+        return [_stored(t, x, r.type) for x, r in zip(results, op.results, strict=True)]
+
+    return converted
+
+
+def _plain(t: Tracer, x: Tensor, type: Attribute) -> Tensor:
+    q = quantization_of(type)
+    return x if q is None else dequantized(t, x, q)
+
+
+def _stored(t: Tracer, x: Tensor, type: Attribute) -> Tensor:
+    q = quantization_of(type)
+    return x if q is None else quantized(t, x, q, dtype_of(type))
+
+
+ROWS: dict[str, Convert] = {
+    "stablehlo.uniform_dequantize": _dequantize,
+    "stablehlo.uniform_quantize": _quantize,
+}

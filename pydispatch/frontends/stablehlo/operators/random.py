@@ -1,4 +1,60 @@
+"""Random numbers."""
+
 from __future__ import annotations
-from pydispatch.frontends.stablehlo.tracer import Convert
-ROWS: dict[str, Convert] = {}
-def on_numbers(c): return c
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.dtypes import F32, F64, U32, U64
+from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import random, special
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.types import shape_of
+
+_ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}
+
+
+def _bits(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    algorithm: Any = op.properties["rng_algorithm"]
+    shape = [n for n in shape_of(op.results[1].type) if n is not None]
+    if len(shape) != len(shape_of(op.results[1].type)):
+        raise t.b.fail("random bits have a static shape")
+    return random.bits(t.b, _ALGORITHMS[algorithm.data], operands[0], shape, t.dtype(op, 1))
+
+
+def _rng(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Numbers of a sequence that is the same in each run: this operation has no state of its own."""
+    low, high, sizes = operands
+    shape = sizes.sizes()
+    if shape is None or any(isinstance(n, Expr) for n in shape):
+        raise t.b.fail("the shape of random numbers must be known")
+    static = [int(n) for n in shape]  # type: ignore[arg-type]
+    dtype = t.dtype(op)
+    distribution: Any = op.properties["rng_distribution"]
+    state = t.b.constant(np.array([0x9E3779B97F4A7C15, t.fresh_number()], np.uint64), U64)
+    wide = F64 if dtype == F64 else F32
+    _, drawn = random.bits(t.b, "threefry", state, static, U64 if wide == F64 else U32)
+    unit = random.uniform(t.b, drawn, wide)
+    if distribution.data == "NORMAL":
+        if not dtype.is_float:
+            raise t.b.fail(f"normal random numbers of {dtype} are not defined")
+
+        def normal(s: Any, u: Any, mean: Any, scale: Any) -> Any:
+            centred = s.binary("sub", s.binary("mul", u, s.const(2.0, wide)), s.const(1.0 - 2.0**-24, wide))
+            drawn_ = s.binary("mul", special.erf_inv(s, centred), s.const(2.0**0.5, wide))
+            return s.binary("add", s.binary("mul", s.convert(drawn_, dtype), scale), mean)
+
+        return ew.apply(t.b, normal, unit, low, high)
+
+    def between(s: Any, u: Any, first: Any, last: Any) -> Any:
+        width = s.convert(s.binary("sub", last, first), wide)
+        return s.binary("add", s.convert(s.binary("mul", u, width), dtype), first)
+
+    return ew.apply(t.b, between, unit, low, high)
+
+
+ROWS: dict[str, Convert] = {"stablehlo.rng": _rng, "stablehlo.rng_bit_generator": _bits}

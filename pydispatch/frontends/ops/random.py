@@ -1,0 +1,175 @@
+"""Random bits from a key and a counter: Threefry (2x32, 20 rounds) and Philox (4x32, 10 rounds), as XLA lays them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import DTYPES, F32, F64, U32, U64, DType
+from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis, stack
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def _low(s: Scalars, x: Scalar) -> Scalar:
+    return s.convert(x, U32)
+
+
+def _high(s: Scalars, x: Scalar) -> Scalar:
+    return s.convert(s.binary("shift_right_logical", x, s.const(32, U64)), U32)
+
+
+def _joined(s: Scalars, low: Scalar, high: Scalar) -> Scalar:
+    above = s.binary("shift_left", s.convert(high, U64), s.const(32, U64))
+    return s.binary("or", s.convert(low, U64), above)
+
+
+def threefry(s: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar]:
+    """Two u32 of a key and a counter, which are u64."""
+
+    def add(a: Scalar, b: Scalar) -> Scalar:
+        return s.binary("add", a, b)
+
+    keys = [_low(s, key), _high(s, key)]
+    keys.append(s.binary("xor", s.binary("xor", *keys), s.const(0x1BD11BDA, U32)))
+    x, y = add(_low(s, counter), keys[0]), add(_high(s, counter), keys[1])
+    for n in range(5):
+        for by in _ROTATIONS[n % 2]:
+            x = add(x, y)
+            left = s.binary("shift_left", y, s.const(by, U32))
+            y = s.binary("xor", s.binary("or", left, s.binary("shift_right_logical", y, s.const(32 - by, U32))), x)
+        x = add(x, keys[(n + 1) % 3])
+        y = add(add(y, keys[(n + 2) % 3]), s.const(n + 1, U32))
+    return x, y
+
+
+def philox(s: Scalars, key: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
+    """Four u32 of a key and a counter of two halves, which are u64."""
+    x = [_low(s, low), _high(s, low), _low(s, high), _high(s, high)]
+    keys = [_low(s, key), _high(s, key)]
+    for _ in range(10):
+        products = [s.binary("mul", s.convert(x[n], U64), s.const(factor, U64))
+                    for n, factor in ((0, 0xD2511F53), (2, 0xCD9E8D57))]  # fmt: skip
+        (low0, high0), (low1, high1) = ((_low(s, p), _high(s, p)) for p in products)
+        x = [s.binary("xor", s.binary("xor", high1, x[1]), keys[0]), low1,
+             s.binary("xor", s.binary("xor", high0, x[3]), keys[1]), low0]  # fmt: skip
+        keys = [s.binary("add", k, s.const(step, U32)) for k, step in zip(keys, (0x9E3779B9, 0xBB67AE85), strict=True)]
+    return x
+
+
+def bits(b: Builder, algorithm: str, state: Tensor, shape: Sequence[int], dtype: DType) -> tuple[Tensor, Tensor]:
+    """The state afterwards, and random bits as integers or floats of a type.
+
+    algorithm: "threefry" or "philox". state: u64[2], the key and the counter; of Philox also u64[3], key, low and high
+    half of the counter.
+    """
+    if state.dtype != U64 or state.rank != 1 or state.shape[0] not in ((2,) if algorithm == "threefry" else (2, 3)):
+        raise b.fail(f"random numbers by {algorithm} take a state u64[2], got {state}")
+    if dtype.is_complex or dtype.is_bool or any(isinstance(n, Expr) for n in shape):
+        raise b.fail(f"random bits of {dtype} and shape {list(shape)} are not supported")
+    words = [reshape(b, slice_axis(b, state, 0, n, n + 1), ()) for n in range(2)]
+    if algorithm == "threefry":
+        made, count = _threefry_bits(b, words[0], words[1], list(shape), dtype)
+        after = stack(b, [words[0], _plus(b, words[1], count)], 0)
+    elif state.shape[0] == 3:
+        high = reshape(b, slice_axis(b, state, 0, 2, 3), ())
+        made, count = _philox_bits(b, words[0], words[1], high, list(shape), dtype)
+        after = stack(b, [words[0], *_plus_wide(b, words[1], high, count)], 0)
+    else:
+        made, count = _philox_bits(b, words[0], words[1], words[0], list(shape), dtype)
+        after = stack(b, [words[0], _plus(b, words[1], count)], 0)
+    return after, made
+
+
+def _plus(b: Builder, x: Tensor, n: int) -> Tensor:
+    return ew.binary(b, "add", x, b.constant(n, U64))
+
+
+def _plus_wide(b: Builder, low: Tensor, high: Tensor, n: int) -> list[Tensor]:
+    return ew.apply_several(b, lambda s, x, y: _added(s, x, y, s.const(n, U64)), low, high)
+
+
+def _added(s: Scalars, low: Scalar, high: Scalar, by: Scalar) -> list[Scalar]:
+    total = s.binary("add", low, by)
+    carry = s.convert(s.compare("lt", total, low), U64)
+    return [total, s.binary("add", high, carry)]
+
+
+def _threefry_bits(
+    b: Builder, key: Tensor, counter: Tensor, shape: list[int], dtype: DType
+) -> tuple[Tensor, int]:
+    count = 1
+    if dtype.bits == 64:
+        for n in shape:
+            count *= n
+        made = _counted(b, shape, lambda s, at, k, c: [
+            s.bitcast(_joined(s, *threefry(s, k, s.binary("add", c, at))), dtype)], key, counter)[0]  # fmt: skip
+        return made, count
+    # Each counter gives two numbers, which lie half an axis apart: the first even axis, else the longest.
+    whole = shape or [1]
+    axis = next((d for d, n in enumerate(whole) if n % 2 == 0), whole.index(max(whole)))
+    half = [(n + 1) // 2 if d == axis else n for d, n in enumerate(whole)]
+    for n in half:
+        count *= n
+    pair = _counted(b, half, lambda s, at, k, c: list(threefry(s, k, s.binary("add", c, at))), key, counter)
+    both = stack(b, pair, axis + 1)
+    joined = reshape(b, both, [*half[:axis], 2 * half[axis], *half[axis + 1 :]])
+    return reshape(b, _as(b, slice_(b, joined, [0] * len(whole), whole), dtype), shape), count
+
+
+def _philox_bits(
+    b: Builder, key: Tensor, low: Tensor, high: Tensor, shape: list[int], dtype: DType
+) -> tuple[Tensor, int]:
+    total = 1
+    for n in shape:
+        total *= n
+    words = 2 * total if dtype.bits == 64 else total
+    count = -(-words // 4)
+    lanes = _counted(b, [count], lambda s, at, k, x, y: philox(s, k, *_added(s, x, y, at)), key, low, high)
+    flat = reshape(b, stack(b, lanes, 1), [4 * count])
+    if dtype.bits == 64:
+        pairs = reshape(b, slice_axis(b, flat, 0, 0, words), [total, 2])
+        parts = [reshape(b, slice_axis(b, pairs, 1, n, n + 1), [total]) for n in range(2)]
+        made = ew.apply(b, lambda s, x, y: s.bitcast(_joined(s, x, y), dtype), *parts)
+        return reshape(b, made, shape), count
+    return reshape(b, _as(b, slice_axis(b, flat, 0, 0, total), dtype), shape), count
+
+
+def _counted(b: Builder, shape: list[int], function: ew.Function, *given: Tensor) -> list[Tensor]:
+    """function(s, number of the element counted row by row, ...) for each element."""
+
+    def numbered(s: Scalars, *scalars: Scalar) -> list[Scalar]:
+        at = s.const(0, U64)
+        for d, n in enumerate(shape):
+            at = s.binary("add", s.binary("mul", at, s.const(n, U64)), s.position(d, U64))
+        return list(function(s, at, *scalars))  # type: ignore[arg-type]
+
+    return ew.apply_several(b, numbered, *given, shape=tuple(shape))
+
+
+def _as(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """u32 as the type: its bits, or the lowest of them."""
+    if dtype.bits == 32:
+        return ew.bitcast(b, x, dtype)
+    narrow = DTYPES[f"u{dtype.bits}"]
+    return ew.apply(b, lambda s, v: s.bitcast(s.convert(v, narrow), dtype), x)
+
+
+def uniform(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """Random bits (u32, of f64 u64) as floats from 0 up to 1."""
+    lost = 9 if dtype != F64 else 12
+    inner = F64 if dtype == F64 else F32
+
+    def one(s: Scalars, v: Scalar) -> Scalar:
+        mantissa = s.binary("shift_right_logical", v, s.const(lost, v.dtype))
+        start = s.const(0x3FF0000000000000 if inner == F64 else 0x3F800000, v.dtype)
+        made = s.bitcast(s.binary("or", mantissa, start), inner)
+        return s.convert(s.binary("sub", made, s.const(1.0, inner)), dtype)
+
+    return ew.apply(b, one, x)
+
+
