@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydispatch.frontends.onnx.operators import (
     attention,
+    control,
     elementwise,
     indexing,
     normalization,
@@ -14,6 +15,8 @@ from pydispatch.frontends.onnx.operators import (
     quantization,
     recurrent,
     reductions,
+    resize,
+    sampling,
     shapes,
 )
 from pydispatch.frontends.onnx.trace import Conversion
@@ -28,7 +31,10 @@ SUBJECTS = {
     "normalization": normalization.TABLE,
     "quantization": quantization.TABLE,
     "attention": attention.TABLE,
+    "control": control.TABLE,
     "recurrent": recurrent.TABLE,
+    "resize": resize.TABLE,
+    "sampling": sampling.TABLE,
 }
 
 OPERATORS: Mapping[str, Mapping[str, Conversion]] = {

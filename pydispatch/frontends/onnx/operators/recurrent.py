@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators import elementwise as activations
 from pydispatch.frontends.onnx.operators.products import accumulator
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, products, shapes
+from pydispatch.frontends.ops import elementwise, loops, products, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.indexing import reverse
 
@@ -124,19 +125,31 @@ def _run(
     """The outputs of all moments, and the states after the last one. lengths: of each sequence of the batch."""
     b = c.b
     moments = inputs.shape[0]
+
+    def moment_of(now: Size, row: Tensor, old: list[Tensor]) -> tuple[list[Tensor], Tensor]:
+        new = step(row, old)
+        if lengths is None:
+            return new, new[0]
+        at = loops.number_of(b, now) if isinstance(now, Expr) else b.constant(now, I64)
+        inside = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, [1]), at)
+        kept = [elementwise.select(b, inside, t, before) for t, before in zip(new, old, strict=True)]
+        return kept, formula(b, lambda i, v: i.choose(v, 0.0), inside, new[0])
+
     if isinstance(moments, Expr) or moments > _UNROLLED:
-        return c.tracer.loops.recurrence(c, inputs, states, step, backwards, lengths)
+        rows = [(states[0].dtype, states[0].shape)]
+
+        def run(number: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            now = moments - 1 - number if backwards else number
+            row = shapes.reshape(b, shapes.slice_axis(b, inputs, 0, now, now + 1), inputs.shape[1:])
+            kept, output = moment_of(now, row, old)
+            return kept, [output]
+
+        ends, (made,) = loops.stacked(b, moments, states, rows, run)
+        return reverse(b, made, [0]) if backwards else made, ends
     outputs: list[Tensor] = []
     order = list(range(moments))
     for moment in reversed(order) if backwards else order:
-        new = step(_at(c, inputs, moment), states)
-        output = new[0]
-        if lengths is not None:
-            now = moment
-            inside = formula(b, lambda n: n > now, shapes.expand_dims(b, lengths, [1]))
-            new = [elementwise.select(b, inside, t, old) for t, old in zip(new, states, strict=True)]
-            output = formula(b, lambda i, v: i.choose(v, 0.0), inside, output)
-        states = new
+        states, output = moment_of(moment, _at(c, inputs, moment), states)
         outputs.append(output)
     if backwards:
         outputs.reverse()

@@ -1,0 +1,207 @@
+"""Operators that run graphs: If, Loop and Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.dtypes import BOOL, I64
+from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx import model
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.ops import elementwise, loops, shapes
+from pydispatch.frontends.ops.indexing import reverse
+
+_UNROLLED = 64  # runs of a graph that are written one by one
+
+
+def _run(c: Call, graph: model.Graph, given: Sequence[Tensor]) -> list[Tensor]:
+    if len(graph.input) != len(given):
+        raise c.fail(f"its graph has {len(graph.input)} inputs; it is given {len(given)}")
+    return c.tracer.graph(graph, dict(zip((i.name for i in graph.input), given, strict=True)), c.values, c.opsets)
+
+
+def _if(c: Call, condition: Tensor) -> list[Tensor]:
+    yes, no = c.graph("then_branch"), c.graph("else_branch")
+    known = c.maybe_numbers(condition)
+    if known is not None:
+        return _run(c, yes if bool(known.reshape(-1)[0]) else no, [])
+    return loops.choose(c.b, condition, lambda: _run(c, yes, []), lambda: _run(c, no, []))
+
+
+def _loop(c: Call, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor) -> list[Tensor]:
+    """Runs a graph until its condition is false, or as often as a limit says. What it gives besides the tensors that it
+    carries along is stacked."""
+    graph = c.graph("body")
+    count = len(carried)
+    rows = len(graph.output) - 1 - count
+    if rows < 0 or len(graph.input) != 2 + count:
+        raise c.fail(f"its graph has {len(graph.input)} inputs and {len(graph.output)} outputs for {count} tensors")
+    always = condition is None or (condition.numbers is not None and bool(condition.numbers.all()))
+    runs = None if limit is None else c.sizes(limit, "M")[0]
+    if always and _keeps_condition(graph) and runs is not None:
+        return _counted(c, graph, runs, list(carried), rows)
+    if isinstance(runs, int) and runs <= _UNROLLED and (found := _unrolled(c, graph, runs, condition, list(carried), rows)):
+        return found
+    if rows and runs is None:
+        raise c.fail("it stacks what its runs give, and nothing limits how many there are")
+    return _open(c, graph, runs, condition, list(carried), rows)
+
+
+def _keeps_condition(graph: model.Graph) -> bool:
+    """Whether the condition that a run gives is the one that it got, or a true constant."""
+    name = graph.output[0].name
+    made = {output: node for node in graph.node for output in node.output}
+    while name in made and made[name].op_type == "Identity" and made[name].input:
+        name = made[name].input[0]
+    if name == graph.input[1].name:
+        return True
+    node = made.get(name)
+    if node is not None and node.op_type == "Constant":
+        return any(a.t is not None and a.t.data_type == 9 and (bytes(a.t.raw_data) == b"\1" or a.t.int32_data.tolist() == [1])
+                   for a in node.attribute)  # fmt: skip
+    return any(t.name == name and (bytes(t.raw_data) == b"\1" or t.int32_data.tolist() == [1]) for t in graph.initializer)
+
+
+def _counted(c: Call, graph: model.Graph, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
+    """As many runs as a number says."""
+    b, true = c.b, c.b.constant(True, BOOL)
+    if not isinstance(runs, Expr) and runs <= _UNROLLED:
+        found: list[list[Tensor]] = [[] for _ in range(rows)]
+        for number in range(runs):
+            made = _run(c, graph, [b.constant(number, I64), true, *carried])[1:]
+            for column, row in zip(found, made[len(carried) :], strict=True):
+                column.append(row)
+            carried = made[: len(carried)]
+        if rows and not runs:
+            raise c.fail("it stacks what no run gives")
+        return [*carried, *(shapes.stack(b, column, 0) for column in found)]
+
+    def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        made = _run(c, graph, [loops.number_of(b, number), true, *tensors])[1:]
+        return made[: len(carried)], made[len(carried) :]
+
+    forms = loops.rows_of(b, carried, lambda tensors: run(0, tensors)[1])
+    ends, stacks = loops.stacked(b, runs, carried, forms, run)
+    return [*ends, *stacks]
+
+
+def _unrolled(
+    c: Call, graph: model.Graph, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
+) -> list[Tensor] | None:
+    """Runs written one by one, as long as conditions are known. None when one is not."""
+    b = c.b
+    found: list[list[Tensor]] = [[] for _ in range(rows)]
+    for number in range(runs):
+        if condition is not None:
+            known = c.maybe_numbers(condition)
+            if known is None:
+                return None
+            if not known.all():
+                break
+        given = condition if condition is not None else b.constant(True, BOOL)
+        condition, *made = _run(c, graph, [b.constant(number, I64), given, *carried])
+        for column, row in zip(found, made[len(carried) :], strict=True):
+            column.append(row)
+        carried = made[: len(carried)]
+    if rows and not found[0]:
+        return None
+    return [*carried, *(shapes.stack(b, column, 0) for column in found)]
+
+
+def _open(
+    c: Call, graph: model.Graph, runs: Size | None, condition: Tensor | None, carried: list[Tensor], rows: int
+) -> list[Tensor]:
+    """Runs until a condition that each call computes is false."""
+    b = c.b
+    first = condition if condition is not None else b.constant(True, BOOL)
+    first = shapes.reshape(b, first, [])
+    number = b.constant(0, I64)
+
+    def run(tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        now, going, *old = tensors[: 2 + len(carried)]
+        going, *made = _run(c, graph, [now, going, *old])
+        following = elementwise.binary(b, "add", now, b.constant(1, I64))
+        return [following, shapes.reshape(b, going, []), *made[: len(carried)]], made[len(carried) :]
+
+    start = [number, first, *carried]
+    forms = loops.rows_of(b, start, lambda tensors: run(tensors)[1]) if rows else []
+    buffers = [loops.rows_for(b, runs or 0, *form) for form in forms]
+
+    def body(tensors: list[Tensor]) -> list[Tensor]:
+        new, added = run(tensors)
+        held = tensors[len(start) :]
+        if held:
+            at = b.size_of(b.scalar(elementwise.binary(b, "add", tensors[0], b.constant(1, I64))), "i") - 1
+            held = [loops.with_row(b, t, at, row) for t, row in zip(held, added, strict=True)]
+        return [*new, *held]
+
+    def goes_on(tensors: list[Tensor]) -> Tensor:
+        if runs is None:
+            return tensors[1]
+        limit = loops.number_of(b, runs) if isinstance(runs, Expr) else b.constant(runs, I64)
+        return elementwise.binary(b, "and", tensors[1], elementwise.compare(b, "lt", tensors[0], limit))
+
+    count, _, *ends = loops.repeat(b, [*start, *buffers], goes_on, body)
+    if not rows:
+        return ends
+    total = b.size_of(b.scalar(count), "runs")
+    return [*ends[: len(carried)], *(shapes.slice_axis(b, t, 0, 0, total) for t in ends[len(carried) :])]
+
+
+def _scan(c: Call, *operands: Tensor) -> list[Tensor]:
+    """Runs a graph for each slice of some operands along an axis, and stacks what it gives."""
+    if c.version < 9:
+        if len(operands) < 1:
+            raise c.fail("it has no operands")
+        raise c.fail("before version 9 it has a batch axis, which is not supported; convert the model to a later version")
+    graph = c.graph("body")
+    scanned = c.int("num_scan_inputs")
+    count = len(operands) - scanned
+    rows = len(graph.output) - count
+    if not 0 < scanned <= len(operands) or rows < 0:
+        raise c.fail(f"it scans {scanned} of {len(operands)} operands")
+    b = c.b
+    axes = c.ints("scan_input_axes", [0] * scanned)
+    backwards = c.ints("scan_input_directions", [0] * scanned)
+    out_axes, out_backwards = c.ints("scan_output_axes", [0] * rows), c.ints("scan_output_directions", [0] * rows)
+    if len(axes) != scanned or len(backwards) != scanned or len(out_axes) != rows or len(out_backwards) != rows:
+        raise c.fail("its axes or directions are not as many as what it scans")
+    moved = []
+    for t, axis, back in zip(operands[count:], axes, backwards, strict=True):
+        axis = c.axis(axis, t.rank)
+        front = shapes.transpose(b, t, [axis, *(d for d in range(t.rank) if d != axis)])
+        moved.append(reverse(b, front, [0]) if back else front)
+    runs = moved[0].shape[0]
+
+    def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        slices = [shapes.reshape(b, shapes.slice_axis(b, t, 0, number, number + 1), t.shape[1:]) for t in moved]
+        made = _run(c, graph, [*tensors, *slices])
+        return made[:count], made[count:]
+
+    carried = list(operands[:count])
+    if not isinstance(runs, Expr) and 0 < runs <= _UNROLLED:
+        columns: list[list[Tensor]] = [[] for _ in range(rows)]
+        for number in range(runs):
+            carried, made = run(number, carried)
+            for column, row in zip(columns, made, strict=True):
+                column.append(row)
+        stacks = [shapes.stack(b, column, 0) for column in columns]
+    else:
+        forms = loops.rows_of(b, carried, lambda tensors: run(0, tensors)[1])
+        carried, stacks = loops.stacked(b, runs, carried, forms, run)
+    found = []
+    for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
+        t = reverse(b, t, [0]) if back else t
+        axis = c.axis(axis, t.rank)
+        order = [*range(1, axis + 1), 0, *range(axis + 1, t.rank)]
+        found.append(shapes.transpose(b, t, order))
+    return [*carried, *found]
+
+
+TABLE: dict[str, Conversion] = {
+    "If": _if,
+    "Loop": _loop,
+    "Scan": _scan,
+}

@@ -1,0 +1,262 @@
+"""Operators that sample images at other places than their elements have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pydispatch.frontends.graph.dtypes import F32, I64
+from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.ops import elementwise, normalization, products, reductions, selection, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+
+Array = np.ndarray[Any, Any]
+
+_MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+          "tf_half_pixel_for_nn")  # fmt: skip
+_DYNAMIC = ("asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners")
+_NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How an axis is sampled. start, end: of the part that is looked at, of the axis as 1 (tf_crop_and_resize)."""
+
+    mode: str
+    places: str
+    nearest: str
+    cubic: float
+    antialias: bool
+    exclude_outside: bool
+    start: float = 0.0
+    end: float = 1.0
+
+
+def _resize(
+    c: Call, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
+) -> Tensor:
+    if c.version < 11:
+        roi, scales = None, roi
+    mode = c.text("mode", "nearest", ("nearest", "linear", "cubic", "bilinear"))
+    axes = c.axes(c.ints("axes", list(range(x.rank))), x.rank)
+    default = "half_pixel" if c.version >= 11 else "asymmetric"
+    sampling = Sampling(
+        "linear" if mode == "bilinear" else mode,
+        c.text("coordinate_transformation_mode", default, _MODES),
+        c.text("nearest_mode", "round_prefer_floor" if c.version >= 11 else "floor", _NEAREST),
+        c.float("cubic_coeff_a", -0.75), c.flag("antialias"), c.flag("exclude_outside"),
+    )  # fmt: skip
+    beyond = c.float("extrapolation_value", 0.0)
+    policy = c.text("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
+    if scales is not None and scales.shape != (0,):
+        factors = [float(np.float32(n)) for n in c.numbers(scales, "scales").reshape(-1)]
+        wanted = [_scaled(n, factor) for n, factor in zip((x.shape[d] for d in axes), factors, strict=True)]
+        ratios: list[float | None] = list(factors)
+    elif sizes is not None:
+        if sampling.mode == "cubic" or sampling.antialias or policy != "stretch" or sampling.places not in _DYNAMIC:
+            c.numbers(sizes, "sizes")
+        wanted, ratios = _by_sizes(c, x, axes, c.sizes(sizes, "sizes"), policy)
+    else:
+        raise c.fail("it has neither scales nor sizes")
+    parts = _parts(c, roi, len(axes)) if sampling.places == "tf_crop_and_resize" else [(0.0, 1.0)] * len(axes)
+    return _resize_axes(c, x, axes, wanted, ratios, sampling, parts, beyond)
+
+
+def _upsample(c: Call, x: Tensor, scales: Tensor | None = None) -> Tensor:
+    mode = c.text("mode", "nearest", ("nearest", "linear", "bilinear"))
+    factors = c.floats("scales") if scales is None else [float(n) for n in c.numbers(scales, "scales").reshape(-1)]
+    sampling = Sampling("linear" if mode == "bilinear" else mode, "asymmetric", "floor", -0.75, False, False)
+    wanted = [_scaled(n, factor) for n, factor in zip(x.shape, factors, strict=True)]
+    return _resize_axes(c, x, range(x.rank), wanted, list(factors), sampling, [(0.0, 1.0)] * x.rank, 0.0)
+
+
+def _scaled(size: Size, factor: float) -> Size:
+    """The size times a factor, rounded down."""
+    if not (math.isfinite(factor) and 0 < factor < 1 << 20):
+        raise ValueError(f"a scale is {factor}")
+    if not isinstance(size, Expr):
+        return int(np.float64(factor) * size)
+    fraction = Fraction(factor).limit_denominator(1000)
+    return size * fraction.numerator // fraction.denominator
+
+
+def _by_sizes(
+    c: Call, x: Tensor, axes: Sequence[int], sizes: list[Size], policy: str
+) -> tuple[list[Size], list[float | None]]:
+    old = [x.shape[d] for d in axes]
+    if len(sizes) != len(axes):
+        raise c.fail(f"{len(sizes)} sizes are given for {len(axes)} axes")
+    ratios = [None if isinstance(n, Expr) or isinstance(m, Expr) or not m else n / m
+              for n, m in zip(sizes, old, strict=True)]  # fmt: skip
+    if policy == "stretch":
+        return sizes, list(ratios)
+    known = [n for n in ratios if n is not None]
+    if len(known) != len(ratios):
+        raise c.fail("to keep the aspect ratio, its sizes must be known")
+    ratio = min(known) if policy == "not_larger" else max(known)
+    return [int(ratio * int(n) + 0.5) for n in old], [ratio] * len(old)  # type: ignore[arg-type]
+
+
+def _parts(c: Call, roi: Tensor | None, count: int) -> list[tuple[float, float]]:
+    if roi is None:
+        raise c.fail("its region of interest is missing")
+    numbers = [float(n) for n in c.numbers(roi, "roi").reshape(-1)]
+    if len(numbers) != 2 * count:
+        raise c.fail(f"its region of interest has {len(numbers)} numbers; expected {2 * count}")
+    return list(zip(numbers[:count], numbers[count:], strict=True))
+
+
+def _resize_axes(
+    c: Call, x: Tensor, axes: Sequence[int], wanted: Sequence[Size], ratios: Sequence[float | None], sampling: Sampling,
+    parts: Sequence[tuple[float, float]], beyond: float,
+) -> Tensor:  # fmt: skip
+    """One axis after the other, each a sum of a few elements with weights."""
+    dtype = x.dtype
+    exact = sampling.mode == "nearest"
+    if not exact:
+        x = elementwise.convert(c.b, x, normalization.wide(dtype) if dtype.is_float else F32)
+    masks = []
+    for axis, new, ratio, (start, end) in zip(axes, wanted, ratios, parts, strict=True):
+        own = Sampling(**{**sampling.__dict__, "start": start, "end": end})
+        old = x.shape[axis]
+        if old == new and ratio in (None, 1.0) and (start, end) == (0.0, 1.0):
+            continue
+        if isinstance(old, Expr) or isinstance(new, Expr):
+            x = _sampled_dynamic(c, x, axis, new, ratio, own)
+            continue
+        places = _places(int(old), int(new), float(ratio or 1.0), own)
+        if own.places == "tf_crop_and_resize":
+            masks.append((axis, (places < 0) | (places > old - 1)))
+        x = _sampled(c, x, axis, places, float(ratio or 1.0), own)
+    for axis, outside in masks:
+        if outside.any():
+            mask = shapes.reshape(c.b, c.b.constant(outside), [len(outside) if d == axis else 1 for d in range(x.rank)])
+            x = formula(c.b, lambda o, v: o.choose(beyond if v.dtype.is_float else int(beyond), v), mask, x)
+    return elementwise.convert(c.b, x, dtype)
+
+
+def _places(old: int, new: int, scale: float, how: Sampling) -> Array:
+    """Where the elements of a resized axis are among those of the old one."""
+    i = np.arange(new, dtype=np.float64)
+    length = scale * old
+    if how.places == "align_corners":
+        return i * 0 if length == 1 else i * (old - 1) / (length - 1)
+    if how.places == "asymmetric":
+        return i / scale
+    if how.places == "tf_crop_and_resize":
+        part = (how.end - how.start) * (old - 1)
+        return how.start * (old - 1) + (part / 2 if length == 1 else i * part / (length - 1))
+    if how.places == "pytorch_half_pixel" and length == 1:
+        return i * 0 - 0.5
+    if how.places == "tf_half_pixel_for_nn":
+        return (i + 0.5) / scale
+    offset = old / 2 * (1 - new / length) if how.places == "half_pixel_symmetric" else 0.0
+    return offset + (i + 0.5) / scale - 0.5
+
+
+def _sampled(c: Call, x: Tensor, axis: int, places: Array, scale: float, how: Sampling) -> Tensor:
+    old = int(x.shape[axis])  # type: ignore[arg-type]
+    if how.mode == "nearest":
+        rounded = {"round_prefer_floor": np.ceil(places - 0.5), "round_prefer_ceil": np.floor(places + 0.5),
+                   "floor": np.floor(places), "ceil": np.ceil(places)}[how.nearest]  # fmt: skip
+        return selection.take(c.b, x, c.b.constant(np.clip(rounded, 0, old - 1).astype(np.int64)), axis)
+    first = np.ceil(places) - 1  # the element before; the distance to it is above 0 and at most 1
+    offsets, weights = _weights(places - first, scale, how)
+    taken = first[:, None].astype(np.int64) + offsets
+    if how.exclude_outside:
+        weights = np.where((taken < 0) | (taken >= old), 0.0, weights)
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    taken = np.clip(taken, 0, old - 1)
+    if len(offsets) > 4:
+        return _by_matrix(c, x, axis, taken, weights)
+    vector = [len(places) if d == axis else 1 for d in range(x.rank)]
+    given: list[Tensor] = []
+    for n in range(len(offsets)):
+        given.append(selection.take(c.b, x, c.b.constant(taken[:, n]), axis))
+        given.append(c.b.constant(weights[:, n].reshape(vector), x.dtype))
+    return formula(c.b, weighted, *given)
+
+
+def weighted(*given: Element) -> Element:
+    """The sum of elements times weights, which follow each other."""
+    total = given[0] * given[1]
+    for n in range(2, len(given), 2):
+        total = total + given[n] * given[n + 1]
+    return total
+
+
+def _by_matrix(c: Call, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
+    """Many elements for each place: a product with a matrix."""
+    matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
+    np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
+    made = products.dot_general(c.b, x, c.b.constant(matrix, x.dtype), [], [(axis, 1)])
+    order = [*range(axis), x.rank - 1, *range(axis, x.rank - 1)]
+    return shapes.transpose(c.b, made, order)
+
+
+def _weights(distance: Array, scale: float, how: Sampling) -> tuple[Array, Array]:
+    """The offsets of the elements that count from the one before, and the weights of each place."""
+    scale = min(scale, 1.0) if how.antialias else 1.0
+    reach = 1 if how.mode == "linear" else 2
+    begin = math.floor(-reach / scale) + 1
+    offsets = np.arange(begin, 2 - begin if how.mode == "cubic" else begin + 2 - 2 * begin)
+    apart = np.abs((offsets[None, :] - distance[:, None]) * scale)
+    weights = np.clip(1 - apart, 0, 1) if how.mode == "linear" else _cubic(apart, how.cubic)
+    if how.antialias:
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return offsets, weights
+
+
+def _cubic(t: Array, a: float) -> Array:
+    """Keys' kernel of a distance."""
+    near = ((a + 2) * t - (a + 3)) * t * t + 1
+    far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
+
+
+def _sampled_dynamic(c: Call, x: Tensor, axis: int, new: Size, ratio: float | None, how: Sampling) -> Tensor:
+    """The same for sizes that calls decide; places are computed in f32."""
+    if how.mode == "cubic" or how.antialias or how.places not in _DYNAMIC:
+        raise c.fail(f"axis {axis} of {x} has a size that calls decide; {how.mode} with {how.places} needs known sizes")
+    b = c.b
+    old_size, new_size = (reductions.size_as(b, n, I64) for n in (x.shape[axis], new))
+
+    def place(i: Element, n: Element, m: Element) -> Element:
+        at, old, made = i.to(F32), n.to(F32), m.to(F32)
+        if how.places == "align_corners":
+            return at * (old - 1.0) / (made - 1.0).at_least(1.0)
+        step = old / made if ratio is None else at.const(1.0 / ratio)
+        if how.places == "asymmetric":
+            return at * step
+        place = (at + 0.5) * step - 0.5
+        return made.is_equal(1.0).choose(-0.5, place) if how.places == "pytorch_half_pixel" else place
+
+    rounding = {"round_prefer_floor": lambda v: (v - 0.5).of("ceil"), "round_prefer_ceil": lambda v: (v + 0.5).of("floor"),
+                "floor": lambda v: v.of("floor"), "ceil": lambda v: v.of("ceil")}  # fmt: skip
+
+    def within(v: Element, n: Element) -> Element:
+        return v.to(I64).at_least(0).at_most(n - 1)
+
+    places = formula(b, place, shapes.iota(b, [new], 0, I64), old_size, new_size)
+    if how.mode == "nearest":
+        index = formula(b, lambda v, n: within(rounding[how.nearest](v), n), places, old_size)
+        return selection.take(b, x, index, axis)
+    below = formula(b, lambda v, n: within(v.of("floor"), n), places, old_size)
+    above = formula(b, lambda v, n: within(v.of("floor") + 1.0, n), places, old_size)
+    part = shapes.reshape(b, formula(b, lambda v: v - v.of("floor"), places), [new if d == axis else 1 for d in range(x.rank)])
+    low, high = selection.take(b, x, below, axis), selection.take(b, x, above, axis)
+    return formula(b, lambda u, v, t: u * (1.0 - t).to(u.dtype) + v * t.to(u.dtype), low, high, part)
+
+
+TABLE: dict[str, Conversion] = {
+    "Resize": _resize,
+    "Upsample": _upsample,
+}
