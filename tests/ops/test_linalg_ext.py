@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import linalg_ext
+import numpy as np
 import pytest
 from harness import Body, examples, run
 from hypothesis import given
 from hypothesis import strategies as st
+
+import pydispatch as pd
 
 SIZES = st.sampled_from(["static", "dynamic", "mixed"])
 LENGTH = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17])
@@ -67,6 +70,34 @@ def test_topk(shape, place, count, element, indices, more, given_, sizes, seed, 
     run(body)
 
 
+@pytest.mark.parametrize("sizes", ["static", "dynamic"])
+@pytest.mark.parametrize("count", [1, 3, 8, 20])
+def test_topk_of_many(count, sizes):
+    """Of long rows only the first elements of runs are merged."""
+    bodies = []
+    for shape, along in (((1000,), 0), ((2, 129), 1), ((129, 3), 0)):
+        body = Body(sizes, seed=count)
+        linalg_ext.topk(body, shape, along, count, "i16", "i32", True, False)
+        bodies.append(body)
+    run(*bodies)
+
+
+def test_topk_of_too_few():
+    text = """func.func @f(%x: tensor<?xf32>) -> tensor<4xf32> {
+      %v = tensor.empty() : tensor<4xf32>
+      %r = iree_linalg_ext.topk_v2 dimension(0) is_sorted ins(%x : tensor<?xf32>) outs(%v : tensor<4xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.cmpf ogt, %a, %b : f32
+        iree_linalg_ext.yield %c : i1
+      } -> tensor<4xf32>
+      return %r : tensor<4xf32>
+    }"""
+    program = pd.device("cpu").load(pd.compile(text))
+    assert list(np.asarray(program["f"](np.array([1, 5, 2, 7, 3], np.float32)))) == [7, 5, 3, 2]
+    with pytest.raises(pd.Error, match="the first 4 elements are wanted of fewer"):
+        program["f"](np.zeros(3, np.float32))
+
+
 @examples(1)
 @given(shape=SHAPE, place=PLACE, element=NUMBERS, indices=st.sampled_from(["i32", "i64", "i8"]),
        base=st.sampled_from([None, 0, 7]), sizes=SIZES, seed=SEEDS)  # fmt: skip
@@ -85,14 +116,15 @@ def test_scan(shape, place, element, kind, inclusive, sizes, seed, dialect):
     run(body)
 
 
-@pytest.mark.parametrize("shape", [(2049,), (2, 3, 5000)], ids=str)
+@pytest.mark.parametrize("shape, along", [((2049,), 0), ((2, 3, 5000), 2), ((5, 700), 0), ((3, 4, 40), 1)], ids=str)
 @pytest.mark.parametrize("sizes", ["static", "dynamic"])
-def test_scan_of_long_rows(shape, sizes):
+def test_scan_of_many(shape, along, sizes):
+    """Blocks of long rows, and rows side by side."""
     bodies = []
     for kind in ("add", "max", "sub"):
         for inclusive in (True, False):
             body = Body(sizes, seed=3)
-            linalg_ext.scan(body, shape, len(shape) - 1, "i32", kind, inclusive)
+            linalg_ext.scan(body, shape, along, "i32", kind, inclusive)
             bodies.append(body)
     run(*bodies)
 

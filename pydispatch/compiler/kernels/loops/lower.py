@@ -18,7 +18,7 @@ from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_elements, cut_rows, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import cut_in_order, emit_in_order
 from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
-from pydispatch.compiler.kernels.loops.recurrences import emit_recurrence, row_bytes, row_dims
+from pydispatch.compiler.kernels.loops.recurrences import cut_recurrence, emit_recurrence
 from pydispatch.compiler.kernels.loops.tiled_transpose import cut_turned, emit_turned
 from pydispatch.compiler.kernels.loops.updates import UpdateStep, starts_empty, updates_of
 from pydispatch.compiler.kernels.ops.bits import bits_of
@@ -120,11 +120,9 @@ def _bytes(value: SSAValue) -> int:
 def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
     """The cut of a nest, by the bytes that its elements or rows move."""
     dims = nest.dims(e)
-    ratio = max(packed(value) for value, _ in nest.stores)
+    ratio = packed(nest.stores[0][0])
     if isinstance(nest.space, RecurrenceOp):
-        rows = build.product(row_dims(e, nest.space))
-        whole = Cut(rows, rows, 0, 1, 1)
-        return whole if ratio > 1 else cut_rows(build, backend, rows, row_bytes(e, build, nest.space))
+        return cut_recurrence(e, build, backend, nest.space)
     if ratio == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered:
         return cut_in_order(e, build, nest.space)
     if ratio > 1 and isinstance(nest.space, UpdateStep):

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import memref
+from xdsl.ir import Attribute, SSAValue
 
-from pydispatch.compiler.kernels.loops.nests import Cut
+from pydispatch.compiler.kernels.loops.nests import Cut, cut_rows, emit_nest
+from pydispatch.compiler.kernels.loops.tiles import COLUMN_BYTES
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 STEP_BYTES = 16
 """What a step of a recurrence costs beside what it stores, in bytes of a plain copy."""
 
-
 AT_ONCE = 8
 """Carried values of the rows that are computed in one loop: about as many as there are registers."""
+
+FEW_COLUMNS, MOST_COLUMNS = 16, 256
+"""Rows side by side: fewer do not fill vectors, more leave too little for other workgroups."""
 
 
 def row_dims(e: Elements, op: RecurrenceOp) -> list[Index]:
@@ -65,14 +70,96 @@ def write_rows(
     build.loop(0, e.dims(op.res[0])[axis], start, step)
 
 
+def _carried(op: RecurrenceOp) -> list[Attribute]:
+    """The types of the values that a row carries."""
+    return [a.type for a in op.next.block.args][len(op.shape) :]
+
+
+def _in_columns(op: RecurrenceOp) -> bool:
+    """Whether elements of many rows lie side by side, so that a step of all of them is a loop over memory."""
+    last = op.shape[-1]
+    if op.along == len(op.shape) - 1 or 0 <= last < FEW_COLUMNS or any(r.regions for r in op.next.block.ops):
+        return False
+    return all(bits_of(type_) >= 8 for type_ in _carried(op))
+
+
+def _most_columns(op: RecurrenceOp) -> int:
+    """How many rows side by side a workgroup takes: what they carry stays in the first-level cache."""
+    carried = sum(bits_of(type_) // 8 for type_ in _carried(op))
+    return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, carried)))
+
+
+def cut_recurrence(e: Elements, build: Builder, backend: Backend, op: RecurrenceOp) -> Cut:
+    """How the rows are cut into workgroups of a CPU."""
+    dims = row_dims(e, op)
+    rows = build.product(dims)
+    if any(bits_of(tensor_type(r).element_type) < 8 for r in op.res):  # two rows would meet in a byte
+        return Cut(rows, rows, 0, 1, 1)
+    if not _in_columns(op):
+        return cut_rows(build, backend, rows, row_bytes(e, build, op))
+    outer = build.product(dims[:-1])
+    tile = build.least(dims[-1], _most_columns(op))
+    tiles = build.ceil_quotient(dims[-1], build.most(tile, 1))
+    return Cut(outer, 1, tile, tiles, build.times(outer, tiles))
+
+
 def emit_recurrence(
     e: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
 ) -> None:
-    """The rows of workgroup number `group` of a CPU, several at once: each waits for its own last step only."""
+    """The rows of workgroup number `group` of a CPU."""
+    if cut.tiles == 1 and not isinstance(cut.tile, SSAValue) and cut.tile == 0:
+        _emit_rows(e, build, group, cut, op, buffers)
+    else:
+        _emit_columns(e, build, group, cut, op, buffers)
+
+
+def _emit_columns(
+    e: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
+) -> None:
+    """A run of rows side by side: each step is a parallel loop over them, what they carry is in memory."""
+    dims, axis, block = row_dims(e, op), op.along, op.next.block
+    states = [e.fresh(type_, _most_columns(op)) for type_ in _carried(op)]
+
+    def run(b: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        def keep(c: Builder, number: Index, values: Sequence[SSAValue]) -> None:
+            for state, value in zip(states, values, strict=True):
+                e.store(c, value, state, [c.minus(number, low)])
+
+        def begin(c: Builder, number: Index) -> None:
+            row = [*outer, number]
+            mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(c.value, row), strict=True))
+            keep(c, number, clone_block(e, c, op.first.block, mapping, row))
+
+        def step(c: Builder, place: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            def one(d: Builder, number: Index) -> None:
+                row = [*outer, number]
+                indices = [*row[:axis], place, *row[axis:]]
+                own = [d.add(memref.LoadOp.get(s, [d.value(d.minus(number, low))])) for s in states]
+                values = [*map(d.value, indices), *own]
+                mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
+                found = clone_block(e, d, block, mapping, indices)
+                for result, element in zip(op.res, found[len(states) :], strict=True):
+                    if result in buffers:
+                        e.store(d, element, buffers[result], indices)
+                keep(d, number, found[: len(states)])
+
+            c.parallel(low, high, one, limit=dims[-1])
+            return []
+
+        b.parallel(low, high, begin, limit=dims[-1])
+        b.loop(0, e.dims(op.res[0])[axis], [], step)
+
+    emit_nest(build, group, cut, dims, len(dims) - 1, run)
+
+
+def _emit_rows(
+    e: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
+) -> None:
+    """Whole rows, several at once: each waits for its own last step only."""
     dims = row_dims(e, op)
     low = build.times(group, cut.rows)
     high = build.least(build.plus(low, cut.rows), cut.outer)
-    together = max(1, AT_ONCE // max(1, len(op.next.block.args) - len(dims) - 1))
+    together = max(1, AT_ONCE // max(1, len(_carried(op))))
     many = build.plus(low, build.times(build.quotient(build.minus(high, low), together), together))
 
     def rows(b: Builder, number: Index, count: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith, cf, math, tensor
 from xdsl.dialects.builtin import IndexType, TensorType, i64
 from xdsl.ir import SSAValue
 
@@ -25,13 +25,18 @@ Before = Callable[[Code, Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
 """Whether the elements of a, one of each tensor, come before those of b."""
 
 
-def sorted_rows(build: Build, tensors: Sequence[SSAValue], before: Before) -> list[SSAValue]:
+def sorted_rows(
+    build: Build, tensors: Sequence[SSAValue], before: Before, most_passes: int | None = None
+) -> list[SSAValue]:
     """(rows, n) each, their rows reordered together. What is returned has n elements in a row or more: those beyond
-    are not defined."""
+    are not defined.
+
+    most_passes: after so many passes, each of which doubles the length of sorted runs, it is enough.
+    """
     size = size_of(build, tensors[0], 1)
-    if isinstance(size, int) and size < 2:
+    if most_passes == 0 or (isinstance(size, int) and size < 2):
         return list(tensors)
-    block, passes = _block(build, size), _passes(build, size)
+    block, passes = _block(build, size), _passes(build, size, most_passes)
     found = _merged(build, tensors, size, block, build.index(0), before)
     if passes == 1:
         return found
@@ -52,14 +57,88 @@ def _block(build: Build, size: Mixed) -> Mixed:
     return build.add(arith.MinSIOp(low, build.index(BLOCK))).result
 
 
-def _passes(build: Build, size: Mixed) -> Mixed:
-    """How often runs of one double until they hold everything; at least one."""
+def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, count: int) -> list[SSAValue]:
+    """(rows, n) each: what is returned begins with the first `count` elements in order of each row, and n at most.
+
+    Runs are merged until they have that many elements. From there on only the first elements of each pair of runs are
+    kept, so that every pass has half as many left.
+    """
+    length, size = 1 << (count - 1).bit_length(), size_of(build, tensors[0], 1)
+    if isinstance(size, int) and size < 4 * length:
+        return sorted_rows(build, tensors, before)
+    if isinstance(size, SSAValue):
+        enough = build.add(arith.CmpiOp(build.index(count), size, "sle")).result
+        build.add(cf.AssertOp(enough, f"the first {count} elements are wanted of fewer"))
+    runs = sorted_rows(build, tensors, before, length.bit_length() - 1)
+    rows = shape_of(tensors[0].type)[0]
+    open_ = [TensorType(element_of(t), [rows, DYNAMIC]) for t in runs]
+    runs = [build.add(tensor.CastOp(t, type_)).dest for t, type_ in zip(runs, open_, strict=True)]
+
+    def again(inner: Build, _: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+        return _halved(inner, carried[1:], carried[0], length, before)
+
+    passes = as_value(build, _passes(build, blocks_of(build, size, length), None))
+    return host_loop(build, passes, [as_value(build, size), *runs], again)[1:]
+
+
+def _halved(
+    build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before
+) -> list[SSAValue]:
+    """Pairs of sorted runs of `length` elements become one each, of the elements that come first; `size` counts the
+    elements of a row, of which the last run may have less. The new count, and the tensors."""
+    run, pair = build.index(length), build.index(2 * length)
+    pairs = build.add(arith.CeilDivUIOp(size, pair)).result
+    rows = shape_of(tensors[0].type)[0]
+    dynamic = [*([build.dim(tensors[0], 0)] if rows == DYNAMIC else []), pairs]
+
+    def read(code: Code, row: SSAValue, place: SSAValue) -> list[SSAValue]:
+        return [code.extract(t, [row, place]) for t in tensors]
+
+    def first(code: Code, at: list[SSAValue]) -> list[SSAValue]:
+        start = code.times(at[1], pair)
+        return [start, code.least(code.plus(start, run), size)]
+
+    def step(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        left, right = carried
+        start = code.times(at[1], pair)
+        middle = code.least(code.plus(start, run), size)
+        end = code.least(code.plus(start, pair), size)
+        return _taken(code, lambda place: read(code, at[0], place), before, (left, middle), (right, end))
+
+    types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
+    found = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]
+    others = build.add(arith.SubiOp(pairs, build.index(1))).result
+    last = build.add(arith.SubiOp(size, build.add(arith.MuliOp(others, pair)).result)).result
+    kept = build.add(arith.MinSIOp(last, run)).result
+    return [build.add(arith.AddiOp(build.add(arith.MuliOp(others, run)).result, kept)).result, *found]
+
+
+def _taken(
+    code: Code, read: Callable[[SSAValue], list[SSAValue]], before: Before, ours: tuple[SSAValue, SSAValue],
+    theirs: tuple[SSAValue, SSAValue],
+) -> tuple[list[SSAValue], list[SSAValue]]:  # fmt: skip
+    """One step of a merge of two runs, each a place and its end: the places after it, and the elements that come next.
+    Of equal elements ours come first."""
+    (left, middle), (right, end) = ours, theirs
+    mine, other = read(left), read(right)
+    exhausted = code.opposite(code.less(left, middle))
+    taken = code.both(code.less(right, end), code.add(arith.OrIOp(exhausted, before(code, other, mine))))
+    one = code.index(1)
+    places = [code.either(taken, left, code.plus(left, one)), code.either(taken, code.plus(right, one), right)]
+    return places, [code.either(taken, b, a) for a, b in zip(mine, other, strict=True)]
+
+
+def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
+    """How often runs of one double until they hold everything; at least once where sizes are dynamic, and `most` at
+    most."""
     if isinstance(size, int):
-        return (size - 1).bit_length()
-    most = build.add(arith.MaxSIOp(size, build.index(2))).result
-    last = build.add(arith.IndexCastOp(build.add(arith.SubiOp(most, build.index(1))).result, i64)).result
+        needed = (size - 1).bit_length()
+        return needed if most is None else min(needed, most)
+    some = build.add(arith.MaxSIOp(size, build.index(2))).result
+    last = build.add(arith.IndexCastOp(build.add(arith.SubiOp(some, build.index(1))).result, i64)).result
     zeros = build.add(arith.IndexCastOp(build.add(math.CountLeadingZerosOp(last)).result, IndexType())).result
-    return build.add(arith.SubiOp(build.index(64), zeros)).result
+    passes = build.add(arith.SubiOp(build.index(64), zeros)).result
+    return passes if most is None else build.add(arith.MinSIOp(passes, build.index(most))).result
 
 
 def _merged(
@@ -110,14 +189,8 @@ def _merged(
         left, middle = code.either(over, end, left), code.either(over, following, middle)
         right = code.either(over, following, right)
         end = code.either(over, code.least(code.plus(following, run), total), end)
-        ours, theirs = read(code, at[0], left), read(code, at[0], right)
-        exhausted = code.opposite(code.less(left, middle))
-        taken = code.both(code.less(right, end), code.add(arith.OrIOp(exhausted, before(code, theirs, ours))))
-        one = code.index(1)
-        left = code.either(taken, left, code.plus(left, one))
-        right = code.either(taken, code.plus(right, one), right)
-        elements = [code.either(taken, b, a) for a, b in zip(ours, theirs, strict=True)]
-        return [left, right, middle, end], elements
+        places, elements = _taken(code, lambda p: read(code, at[0], p), before, (left, middle), (right, end))
+        return [*places, middle, end], elements
 
     types = [TensorType(element_of(t), shape) for t in tensors]
     return [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]

@@ -10,7 +10,7 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, require_tensors
-from pydispatch.compiler.normalize.linalg_ext.merge import Before, sorted_rows
+from pydispatch.compiler.normalize.linalg_ext.merge import Before, first_of_rows, sorted_rows
 from pydispatch.compiler.normalize.linalg_ext.rows import (
     Mixed,
     along_again,
@@ -44,7 +44,11 @@ def _ordered(build: Build, tensors: Sequence[SSAValue], along: int, before: Befo
     turned = [along_last(build, t, along) for t in tensors]
     shape = list(shape_of(turned[0].type))
     outer = [build.dim(turned[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]
-    found = sorted_rows(build, [collapsed_rows(build, t) for t in turned], before)
+    flat = [collapsed_rows(build, t) for t in turned]
+    if isinstance(count, SSAValue) or count == shape[-1]:
+        found = sorted_rows(build, flat, before)
+    else:
+        found = first_of_rows(build, flat, before, count)
     shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
     dynamic = [*outer, *([count] if isinstance(count, SSAValue) else [])]
     rows = [sliced_rows(build, t, count) for t in found]
