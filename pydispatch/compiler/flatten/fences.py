@@ -80,7 +80,8 @@ def _drop_arguments(function: Operation) -> None:
     if len(kept) == len(type.inputs):
         return
     _retie(function, kept)
-    function.properties["function_type"] = FunctionType.from_lists([type.inputs.data[n] for n in kept], type.outputs)
+    inputs = [type.inputs.data[n] for n in kept]
+    function.properties["function_type"] = FunctionType.from_lists(inputs, list(type.outputs))
     attributes = function.properties.get("arg_attrs")
     if isinstance(attributes, ArrayAttr) and attributes.data:
         function.properties["arg_attrs"] = ArrayAttr([attributes.data[n] for n in kept])

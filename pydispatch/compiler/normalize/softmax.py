@@ -25,13 +25,13 @@ NaN all the same, and so are the sum and the quotients."""
 
 def softmax(build: Build, source: SSAValue, output: SSAValue, along: Sequence[int]) -> SSAValue:
     """exp(x - largest) / sum over the dimensions `along`. output: a tensor of the type of the result."""
-    type = source.type
-    if not isinstance(type, TensorType) or not isinstance(type.element_type, AnyFloat):
-        raise VerifyException(f"softmax works on tensors of floats, got {type}")
-    shape, rank = type.get_shape(), type.get_num_dims()
+    given = source.type
+    if not isinstance(given, TensorType) or not isinstance(given.element_type, AnyFloat):
+        raise VerifyException(f"softmax works on tensors of floats, got {given}")
+    shape, rank = given.get_shape(), given.get_num_dims()
     kept = [d for d in range(rank) if d not in along]
     whole, row = AffineMap.identity(rank), AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept))
-    reduced = TensorType(type.element_type, [shape[d] for d in kept])
+    reduced = TensorType(given.element_type, [shape[d] for d in kept])
     sizes = [build.dim(source, d) for d in kept if shape[d] == DYNAMIC]
     reduction = tuple(d in kept for d in range(rank))
 

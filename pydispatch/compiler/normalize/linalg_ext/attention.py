@@ -118,15 +118,17 @@ class Decomposition:
             return score
         block = self.op.body.block
         values: dict[SSAValue, SSAValue] = {block.args[0]: body.cast(score, block.args[0].type, False)}
+        last = block.last_op
+        assert last is not None
         for inner in block.ops:
-            if inner is block.last_op:
-                return body.cast(values.get(inner.operands[0], inner.operands[0]), self.wide, False)
+            if inner is last:
+                break
             if isinstance(inner, IndexOp):
                 place = self.loops.scores.index(inner.dim.value.data)
                 values[inner.result] = body.add(regions.IndexOp(place))
             else:
                 body.block.add_op(inner.clone(values))
-        raise AssertionError("a body ends with what it yields")
+        return body.cast(values.get(last.operands[0], last.operands[0]), self.wide, False)
 
     def _masked(self, body: Body, score: SSAValue, mask: SSAValue) -> SSAValue:
         if mask.type == IntegerType(1):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
@@ -57,7 +59,7 @@ class PackOp(Pack):
     """The source in tiles: its dimensions, counted in tiles, and after them those of a tile."""
 
     name = "iree_linalg_ext.pack"
-    custom_directives = (Numbers, Pair)
+    custom_directives: ClassVar[tuple[type[CustomDirective], ...]] = (Numbers, Pair)
     assembly_format = _FORMAT
 
 
@@ -66,7 +68,7 @@ class UnpackOp(Unpack):
     """The tensor whose tiles the source holds."""
 
     name = "iree_linalg_ext.unpack"
-    custom_directives = (Numbers, Pair)
+    custom_directives: ClassVar[tuple[type[CustomDirective], ...]] = (Numbers, Pair)
     assembly_format = _FORMAT
 
 

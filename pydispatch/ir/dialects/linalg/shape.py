@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, ShapedType, TensorType, i64
 from xdsl.ir import Operation, SSAValue
@@ -170,7 +170,7 @@ class PackingOp(IRDLOperation):
     static_inner_tiles = prop_def(DenseArrayBase)
     res = var_result_def(TensorType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    custom_directives = (Numbers, PackedType)
+    custom_directives: ClassVar[tuple[type[CustomDirective], ...]] = (Numbers, PackedType)
     assembly_format = (
         "$source (`padding_value` `(` $padding_value^ `:` type($padding_value) `)`)? (`outer_dims_perm` `=` "
         "custom<Numbers>($outer_dims_perm)^)? `inner_dims_pos` `=` custom<Numbers>($inner_dims_pos) `inner_tiles` "
