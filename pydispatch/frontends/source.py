@@ -19,11 +19,15 @@ class ReadOptions:
     weights: "embed" keeps its arrays in the artifact, "external" leaves them out: `device.load(artifact,
     parameters=...)` gives them then, by name in the scope "model". kernels: names of custom operations → kernels that
     compute them. bound: leading arguments of the public function that are weights: a name and an array for each.
+    inputs: shapes of arguments in place of those that the model states, by name; a name among the sizes stands for one
+    that a call decides. constants: elements of inputs that are no arguments then.
     """
 
     weights: str = "embed"
     kernels: Mapping[str, Any] = field(default_factory=dict)
     bound: Sequence[tuple[str, Any]] = ()
+    inputs: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Frontend(Protocol):

@@ -54,13 +54,28 @@ def dump_folder(what: str, given: object) -> Path:
     return folder
 
 
-def read_options(kernels: object, weights: object) -> ReadOptions:
+def read_options(kernels: object, weights: object, inputs: object = None, constants: object = None) -> ReadOptions:
     """What frontends are given."""
     if weights not in ("embed", "external"):
         raise InvalidArgumentError(f"weights: expected 'embed' or 'external', got {weights!r}")
     if kernels is not None and not isinstance(kernels, Mapping):
         raise InvalidArgumentError(f"kernels: expected a mapping from names to kernels, got {kernels!r}")
-    return ReadOptions(str(weights), dict(kernels or {}))
+    for what, given in (("inputs", inputs), ("constants", constants)):
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidArgumentError(f"{what}: expected a mapping from names of inputs, got {given!r}")
+    given_shapes: Any = inputs or {}
+    fixed: Any = dict(constants or {})  # type: ignore[call-overload]
+    shapes = {name: _shape(name, shape) for name, shape in given_shapes.items()}
+    return ReadOptions(str(weights), dict(kernels or {}), inputs=shapes, constants=fixed)
+
+
+def _shape(name: str, shape: object) -> tuple[int | str, ...]:
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else ()
+    if not isinstance(shape, (tuple, list)) or not all(
+        (isinstance(n, str) and n) or (type(n) is int and 0 <= n < 1 << 40) for n in sizes
+    ):
+        raise InvalidArgumentError(f"inputs: expected the sizes of '{name}', such as (1, 3, 'h', 'w'), got {shape!r}")
+    return sizes
 
 
 def _listed(what: str, given: object, expected: str) -> tuple[Any, ...]:

@@ -82,6 +82,8 @@ def compile(
     reassociate: bool = True,
     kernels: Mapping[str, Any] | None = None,
     weights: str = "embed",
+    inputs: Mapping[str, Sequence[int | str]] | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> Artifact:
     """Compiles a program into an artifact.
 
@@ -101,10 +103,12 @@ def compile(
     kernels: of custom operations of a model, by name: {"mylib::swish": pydispatch.CFunction("swish.c", "swish")}.
     weights: "embed" keeps the arrays of a model in the artifact; "external" leaves them out, and `device.load(artifact,
     parameters={"model": file})` gives them by their names.
+    inputs: shapes in place of those that a model states, by the names of its inputs: {"image": (1, 3, "h", "w")}.
+    constants: elements of inputs of a model that are no arguments then, by name.
 
     Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
-    reading_options = arguments.read_options(kernels, weights)
+    reading_options = arguments.read_options(kernels, weights, inputs, constants)
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
     explain = arguments.flag("explain", explain)
     options = replace(options, reassociate=arguments.flag("reassociate", reassociate))
@@ -131,11 +135,13 @@ def compile_to(
     require_match: bool = False,
     kernels: Mapping[str, Any] | None = None,
     weights: str = "embed",
+    inputs: Mapping[str, Sequence[int | str]] | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> str:
     """The text of the program after a phase (see `phases.PHASE_NAMES`). CompileError for an unknown phase."""
     if not isinstance(phase, str) or phase not in PHASE_NAMES:
         raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
-    reading_options = arguments.read_options(kernels, weights)
+    reading_options = arguments.read_options(kernels, weights, inputs, constants)
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
     return Pipeline(module, options).text_after(PHASE_NAMES[phase])

@@ -42,7 +42,8 @@ def type_of(attribute: model.Attribute) -> str:
 class Call:
     """A node of an operator.
 
-    version: of the operator set. results: how many outputs the node names. b: the builder that the conversion writes with.
+    version: of the operator set. results: how many outputs the node names. b: the builder that the conversion writes
+    with.
     """
 
     def __init__(
@@ -63,9 +64,10 @@ class Call:
 
     def has(self, name: str) -> bool:
         """Whether an attribute is given."""
+        self._read.add(name)
         return name in self.attributes
 
-    def int(self, name: str, default: Any = _REQUIRED) -> int:
+    def integer(self, name: str, default: Any = _REQUIRED) -> int:
         """An integer; default: without one the attribute is required."""
         return self._get(name, "i", default)
 
@@ -73,7 +75,7 @@ class Call:
         """An integer that stands for a truth value."""
         return bool(self._get(name, "i", default))
 
-    def float(self, name: str, default: Any = _REQUIRED) -> float:
+    def real(self, name: str, default: Any = _REQUIRED) -> float:
         """A number."""
         return self._get(name, "f", default)
 
@@ -85,15 +87,17 @@ class Call:
             raise self.fail(f"attribute '{name}' is '{found:.60}'; known are {', '.join(choices)}")
         return found
 
-    def ints(self, name: str, default: Any = _REQUIRED) -> list[int]:
+    def integers(self, name: str, default: Any = _REQUIRED) -> list[int]:
         """Integers."""
-        value = self._get(name, "ints", default)
-        return value if value is None else [int(n) for n in value]
+        return [int(n) for n in self._get(name, "ints", default)]
 
-    def floats(self, name: str, default: Any = _REQUIRED) -> list[float]:
+    def maybe_integers(self, name: str) -> list[int] | None:
+        """Integers; None when they are left out."""
+        return self.integers(name) if self.has(name) else None
+
+    def reals(self, name: str, default: Any = _REQUIRED) -> list[float]:
         """Numbers."""
-        value = self._get(name, "floats", default)
-        return value if value is None else [float(n) for n in value]
+        return [float(n) for n in self._get(name, "floats", default)]
 
     def texts(self, name: str, default: Any = _REQUIRED) -> list[str]:
         """Strings."""

@@ -1,5 +1,7 @@
 """The messages of an ONNX file, with the fields that a compiler asks for. Numbers of fields are those of onnx.proto."""
 
+# ruff: noqa: RUF009 (the calls in these classes declare fields)
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -101,7 +103,8 @@ class ValueInfo(Message):
 
 @dataclass
 class Attribute(Message):
-    """A constant of a node, in the field that `type` names; `ref_attr_name` in a function stands for one of its caller."""
+    """A constant of a node, in the field that `type` names; `ref_attr_name` in a function stands for one of its
+    caller."""
 
     name: str = one(1, TEXT)
     f: float = one(2, FLOAT)

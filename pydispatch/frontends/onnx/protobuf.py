@@ -53,23 +53,23 @@ class _Field:
 
 def one(number: int, kind: Kind) -> Any:
     """A field with one number, text or bytes; its default when it is absent."""
-    return dataclasses.field(default=_DEFAULTS[kind.name], metadata={number: (kind, False)})  # type: ignore[call-overload]
+    return dataclasses.field(default=_DEFAULTS[kind.name], metadata={number: (kind, False)})
 
 
 def many(number: int, kind: Kind) -> Any:
     """A repeated field: an array of numbers, or a list."""
     make = functools.partial(_NO_NUMBERS.__getitem__, kind.name) if kind.dtype else list
-    return dataclasses.field(default_factory=make, metadata={number: (kind, True)})  # type: ignore[misc,arg-type]
+    return dataclasses.field(default_factory=make, metadata={number: (kind, True)})
 
 
 def message(number: int, kind: Callable[[], type[Message]]) -> Any:
     """A field with one message of a class, which may be declared later; None when it is absent."""
-    return dataclasses.field(default=None, metadata={number: (kind, False)})  # type: ignore[call-overload]
+    return dataclasses.field(default=None, metadata={number: (kind, False)})
 
 
 def messages(number: int, kind: Callable[[], type[Message]]) -> Any:
     """A repeated field of messages."""
-    return dataclasses.field(default_factory=list, metadata={number: (kind, True)})  # type: ignore[misc]
+    return dataclasses.field(default_factory=list, metadata={number: (kind, True)})
 
 
 @dataclass
@@ -90,7 +90,9 @@ class Message:
         """The fields by number."""
         if "_declared" not in cls.__dict__:
             cls._declared = {
-                number: _Field(field.name, *how) for field in dataclasses.fields(cls) for number, how in field.metadata.items()
+                number: _Field(field.name, *how)
+                for field in dataclasses.fields(cls)
+                for number, how in field.metadata.items()
             }
         return cls._declared or {}
 
@@ -135,8 +137,8 @@ class _Reader:
         return self.data[at : at + length], at + length
 
     def _store(
-        self, into: Message, field: _Field, wire: int, value: Any, span: tuple[int, int], numbers: dict[_Field, list[Any]],
-        depth: int,
+        self, into: Message, field: _Field, wire: int, value: Any, span: tuple[int, int],
+        numbers: dict[_Field, list[Any]], depth: int,
     ) -> None:  # fmt: skip
         kind = field.kind
         expected = kind.wire if isinstance(kind, Kind) else _LENGTH

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.errors import CompileError, Location
@@ -17,17 +14,14 @@ from pydispatch.frontends.onnx.operators import OPERATORS
 from pydispatch.frontends.onnx.protobuf import FormatError
 from pydispatch.frontends.onnx.tensors import Fault, Files, map_file
 from pydispatch.frontends.onnx.trace import Tracer
+from pydispatch.frontends.source import ReadOptions
 
 
-def read(
-    source: str | os.PathLike[str] | bytes, inputs: Mapping[str, Sequence[int | str]] | None = None,
-    constants: Mapping[str, np.ndarray[Any, Any]] | None = None,
-) -> ModuleOp:  # fmt: skip
+def read(source: str | os.PathLike[str] | bytes, options: ReadOptions | None = None) -> ModuleOp:
     """The program of a model. Its function is `main`; weights stay where the file has them.
 
-    source: the path of a model, or its bytes; files with weights are looked for beside the model alone. inputs: the shapes of
-    inputs whose shapes the model leaves open, by name; a name among the sizes stands for one that a call decides. constants:
-    elements of inputs that are no arguments then. Raises CompileError that names the file and the node.
+    source: the path of a model, or its bytes; files with weights are looked for beside the model alone. Raises
+    CompileError that names the file and the node.
     """
     path = None if isinstance(source, (bytes, bytearray, memoryview)) else Path(source)
     filename = str(path) if path is not None else "<onnx>"
@@ -37,6 +31,8 @@ def read(
     except (FormatError, Fault) as fault:
         raise CompileError(f"this is no ONNX model: {fault}", Location(filename, 0, 0)) from None
     builder = Builder(filename)
-    tracer = Tracer(builder, found, Files(path.parent if path is not None else None), OPERATORS)
-    tracer.main(inputs or {}, constants or {})
+    tracer = Tracer(
+        builder, found, Files(path.parent if path is not None else None), OPERATORS, options or ReadOptions()
+    )
+    tracer.main()
     return builder.module

@@ -16,9 +16,9 @@ from pydispatch.frontends.graph.dtypes import DTYPES, DType
 from pydispatch.frontends.onnx import model
 
 _NAMES = {
-    1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64", 12: "u32", 13: "u64",
-    14: "c64", 15: "c128", 16: "bf16", 17: "f8E4M3FN", 18: "f8E4M3FNUZ", 19: "f8E5M2", 20: "f8E5M2FNUZ", 21: "u4", 22: "i4",
-    23: "f4E2M1FN", 24: "f8E8M0FNU", 25: "u2", 26: "i2",
+    1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64", 12: "u32",
+    13: "u64", 14: "c64", 15: "c128", 16: "bf16", 17: "f8E4M3FN", 18: "f8E4M3FNUZ", 19: "f8E5M2", 20: "f8E5M2FNUZ",
+    21: "u4", 22: "i4", 23: "f4E2M1FN", 24: "f8E8M0FNU", 25: "u2", 26: "i2",
 }  # fmt: skip
 """The element types by their numbers in a file; 8 is a string."""
 
@@ -49,7 +49,8 @@ def number_of(dtype: DType) -> int:
 
 
 class Files:
-    """The files beside a model that hold elements, each mapped once. folder: None where the model came without a path."""
+    """The files beside a model that hold elements, each mapped once. folder: None where the model came without a
+    path."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder

@@ -5,22 +5,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
-import numpy as np
 from xdsl.dialects import arith, builtin, tensor
 from xdsl.ir import SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import I64, DType
-from pydispatch.frontends.graph.sizes import Expr, UndecidedError
+from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import Call, type_of
 from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
 from pydispatch.frontends.ops import elementwise
+from pydispatch.frontends.ops.custom import custom_call
+from pydispatch.frontends.source import ReadOptions
 
 Conversion = Callable[..., Any]
 """Gets a `Call` and the operands, None for those left out; gives a result, or a sequence of them."""
@@ -31,11 +32,15 @@ _OLDEST, _NEWEST = 1, 26
 
 
 class Values:
-    """The values of a graph by name; those of the graphs around it are seen too."""
+    """The values of a graph by name; those of the graphs around it are seen too. made_here: the names that its nodes
+    define; stated: the types that the graph states."""
 
-    def __init__(self, outer: Values | None, made_here: frozenset[str]) -> None:
+    def __init__(
+        self, outer: Values | None, made_here: frozenset[str], stated: Mapping[str, model.ValueInfo] | None = None
+    ) -> None:
         self.outer = outer
         self.made_here = made_here
+        self.stated = stated or {}
         self.by_name: dict[str, Tensor] = {}
 
     def find(self, name: str) -> Tensor | None:
@@ -52,19 +57,20 @@ class Tracer:
     """Writes a model with a builder. operators: the conversions of each domain by the operator's name."""
 
     def __init__(
-        self, builder: Builder, source: model.Model, beside: Files, operators: Mapping[str, Mapping[str, Conversion]]
-    ) -> None:
+        self, builder: Builder, source: model.Model, beside: Files, operators: Mapping[str, Mapping[str, Conversion]],
+        options: ReadOptions,
+    ) -> None:  # fmt: skip
         self.builder = builder
         self.source = source
         self.beside = beside
         self.operators = operators
+        self.options = options
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in source.functions}
         self.depth = 0
 
-    def main(self, inputs: Mapping[str, Sequence[int | str]], constants: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Writes the function `main`. inputs: shapes in the place of those that the model states; constants: the elements
-        of inputs that are no arguments."""
-        graph = self.source.graph
+    def main(self) -> None:
+        """Writes the function `main`."""
+        graph, inputs, constants = self.source.graph, self.options.inputs, self.options.constants
         if graph is None or not graph.output:
             raise self.builder.fail("the model has no graph with outputs")
         opsets = self._opsets(self.source.opset_import)
@@ -76,7 +82,7 @@ class Tracer:
         given = dict(zip((a.name for a in arguments), self.builder.begin(arguments), strict=True))
         for info in graph.input:
             if info.name in constants:
-                given[info.name] = self.builder.constant(constants[info.name], self._type(info)[0])
+                given[info.name] = self._given(info, constants[info.name])
         results = self.graph(graph, given, None, opsets)
         outputs: dict[str, Tensor] = {}
         for info, result in zip(graph.output, results, strict=True):
@@ -93,7 +99,8 @@ class Tracer:
         """Writes a graph in place. given: its inputs by name; outer: the values around a graph in a node."""
         if graph.sparse_initializer:
             raise self.builder.fail("the graph has sparse initializers; store them dense")
-        values = Values(outer, frozenset(name for node in graph.node for name in node.output))
+        stated = {info.name: info for info in (*graph.value_info, *graph.output)}
+        values = Values(outer, frozenset(name for node in graph.node for name in node.output), stated)
         for tensor_ in graph.initializer:
             if tensor_.name not in given:
                 self._define(values, tensor_.name, self.constant(tensor_, tensor_.name))
@@ -133,8 +140,12 @@ class Tracer:
         domain = _domain(node.domain)
         attributes = self._attributes(node)
         function = self.functions.get((domain, node.op_type, node.overload))
-        if function is not None:
-            results: Sequence[Tensor | None] = self._function(function, operands, attributes)
+        if _kernel_name(domain, node) in self.options.kernels:
+            results: Sequence[Tensor | None] = self._custom(
+                _kernel_name(domain, node), node, operands, attributes, values
+            )
+        elif function is not None:
+            results = self._function(function, operands, attributes)
         else:
             if domain not in opsets:
                 raise self.builder.fail(f"{node.op_type}: the model imports no operators of the domain '{domain}'")
@@ -154,7 +165,7 @@ class Tracer:
     def _conversion(self, domain: str, node: model.Node, operands: Sequence[Tensor | None]) -> Conversion:
         conversion = self.operators.get(domain, {}).get(node.op_type)
         if conversion is None:
-            name = f"{domain}.{node.op_type}" if domain else node.op_type
+            name = _kernel_name(domain, node)
             raise self.builder.fail(
                 f"operator {name}({', '.join(map(str, operands))}) is not known",
                 f"give the kernel that computes it: kernels={{'{name}': ...}}",
@@ -174,11 +185,38 @@ class Tracer:
                 raise self.builder.fail(f"{node.op_type}: attribute '{attribute.name}' is given twice")
             if attribute.ref_attr_name:
                 raise self.builder.fail(
-                    f"{node.op_type}: attribute '{attribute.name}' refers to '{attribute.ref_attr_name}' of a function; "
-                    "it is in none"
+                    f"{node.op_type}: attribute '{attribute.name}' refers to '{attribute.ref_attr_name}' "
+                    "of a function; it is in none"
                 )
             found[attribute.name] = attribute
         return found
+
+    def _custom(
+        self, name: str, node: model.Node, operands: Sequence[Tensor | None], attributes: Mapping[str, model.Attribute],
+        values: Values,
+    ) -> list[Tensor]:  # fmt: skip
+        """A call of a kernel that the user gives. The types of its results are those that the graph states."""
+        results = []
+        for output in node.output:
+            info = values.stated.get(output)
+            shape = None if info is None else self._type(info)[1]
+            if info is None or shape is None:
+                raise self.builder.fail(
+                    f"{node.op_type}: the model does not state the type of '{output}'",
+                    "add it to the graph's value_info: onnx.helper.make_tensor_value_info",
+                )
+            results.append((self._type(info)[0], tuple(self._size_named(n, operands) for n in shape)))
+        numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
+        return custom_call(self.builder, name, [t for t in operands if t is not None], results, numbers)
+
+    def _size_named(self, n: int | str, operands: Sequence[Tensor | None]) -> Size:
+        """A size of a type that the graph states: a number, or the name of one that an operand has."""
+        if isinstance(n, int):
+            return n
+        known = {str(m): m for t in operands if t is not None for m in t.shape}
+        if n not in known:
+            raise self.builder.fail(f"the size '{n}' of its result is that of no operand")
+        return known[n]
 
     def _function(
         self, function: model.Function, operands: Sequence[Tensor | None], attributes: dict[str, model.Attribute]
@@ -241,6 +279,20 @@ class Tracer:
         return found
 
     # -- inputs and outputs
+
+    def _given(self, info: model.ValueInfo, elements: Any) -> Tensor:
+        """An input whose elements the caller has stated."""
+        dtype, declared = self._type(info)
+        try:
+            found = self.builder.constant(elements, dtype)
+        except (TypeError, ValueError, NotImplementedError) as error:
+            raise self.builder.fail(f"constants: '{info.name}' is {dtype}: {error}") from None
+        if declared is not None and (
+            len(declared) != found.rank
+            or any(isinstance(n, int) and n != m for n, m in zip(declared, found.shape, strict=True))
+        ):
+            raise self.builder.fail(f"constants: '{info.name}' has shape {list(declared)}, not {list(found.shape)}")
+        return found
 
     def _check_names(self, graph: model.Graph, names: Sequence[str]) -> None:
         known = [info.name for info in graph.input]
@@ -311,11 +363,15 @@ class Tracer:
         return self.builder.fail(f"graphs are nested deeper than {_DEPTH}")
 
 
+def _kernel_name(domain: str, node: model.Node) -> str:
+    return f"{domain}::{node.op_type}" if domain else node.op_type
+
+
 def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
 
 
-@lru_cache(maxsize=None)
+@cache
 def _arity(conversion: Conversion) -> tuple[int, int]:
     """The least and the greatest number of operands."""
     parameters = list(inspect.signature(conversion).parameters.values())[1:]

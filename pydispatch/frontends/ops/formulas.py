@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Union
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64, DType
@@ -133,8 +132,8 @@ class Element:
         return self.binary("max", other)
 
 
-Value = Union[Element, complex, bool]
-Formula = Callable[..., Union[Element, Sequence[Element]]]
+Value = Element | complex | bool
+Formula = Callable[..., Element | Sequence[Element]]
 
 
 def formula(b: Builder, written: Formula, *tensors: Tensor) -> Tensor:

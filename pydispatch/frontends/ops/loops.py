@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, builtin, scf, tensor
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64, DType
@@ -24,9 +24,8 @@ Form = tuple[DType, tuple[Size | None, ...]]
 def choose(b: Builder, condition: Tensor, yes: Callable[[], Carried], no: Callable[[], Carried]) -> list[Tensor]:
     """What one of two functions gives, each written into a branch. condition: one truth value."""
     forms = [_joined(b, f, g) for f, g in zip(_tried(b, yes), _tried(b, no), strict=True)]
-    regions = [Region(_branch(b, made, forms)) for made in (yes, no)]
     flag = shapes.element(b, condition)
-    op = b.add(scf.IfOp(flag, _types(forms), *regions))
+    op = b.add(scf.IfOp(flag, _types(forms), Region(_branch(b, yes, forms)), Region(_branch(b, no, forms))))
     return _received(b, op.results, forms)
 
 
@@ -45,9 +44,7 @@ def repeat(b: Builder, start: Carried, goes_on: Callable[[list[Tensor]], Tensor]
     return _received(b, op.results, forms)
 
 
-def count_to(
-    b: Builder, count: Size, start: Carried, body: Callable[[Size, list[Tensor]], Carried]
-) -> list[Tensor]:
+def count_to(b: Builder, count: Size, start: Carried, body: Callable[[Size, list[Tensor]], Carried]) -> list[Tensor]:
     """The tensors after `count` runs of a body, which gets the number of the run and the tensors."""
     trial = b.size_of(b.index(1), "i") - 1
     forms = _settled(b, start, lambda tensors: body(trial, tensors))
@@ -134,7 +131,7 @@ def _settled(b: Builder, start: Carried, body: Body) -> list[Form]:
     return forms
 
 
-def _types(forms: Sequence[Form]) -> list[builtin.TensorType]:  # type: ignore[type-arg]
+def _types(forms: Sequence[Form]) -> list[Attribute]:
     return [tensor_type(dtype.element, [_ANY if n is None else n for n in shape])
             for dtype, shape in forms for _ in range(2 if dtype.is_complex else 1)]  # fmt: skip
 

@@ -16,8 +16,8 @@ from pydispatch.frontends.ops.indexing import Places, elements_at
 def pad_with(b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], mode: str) -> Tensor:
     """x with `low` elements before and `high` after it along each axis; negative ones take some away.
 
-    mode: "edge" repeats the outermost element; "reflect" goes back from it, "wrap" goes on at the other side, as often as
-    it takes.
+    mode: "edge" repeats the outermost element; "reflect" goes back from it, "wrap" goes on at the other side, as often
+    as it takes.
     """
     shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
     for d, n in enumerate(x.shape):

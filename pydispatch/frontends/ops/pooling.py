@@ -24,8 +24,9 @@ def pool_with(
 ) -> list[Tensor]:  # fmt: skip
     """Windows over the spatial axes of x [n, c, ...], each reduced to several elements.
 
-    out: the spatial sizes of the results. starts: the first running values with the types of the results. around: what lies
-    beyond x. Loop 2 + d of the body is the place of the window along spatial axis d, loop 2 + len(out) + d that in it.
+    out: the spatial sizes of the results. starts: the first running values with the types of the results. around: what
+    lies beyond x. Loop 2 + d of the body is the place of the window along spatial axis d, loop 2 + len(out) + d that in
+    it.
     """
     spatial = len(out)
     reach = [(k - 1) * step + 1 for k, step in zip(kernel, window.dilations, strict=True)]

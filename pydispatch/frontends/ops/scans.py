@@ -12,9 +12,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 
 
-def cumulative(
-    b: Builder, name: str, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False
-) -> Tensor:
+def cumulative(b: Builder, name: str, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False) -> Tensor:
     """Each element combined by "add" or "mul" with those before it along an axis, or with those after it.
 
     exclusive: without the element itself.
@@ -33,6 +31,8 @@ def cumulative(
         taken = s.compare(order, s.position(rank), s.position(axis))
         return s.binary(name, running, s.select(taken, element, s.const(start, x.dtype))).parts
 
-    outputs = [(b.splat(b.number(n, x.dtype), x.shape), to_result) for n in ([start, 0] if x.dtype.is_complex else [start])]
+    outputs = [
+        (b.splat(b.number(n, x.dtype), x.shape), to_result) for n in ([start, 0] if x.dtype.is_complex else [start])
+    ]
     made = b.generic([(part, source) for part in b.parts(x)], outputs, [True] * rank + [False], body)
     return b.wrap(x.dtype, x.shape, *made)

@@ -1,7 +1,7 @@
 """Elements at places that tensors state: taken, replaced, ranked.
 
-Places count from the end when they are negative; those outside of a tensor are moved to its nearest element when elements are
-taken, and change nothing when elements are replaced.
+Places count from the end when they are negative; those outside of a tensor are moved to its nearest element when
+elements are taken, and change nothing when elements are replaced.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def take_along(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 
 def take_nd(b: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
-    """The slices of x at the rows of indices [..., k], which name places along k axes after the first `batch` ones, that
-    both share."""
+    """The slices of x at the rows of indices [..., k], which name places along k axes after the first `batch` ones,
+    that both share."""
     lead, parts = indices.shape[:-1], _columns(b, indices)
     rest = x.shape[batch + len(parts) :]
     given = [shapes.reshape(b, part, [*lead, *[1] * len(rest)]) for part in parts]
@@ -85,16 +85,15 @@ def _columns(b: Builder, indices: Tensor) -> list[Tensor]:
     if isinstance(count, Expr):
         raise b.fail(f"the last size of the indices {indices} must be known")
     last = indices.rank - 1
-    return [
-        shapes.reshape(b, shapes.slice_axis(b, indices, last, n, n + 1), indices.shape[:-1]) for n in range(count)
-    ]
+    return [shapes.reshape(b, shapes.slice_axis(b, indices, last, n, n + 1), indices.shape[:-1]) for n in range(count)]
 
 
 # -- replaced
 
 
 def put_along(b: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None) -> Tensor:
-    """x with updates at the indices along an axis, in their order. combine: add, mul, max, min of the old and the new."""
+    """x with updates at the indices along an axis, in their order. combine: add, mul, max, min of the old and the
+    new."""
     missing = [0 if d == axis else n - m for d, (n, m) in enumerate(zip(x.shape, indices.shape, strict=True))]
     indices = _from_front(b, indices, x.shape[axis])
     indices = shapes.pad(b, indices, [0] * x.rank, missing, -1)
@@ -118,8 +117,8 @@ def put_nd(b: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str
         flat = formula(b, lambda total, n, each: total + n * each, flat, at, stride)
     flat = shapes.reshape(b, flat, [count])
     table, added = shapes.reshape(b, x, [rows, width]), shapes.reshape(b, updates, [count, width])
-    d = AffineExpr.dimension
-    made = _put(b, table, flat, AffineMap(3, 0, (d(2),)), added, AffineMap(3, 0, (d(2), d(1))), 0, combine)
+    loop = AffineExpr.dimension
+    made = _put(b, table, flat, AffineMap(3, 0, (loop(2),)), added, AffineMap(3, 0, (loop(2), loop(1))), 0, combine)
     return shapes.reshape(b, made, x.shape)
 
 
@@ -163,7 +162,9 @@ def ranks(b: Builder, x: Tensor, axis: int, largest: bool) -> Tensor:
         before = s.compare("gt" if largest else "lt", theirs, mine)
         if x.dtype.is_float:  # NaN is beyond all in both orders
             nan, their_nan = s.unary("is_nan", mine), s.unary("is_nan", theirs)
-            before = s.binary("and", s.binary("or", before, their_nan if largest else nan), s.compare("ne", nan, their_nan))
+            before = s.binary(
+                "and", s.binary("or", before, their_nan if largest else nan), s.compare("ne", nan, their_nan)
+            )
             tied = s.binary("or", s.compare("eq", theirs, mine), s.binary("and", nan, their_nan))
             before = s.binary("or", before, s.compare("gt" if largest else "lt", theirs, mine))
         else:

@@ -14,6 +14,7 @@ from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.onnx import model as messages
 from pydispatch.frontends.onnx.read import read
 from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
+from pydispatch.frontends.source import ReadOptions
 
 RTOL, ATOL = 1e-3, 1e-7  # those of the tests' own runner
 _COARSE = {"f16": 1e-3, "bf16": 8e-3}
@@ -54,7 +55,7 @@ def _run_set(path: Path, graph: messages.Graph, data: Path, device: str) -> list
     constants: list[str] = []
     while True:
         try:
-            module = read(path, constants={name: inputs[name][1] for name in constants})
+            module = read(path, ReadOptions(constants={name: inputs[name][1] for name in constants}))
             break
         except pd.CompileError as error:
             wanted = re.search(r"constants=\{'(.*?)'", str(error))

@@ -1,10 +1,11 @@
-"""Runs the node tests of the package onnx 1.18 (its folder backend/test/data/node): every operator, with expected results.
+"""Runs the node tests of the package onnx 1.18 (its folder backend/test/data/node): every operator, with expected
+results.
 
     python tests/suites/onnx/run.py --data .../onnx/backend/test/data/node [--device cpu] [--only TEXT] [--workers 2]
 
-Tests whose inputs or results are no tensors of numbers (strings, sequences, optional values) are left out, and so are training
-and the decoding of images. Prints the reason of every failure, a table by operator, and the share that passed; the exit
-status is 1 when it is below --least.
+Tests whose inputs or results are no tensors of numbers (strings, sequences, optional values) are left out, and so are
+training and the decoding of images. Prints the reason of every failure, a table by operator, and the share that passed;
+the exit status is 1 when it is below --least.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def _installed() -> Path:
 
 
 def _run(tests: list[Path], options: argparse.Namespace) -> dict[str, Any]:
-    """The result of each test. Workers are processes; one that is silent for too long is ended, and a new one begins."""
+    """The result of each test. Workers are processes; one that is silent for too long is ended, and a new one
+    begins."""
     waiting: queue.Queue[Path] = queue.Queue()
     for test in tests:
         waiting.put(test)
@@ -92,7 +94,9 @@ def _drive(waiting: queue.Queue[Path], results: dict[str, Any], options: argpars
         if not line:
             worker.wait()
             late = time.monotonic() - start >= options.seconds
-            line = json.dumps({"status": "fail", "why": "out of time" if late else f"the process ended: {worker.returncode}"})
+            line = json.dumps(
+                {"status": "fail", "why": "out of time" if late else f"the process ended: {worker.returncode}"}
+            )
         results[test.name] = {"operators": [], **json.loads(line)}
     if worker is not None and worker.stdin is not None:
         worker.stdin.close()

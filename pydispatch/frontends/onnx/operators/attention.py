@@ -30,14 +30,14 @@ def join_heads(c: Call, x: Tensor) -> Tensor:
 
 
 def attend(
-    c: Call, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[Tensor], scale: float | None, softcap: float = 0.0,
-    precision: DType | None = None, stage: int = 0, filler: float = -math.inf,
+    c: Call, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[Tensor], scale: float | None,
+    softcap: float = 0.0, precision: DType | None = None, stage: int = 0, filler: float = -math.inf,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Attention of [batch, heads, length, size]; heads of keys and values may be shared. Gives the products too.
 
-    masks: added to the products, or false where a key is left out. softcap: products are brought between -softcap and softcap;
-    0 for not. precision: of the softmax. stage: products after 0 scaling, 1 masks, 2 the cap, 3 softmax. filler: the product of
-    a key that is left out.
+    masks: added to the products, or false where a key is left out. softcap: products are brought between -softcap and
+    softcap; 0 for not. precision: of the softmax. stage: products after 0 scaling, 1 masks, 2 the cap, 3 softmax.
+    filler: the product of a key that is left out.
     """
     b = c.b
     key, value = attention.grouped_heads(b, query, key), attention.grouped_heads(b, query, value)
@@ -73,7 +73,7 @@ def _attention(
 ) -> Sequence[Tensor]:  # fmt: skip
     flat = query.rank == 3
     if flat:
-        heads, shared = c.int("q_num_heads"), c.int("kv_num_heads")
+        heads, shared = c.integer("q_num_heads"), c.integer("kv_num_heads")
         query, key, value = split_heads(c, query, heads), split_heads(c, key, shared), split_heads(c, value, shared)
     c.ignore("q_num_heads", "kv_num_heads")
     if any(t.rank != 4 for t in (query, key, value)):
@@ -85,12 +85,12 @@ def _attention(
     masks = [mask] if mask is not None else []
     if c.flag("is_causal"):
         masks.append(attention.seen(c.b, query, key))
-    precision = dtype_of(c.int("softmax_precision")) if c.has("softmax_precision") else None
-    stage = c.int("qk_matmul_output_mode", 0)
+    precision = dtype_of(c.integer("softmax_precision")) if c.has("softmax_precision") else None
+    stage = c.integer("qk_matmul_output_mode", 0)
     if not 0 <= stage <= 3:
         raise c.fail(f"qk_matmul_output_mode is {stage}; expected 0 to 3")
-    scale = c.float("scale") if c.has("scale") else None
-    made, scores = attend(c, query, key, value, masks, scale, c.float("softcap", 0.0), precision, stage)
+    scale = c.real("scale") if c.has("scale") else None
+    made, scores = attend(c, query, key, value, masks, scale, c.real("softcap", 0.0), precision, stage)
     return [join_heads(c, made) if flat else made, key, value, scores]
 
 
@@ -152,8 +152,8 @@ def _known(c: Call, size: Size) -> int:
 
 
 def _rotary_embedding(c: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None = None) -> Tensor:
-    interleaved, width = c.flag("interleaved"), c.int("rotary_embedding_dim", 0)
-    return rotate_any(c, x, cosines, sines, places, c.int("num_heads", 0), interleaved, width)
+    interleaved, width = c.flag("interleaved"), c.integer("rotary_embedding_dim", 0)
+    return rotate_any(c, x, cosines, sines, places, c.integer("num_heads", 0), interleaved, width)
 
 
 TABLE: dict[str, Conversion] = {

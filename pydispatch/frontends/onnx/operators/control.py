@@ -42,7 +42,11 @@ def _loop(c: Call, limit: Tensor | None = None, condition: Tensor | None = None,
     runs = None if limit is None else c.sizes(limit, "M")[0]
     if always and _keeps_condition(graph) and runs is not None:
         return _counted(c, graph, runs, list(carried), rows)
-    if isinstance(runs, int) and runs <= _UNROLLED and (found := _unrolled(c, graph, runs, condition, list(carried), rows)):
+    if (
+        isinstance(runs, int)
+        and runs <= _UNROLLED
+        and (found := _unrolled(c, graph, runs, condition, list(carried), rows))
+    ):
         return found
     if rows and runs is None:
         raise c.fail("it stacks what its runs give, and nothing limits how many there are")
@@ -58,10 +62,13 @@ def _keeps_condition(graph: model.Graph) -> bool:
     if name == graph.input[1].name:
         return True
     node = made.get(name)
-    if node is not None and node.op_type == "Constant":
-        return any(a.t is not None and a.t.data_type == 9 and (bytes(a.t.raw_data) == b"\1" or a.t.int32_data.tolist() == [1])
-                   for a in node.attribute)  # fmt: skip
-    return any(t.name == name and (bytes(t.raw_data) == b"\1" or t.int32_data.tolist() == [1]) for t in graph.initializer)
+    if node is not None:
+        return node.op_type == "Constant" and any(a.t is not None and _is_true(a.t) for a in node.attribute)
+    return any(t.name == name and _is_true(t) for t in graph.initializer)
+
+
+def _is_true(tensor: model.Tensor) -> bool:
+    return tensor.data_type == 9 and (bytes(tensor.raw_data) == b"\1" or tensor.int32_data.tolist() == [1])
 
 
 def _counted(c: Call, graph: model.Graph, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
@@ -155,17 +162,22 @@ def _scan(c: Call, *operands: Tensor) -> list[Tensor]:
     if c.version < 9:
         if len(operands) < 1:
             raise c.fail("it has no operands")
-        raise c.fail("before version 9 it has a batch axis, which is not supported; convert the model to a later version")
+        raise c.fail(
+            "before version 9 it has a batch axis, which is not supported; convert the model to a later version"
+        )
     graph = c.graph("body")
-    scanned = c.int("num_scan_inputs")
+    scanned = c.integer("num_scan_inputs")
     count = len(operands) - scanned
     rows = len(graph.output) - count
     if not 0 < scanned <= len(operands) or rows < 0:
         raise c.fail(f"it scans {scanned} of {len(operands)} operands")
     b = c.b
-    axes = c.ints("scan_input_axes", [0] * scanned)
-    backwards = c.ints("scan_input_directions", [0] * scanned)
-    out_axes, out_backwards = c.ints("scan_output_axes", [0] * rows), c.ints("scan_output_directions", [0] * rows)
+    axes = c.integers("scan_input_axes", [0] * scanned)
+    backwards = c.integers("scan_input_directions", [0] * scanned)
+    out_axes, out_backwards = (
+        c.integers("scan_output_axes", [0] * rows),
+        c.integers("scan_output_directions", [0] * rows),
+    )
     if len(axes) != scanned or len(backwards) != scanned or len(out_axes) != rows or len(out_backwards) != rows:
         raise c.fail("its axes or directions are not as many as what it scans")
     moved = []

@@ -56,7 +56,7 @@ def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversi
     """A formula with attributes that are numbers."""
 
     def convert(c: Call, x: Tensor) -> Tensor:
-        numbers = [c.float(name, default) for name, default in defaults.items()]
+        numbers = [c.real(name, default) for name, default in defaults.items()]
         return formula(c.b, lambda v: written(v, *numbers), x)
 
     return convert
@@ -112,8 +112,8 @@ def _bit_shift(c: Call, x: Tensor, y: Tensor) -> Tensor:
 def _clip(c: Call, x: Tensor, least: Tensor | None = None, most: Tensor | None = None) -> Tensor:
     """x within bounds; the upper one wins where they contradict each other."""
     if c.version < 11:
-        least = c.b.constant(c.float("min", -math.inf), x.dtype)
-        most = c.b.constant(c.float("max", math.inf), x.dtype)
+        least = c.b.constant(c.real("min", -math.inf), x.dtype)
+        most = c.b.constant(c.real("max", math.inf), x.dtype)
     if least is not None:
         x = ops.binary(c.b, "max", x, least)
     return x if most is None else ops.binary(c.b, "min", x, most)
@@ -159,7 +159,7 @@ def _to_small_float(c: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
 
 
 def _cast(c: Call, x: Tensor) -> Tensor:
-    to = dtype_of(c.int("to"))
+    to = dtype_of(c.integer("to"))
     return cast_to(c, x, to, c.flag("saturate", True))
 
 
@@ -259,10 +259,10 @@ def _dropout(c: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor |
 
 TABLE: dict[str, Conversion] = {
     **{name: _unary(function) for name, function in {
-        "Abs": "abs", "Neg": "neg", "Ceil": "ceil", "Floor": "floor", "Round": "round_even", "Sqrt": "sqrt", "Exp": "exp",
-        "Log": "log", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos", "Atan": "atan", "Sinh": "sinh",
-        "Cosh": "cosh", "Tanh": "tanh", "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "Erf": "erf", "Sign": "sign",
-        "Not": "not", "BitwiseNot": "not", "IsNaN": "is_nan", "Sigmoid": "logistic",
+        "Abs": "abs", "Neg": "neg", "Ceil": "ceil", "Floor": "floor", "Round": "round_even", "Sqrt": "sqrt",
+        "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos",
+        "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "Asinh": "asinh", "Acosh": "acosh",
+        "Atanh": "atanh", "Erf": "erf", "Sign": "sign", "Not": "not", "BitwiseNot": "not", "IsNaN": "is_nan", "Sigmoid": "logistic",
     }.items()},
     **{name: _binary(function) for name, function in {
         "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "And": "and", "Or": "or", "Xor": "xor",

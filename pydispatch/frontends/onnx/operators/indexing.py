@@ -18,11 +18,11 @@ from pydispatch.frontends.ops.indexing import Places, elements_at
 
 
 def _gather(c: Call, x: Tensor, indices: Tensor) -> Tensor:
-    return selection.take(c.b, x, indices, c.axis(c.int("axis", 0), x.rank))
+    return selection.take(c.b, x, indices, c.axis(c.integer("axis", 0), x.rank))
 
 
 def _gather_elements(c: Call, x: Tensor, indices: Tensor) -> Tensor:
-    axis = c.axis(c.int("axis", 0), x.rank)
+    axis = c.axis(c.integer("axis", 0), x.rank)
     _check_within(c, x, indices, axis)
     return selection.take_along(c.b, x, indices, axis)
 
@@ -36,7 +36,7 @@ def _check_within(c: Call, x: Tensor, indices: Tensor, axis: int) -> None:
 
 
 def _gather_nd(c: Call, x: Tensor, indices: Tensor) -> Tensor:
-    batch = c.int("batch_dims", 0)
+    batch = c.integer("batch_dims", 0)
     if not 0 <= batch < max(1, min(x.rank, indices.rank)) or not indices.rank:
         raise c.fail(f"batch_dims is {batch} for {x} and {indices}")
     return selection.take_nd(c.b, x, indices, batch)
@@ -46,7 +46,7 @@ _COMBINE = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"
 
 
 def _scatter_elements(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    axis = c.axis(c.int("axis", 0), x.rank)
+    axis = c.axis(c.integer("axis", 0), x.rank)
     _check_within(c, x, indices, axis)
     combine = _COMBINE[c.text("reduction", "none", tuple(_COMBINE))]
     return selection.put_along(c.b, x, indices, updates, axis, combine)
@@ -58,7 +58,7 @@ def _scatter_nd(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
 
 def _tensor_scatter(c: Call, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
     """Updates written into a cache [batch, ..., length, ...] from a place on that each batch states."""
-    axis = c.axis(c.int("axis", -2), cache.rank)
+    axis = c.axis(c.integer("axis", -2), cache.rank)
     around = c.text("mode", "linear", ("linear", "circular")) == "circular"
     start = begin if begin is not None else c.b.constant([0], I64)
     start = shapes.reshape(c.b, start, [start.shape[0], *[1] * (cache.rank - 1)])
@@ -70,7 +70,7 @@ def _tensor_scatter(c: Call, cache: Tensor, update: Tensor, begin: Tensor | None
 
 def _one_hot(c: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
     """Two values: the second one where the place along a new axis is the index."""
-    axis = c.axis(c.int("axis", -1), indices.rank + 1)
+    axis = c.axis(c.integer("axis", -1), indices.rank + 1)
     (size,) = c.sizes(depth, "depth")
     spread = shapes.expand_dims(c.b, elementwise.convert(c.b, indices, I64), [axis])
     shape = tuple(size if d == axis else n for d, n in enumerate(spread.shape))
@@ -82,10 +82,10 @@ def _one_hot(c: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
 
 
 def _top_k(c: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
-    axis = c.axis(c.int("axis", -1), x.rank)
+    axis = c.axis(c.integer("axis", -1), x.rank)
     largest = c.flag("largest", True)
     c.ignore("sorted")  # sorted ones are as good
-    count = c.int("k") if k is None else c.sizes(k, "k")[0]
+    count = c.integer("k") if k is None else c.sizes(k, "k")[0]
     n = x.shape[axis]
     if not isinstance(count, Expr) and (count < 0 or (not isinstance(n, Expr) and count > n)):
         raise c.fail(f"k is {count} for axis {axis} of {x}")
@@ -107,7 +107,7 @@ def _non_zero(c: Call, x: Tensor) -> Tensor:
 def _compress(c: Call, x: Tensor, condition: Tensor) -> Tensor:
     """The slices along an axis whose condition is true."""
     if c.has("axis"):
-        axis = c.axis(c.int("axis"), x.rank)
+        axis = c.axis(c.integer("axis"), x.rank)
     else:
         x, axis = shapes.reshape(c.b, x, [product(x.shape)]), 0
     return selection.take(c.b, x, selection.places_of_true(c.b, condition), axis)
@@ -115,7 +115,7 @@ def _compress(c: Call, x: Tensor, condition: Tensor) -> Tensor:
 
 def _reverse_sequence(c: Call, x: Tensor, lengths: Tensor) -> Tensor:
     """The first elements along the time axis reversed, as many as each batch states."""
-    batch, time = c.axis(c.int("batch_axis", 1), x.rank), c.axis(c.int("time_axis", 0), x.rank)
+    batch, time = c.axis(c.integer("batch_axis", 1), x.rank), c.axis(c.integer("time_axis", 0), x.rank)
     given = shapes.reshape(c.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
     last = c.b.index(x.shape[time] - 1)
 
@@ -131,9 +131,9 @@ def _reverse_sequence(c: Call, x: Tensor, lengths: Tensor) -> Tensor:
 
 def _max_unpool(c: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
     """Elements put back at the places where MaxPool found them, 0 elsewhere."""
-    kernel = c.ints("kernel_shape")
+    kernel = c.integers("kernel_shape")
     rank = len(kernel)
-    strides, pads = c.ints("strides", [1] * rank), c.ints("pads", [0] * (2 * rank))
+    strides, pads = c.integers("strides", [1] * rank), c.integers("pads", [0] * (2 * rank))
     if rank != x.rank - 2 or len(strides) != rank or len(pads) != 2 * rank:
         raise c.fail(f"a kernel_shape of {kernel} does not fit {x}")
     inferred = [(x.shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)]

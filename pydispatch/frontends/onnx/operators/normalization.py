@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.ir import SSAValue
+
 from pydispatch.frontends.graph.dtypes import DTYPES, F32
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
@@ -14,9 +16,11 @@ from pydispatch.frontends.ops import elementwise, indexing, normalization, reduc
 from pydispatch.frontends.ops.formulas import Element, formula
 
 
-def _batch_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor) -> Sequence[Tensor]:
+def _batch_normalization(
+    c: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
+) -> Sequence[Tensor]:
     """By the mean and variance of each channel: given ones, or in training those of the batch."""
-    epsilon, momentum = c.float("epsilon", 1e-5), c.float("momentum", 0.9)
+    epsilon, momentum = c.real("epsilon", 1e-5), c.real("momentum", 0.9)
     c.ignore("spatial")
     if not (c.version >= 14 and c.flag("training_mode")):
         return [normalization.batch_norm(c.b, x, 1, mean, variance, scale, bias, epsilon)]
@@ -32,28 +36,28 @@ def _batch_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: 
 
 def _instance_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     vectors = [normalization.along(c.b, t, 1, x.rank) for t in (scale, bias)]
-    return normalization.layer_norm(c.b, x, range(2, x.rank), vectors[0], vectors[1], c.float("epsilon", 1e-5))[0]
+    return normalization.layer_norm(c.b, x, range(2, x.rank), vectors[0], vectors[1], c.real("epsilon", 1e-5))[0]
 
 
 def layer_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
     """Over the axes from the given one on; gives the mean and the inverse of the deviation too."""
-    axis = c.axis(c.int("axis", -1), x.rank)
-    inner = dtype_of(c.int("stash_type", 1))
+    axis = c.axis(c.integer("axis", -1), x.rank)
+    inner = dtype_of(c.integer("stash_type", 1))
     if inner not in (F32, DTYPES["f64"]):
         raise c.fail(f"it computes in {inner}; supported is f32")
-    return normalization.layer_norm(c.b, x, range(axis, x.rank), scale, bias, c.float("epsilon", 1e-5))
+    return normalization.layer_norm(c.b, x, range(axis, x.rank), scale, bias, c.real("epsilon", 1e-5))
 
 
 def rms_normalization(c: Call, x: Tensor, scale: Tensor) -> Tensor:
     """By the root of the mean square over the axes from the given one on."""
-    axis = c.axis(c.int("axis", -1), x.rank)
+    axis = c.axis(c.integer("axis", -1), x.rank)
     c.ignore("stash_type")
-    return normalization.rms_norm(c.b, x, range(axis, x.rank), scale, c.float("epsilon", 1e-5))
+    return normalization.rms_norm(c.b, x, range(axis, x.rank), scale, c.real("epsilon", 1e-5))
 
 
 def _group_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """Before version 21 scale and bias have an element for each group, since then for each channel."""
-    groups, epsilon = c.int("num_groups"), c.float("epsilon", 1e-5)
+    groups, epsilon = c.integer("num_groups"), c.real("epsilon", 1e-5)
     c.ignore("stash_type")
     if c.version < 21:
         channels = x.shape[1]
@@ -61,27 +65,29 @@ def _group_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Ten
             raise c.fail(f"{channels} channels are not {groups} groups")
         each = channels // groups
         scale, bias = (
-            shapes.reshape(c.b, shapes.broadcast_to(c.b, shapes.reshape(c.b, t, [groups, 1]), [groups, each]), [channels])
+            shapes.reshape(
+                c.b, shapes.broadcast_to(c.b, shapes.reshape(c.b, t, [groups, 1]), [groups, each]), [channels]
+            )
             for t in (scale, bias)
         )
     return normalization.group_norm(c.b, x, groups, scale, bias, epsilon)[0]
 
 
 def _mean_variance(c: Call, x: Tensor) -> Tensor:
-    axes = c.axes(c.ints("axes", [0, 2, 3]), x.rank)
+    axes = c.axes(c.integers("axes", [0, 2, 3]), x.rank)
     mean, variance = normalization.moments(c.b, x, axes)
     return formula(c.b, lambda v, m, n: ((v.to(m.dtype) - m) / (n.of("sqrt") + 1e-9)).to(x.dtype), x, mean, variance)
 
 
 def _lp_normalization(c: Call, x: Tensor) -> Tensor:
-    axis = c.axis(c.int("axis", -1), x.rank)
-    norm = normalization.lp_norm(c.b, x, float(c.int("p", 2)), [axis], keep=True)
+    axis = c.axis(c.integer("axis", -1), x.rank)
+    norm = normalization.lp_norm(c.b, x, float(c.integer("p", 2)), [axis], keep=True)
     return formula(c.b, lambda v, n: n.is_equal(0.0).choose(0.0, v / n), x, norm)
 
 
 def _lrn(c: Call, x: Tensor) -> Tensor:
     """Each element by the squares of those in channels around its own."""
-    size, alpha, beta, bias = c.int("size"), c.float("alpha", 1e-4), c.float("beta", 0.75), c.float("bias", 1.0)
+    size, alpha, beta, bias = c.integer("size"), c.real("alpha", 1e-4), c.real("beta", 0.75), c.real("bias", 1.0)
     if not 1 <= size <= 1 << 12:
         raise c.fail(f"its size is {size}")
     squares = formula(c.b, lambda v: v * v, x)
@@ -105,11 +111,11 @@ def _lrn(c: Call, x: Tensor) -> Tensor:
 def _negative_log_likelihood(c: Call, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes."""
     reduction = c.text("reduction", "mean", ("mean", "sum", "none"))
-    ignored = c.int("ignore_index") if c.has("ignore_index") else None
+    ignored = c.integer("ignore_index") if c.has("ignore_index") else None
     classes = x.shape[1]
     last = c.b.index(classes - 1)
 
-    def places(p: indexing.Places) -> list:
+    def places(p: indexing.Places) -> list[SSAValue]:
         at = p.clamped(p.index_of(p.given[0]), last)
         return [p.index(0), at, *(p.index(d) for d in range(1, target.rank))]
 

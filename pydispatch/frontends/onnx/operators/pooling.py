@@ -23,7 +23,7 @@ from pydispatch.frontends.ops.scalars import Scalars
 def _moving(c: Call, x: Tensor) -> tuple[list[Size], Window, Shape]:
     """The sizes of the windows, how they move, and how many there are along each axis."""
     rank = spatial_rank(c, x)
-    kernel = c.ints("kernel_shape")
+    kernel = c.integers("kernel_shape")
     if any(not 1 <= k <= 1 << 20 for k in kernel):
         raise c.fail(f"its kernel_shape is {kernel}")
     ceil = c.flag("ceil_mode")
@@ -72,9 +72,7 @@ def _max_pool(c: Call, x: Tensor) -> Sequence[Tensor]:
     assert isinstance(whole, int)
     if isinstance(channels, Expr):
         raise c.fail("its second output needs a number of channels that is known")
-    places = formula(
-        c.b, lambda p: p + (p.position(0, I64) * channels + p.position(1, I64)) * whole, places
-    )
+    places = formula(c.b, lambda p: p + (p.position(0, I64) * channels + p.position(1, I64)) * whole, places)
     return [made, places]
 
 
@@ -84,8 +82,8 @@ def _average_pool(c: Call, x: Tensor) -> Tensor:
     inner = normalization.wide(x.dtype)
     total = pooling.pool(c.b, "add", elementwise.convert(c.b, x, inner), kernel, window, out)
     if not _reaches_beyond(x, kernel, window, out, everything):
-        size = math.prod(int(k) for k in kernel)  # type: ignore[arg-type]
-        return formula(c.b, lambda v: (v / float(size)).to(x.dtype), total)
+        size = float(np.prod(np.array(kernel)))
+        return formula(c.b, lambda v: (v / size).to(x.dtype), total)
     spatial = len(out)
     ones = shapes.full(c.b, 1.0, (1, 1, *x.shape[2:]), inner)
     counted = window
@@ -110,12 +108,11 @@ def _reaches_beyond(x: Tensor, kernel: Sequence[Size], window: Window, out: Shap
 
 
 def _lp_pool(c: Call, x: Tensor) -> Tensor:
-    order = c.int("p", 2)
+    order = c.integer("p", 2)
     kernel, window, out = _moving(c, x)
     powers = formula(c.b, lambda v: v * v if order == 2 else v.of("abs").binary("pow", float(order)), x)
     total = pooling.pool(c.b, "add", powers, kernel, window, out)
     return formula(c.b, lambda v: v.of("sqrt") if order == 2 else v.binary("pow", 1.0 / order), total)
-
 
 
 def _spatial(c: Call, x: Tensor) -> list[int]:
@@ -132,7 +129,7 @@ def _global_max(c: Call, x: Tensor) -> Tensor:
 
 
 def _global_lp(c: Call, x: Tensor) -> Tensor:
-    return normalization.lp_norm(c.b, x, float(c.int("p", 2)), _spatial(c, x), True)
+    return normalization.lp_norm(c.b, x, float(c.integer("p", 2)), _spatial(c, x), True)
 
 
 def _col2im(c: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
@@ -140,7 +137,11 @@ def _col2im(c: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     sizes = [int(n) for n in c.numbers(image, "image_shape").reshape(-1)]
     kernel = [int(n) for n in c.numbers(block, "block_shape").reshape(-1)]
     rank = len(kernel)
-    strides, dilations, pads = c.ints("strides", [1] * rank), c.ints("dilations", [1] * rank), c.ints("pads", [0] * 2 * rank)
+    strides, dilations, pads = (
+        c.integers("strides", [1] * rank),
+        c.integers("dilations", [1] * rank),
+        c.integers("pads", [0] * 2 * rank),
+    )
     if len(sizes) != rank or any(len(n) != rank for n in (strides, dilations)) or len(pads) != 2 * rank:
         raise c.fail(f"an image of {sizes} and blocks of {kernel} do not fit together")
     window = Window(tuple(strides), tuple(pads[:rank]), tuple(pads[rank:]), tuple(dilations))
@@ -156,7 +157,7 @@ def _col2im(c: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     missing = [size - ((step - 1) * s + (k - 1) * d + 1 - low - high)
                for size, step, s, k, d, low, high in
                zip(sizes, steps, strides, kernel, dilations, pads[:rank], pads[rank:], strict=True)]  # fmt: skip
-    made = products.transposed_convolution(c.b, blocks, filters, window, output_padding=missing)  # type: ignore[arg-type]
+    made = products.transposed_convolution(c.b, blocks, filters, window, output_padding=missing)
     return shapes.reshape(c.b, made, [n, columns // per, *sizes])
 
 

@@ -10,7 +10,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, products, shapes
-from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.products import Window
 
 _MOST = 1 << 20  # strides and dilations of a file
@@ -33,13 +33,16 @@ def gemm(c: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
         raise c.fail(f"its operands are {x} and {y}; expected matrices")
     x = shapes.transpose(c.b, x) if c.flag("transA") else x
     y = shapes.transpose(c.b, y) if c.flag("transB") else y
-    alpha, beta = c.float("alpha", 1.0), c.float("beta", 1.0)
+    alpha, beta = c.real("alpha", 1.0), c.real("beta", 1.0)
     made = products.matmul(c.b, x, y, accumulator(x.dtype))
-    scale = (lambda v, factor: v if factor == 1.0 else v * (int(factor) if v.dtype.is_integer else factor))
     if bias is None or beta == 0.0:
-        return formula(c.b, lambda v: scale(v, alpha).to(x.dtype), made)
+        return formula(c.b, lambda v: _times(v, alpha).to(x.dtype), made)
     inner = made.dtype
-    return formula(c.b, lambda v, w: (scale(v, alpha) + scale(w.to(inner), beta)).to(x.dtype), made, bias)
+    return formula(c.b, lambda v, w: (_times(v, alpha) + _times(w.to(inner), beta)).to(x.dtype), made, bias)
+
+
+def _times(v: Element, factor: float) -> Element:
+    return v if factor == 1.0 else v * (int(factor) if v.dtype.is_integer else factor)
 
 
 def _einsum(c: Call, *operands: Tensor) -> Tensor:
@@ -81,7 +84,7 @@ def window_of(c: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False) ->
     if len(kernel) != rank:
         raise c.fail(f"its kernel has {len(kernel)} axes; expected {rank}")
     auto = c.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
-    pads = c.ints("pads", [0] * (2 * rank))
+    pads = c.integers("pads", [0] * (2 * rank))
     if len(pads) != 2 * rank or any(abs(n) > _MOST for n in pads):
         raise c.fail(f"its pads are {pads}; expected {2 * rank} of them")
     low: list[Size] = list(pads[:rank])
@@ -100,7 +103,7 @@ def window_of(c: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False) ->
 
 def positive(c: Call, name: str, rank: int) -> list[int]:
     """A number of at least 1 for each axis, which are 1 when they are left out."""
-    numbers = c.ints(name, [1] * rank)
+    numbers = c.integers(name, [1] * rank)
     if len(numbers) != rank or any(not 1 <= n <= _MOST for n in numbers):
         raise c.fail(f"its {name} are {numbers}; expected {rank} numbers from 1")
     return numbers
@@ -110,7 +113,7 @@ def kernel_of(c: Call, w: Tensor, x: Tensor) -> Sequence[Size]:
     """The spatial sizes of filters, which kernel_shape repeats."""
     if w.rank != x.rank:
         raise c.fail(f"its operands are {x} and {w}; expected as many axes in both")
-    stated = c.ints("kernel_shape", None)
+    stated = c.maybe_integers("kernel_shape")
     if stated is not None and [n for n in w.shape[2:] if not isinstance(n, Expr)] != stated:
         raise c.fail(f"its kernel_shape is {stated}; its filters are {w}")
     return w.shape[2:]
@@ -118,7 +121,7 @@ def kernel_of(c: Call, w: Tensor, x: Tensor) -> Sequence[Size]:
 
 def groups_of(c: Call) -> int:
     """The number of groups of channels."""
-    groups = c.int("group", 1)
+    groups = c.integer("group", 1)
     if groups < 1:
         raise c.fail(f"it has {groups} groups")
     return groups
@@ -139,9 +142,7 @@ def with_bias(c: Call, x: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
     return formula(c.b, lambda v, w: (v + w.to(v.dtype)).to(dtype), x, bias)
 
 
-def conv_integer(
-    c: Call, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
-) -> Tensor:
+def conv_integer(c: Call, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None) -> Tensor:
     """A convolution of integers without their zero points; padding is a zero point too."""
     window = window_of(c, x, kernel_of(c, w, x))
     inputs, filters = without_zero_point(c, x, x_zero, 1), without_zero_point(c, w, w_zero, 0)
@@ -152,10 +153,10 @@ def _conv_transpose(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -
     rank = spatial_rank(c, x)
     kernel = kernel_of(c, w, x)
     strides, dilations = positive(c, "strides", rank), positive(c, "dilations", rank)
-    extra = c.ints("output_padding", [0] * rank)
-    pads = c.ints("pads", [0] * (2 * rank))
+    extra = c.integers("output_padding", [0] * rank)
+    pads = c.integers("pads", [0] * (2 * rank))
     auto = c.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
-    wanted = c.ints("output_shape", None)
+    wanted = c.maybe_integers("output_shape")
     if len(extra) != rank or len(pads) != 2 * rank or (wanted is not None and len(wanted) < rank):
         raise c.fail(f"its pads are {pads}, its output_padding {extra}; expected {2 * rank} and {rank} of them")
     low: list[Size] = list(pads[:rank])

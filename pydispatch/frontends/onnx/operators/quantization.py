@@ -58,7 +58,8 @@ def dequantize(c: Call, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor
 
 
 def _spread(c: Call, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
-    """Scales or zero points so that they broadcast to x: one, a vector along an axis, or one for each block of an axis."""
+    """Scales or zero points so that they broadcast to x: one, a vector along an axis, or one for each block of an
+    axis."""
     if t is None or t.rank == 0:
         return t
     if block:
@@ -77,14 +78,14 @@ def _spread(c: Call, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tens
 
 
 def _axis(c: Call, x: Tensor, scale: Tensor) -> tuple[int, int]:
-    axis, block = c.int("axis", 1), c.int("block_size", 0)
+    axis, block = c.integer("axis", 1), c.integer("block_size", 0)
     if scale.rank == 0 or (scale.rank == 1 and scale.shape[0] == 1 and not block):
         return 0, block
     return c.axis(axis, x.rank), block
 
 
 def _quantize_linear(c: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
-    to = zero.dtype if zero is not None else dtype_of(c.int("output_dtype", 0) or 2)
+    to = zero.dtype if zero is not None else dtype_of(c.integer("output_dtype", 0) or 2)
     c.ignore("output_dtype", "precision")
     axis, block = _axis(c, x, scale)
     saturate = c.flag("saturate", True)
@@ -109,7 +110,10 @@ def dynamic_quantize(c: Call, x: Tensor) -> Sequence[Tensor]:
     scale = formula(c.b, lambda a, n: (n.at_least(0.0) - a.at_most(0.0)) / 255.0, least, most)
     scale = formula(c.b, lambda s: s.is_equal(0.0).choose(1.0, s), scale)
     zero = formula(
-        c.b, lambda a, s: (0.0 - a.at_most(0.0) / s).at_least(0.0).at_most(255.0).of("round_even").to(I32).to(U8), least, scale
+        c.b,
+        lambda a, s: (0.0 - a.at_most(0.0) / s).at_least(0.0).at_most(255.0).of("round_even").to(I32).to(U8),
+        least,
+        scale,
     )
     return [quantize(c, x, scale, zero, U8), scale, zero]
 
@@ -126,7 +130,15 @@ def requantize(c: Call, x: Tensor, scales: Sequence[Tensor], out_scale: Tensor, 
 
 
 def _qlinear_matmul(
-    c: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, y: Tensor, y_scale: Tensor, y_zero: Tensor, scale: Tensor, zero: Tensor
+    c: Call,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    y: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
+    scale: Tensor,
+    zero: Tensor,
 ) -> Tensor:
     rows, columns = products.without_zero_point(c, x, x_zero, -2), products.without_zero_point(c, y, y_zero, -1)
     made = matmul(c.b, rows, columns, I32)
@@ -141,8 +153,8 @@ def _along(c: Call, t: Tensor, x: Tensor, axis: int) -> Tensor:
 
 
 def _qlinear_conv(
-    c: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, w: Tensor, w_scale: Tensor, w_zero: Tensor, scale: Tensor, zero: Tensor,
-    bias: Tensor | None = None,
+    c: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, w: Tensor, w_scale: Tensor, w_zero: Tensor, scale: Tensor,
+    zero: Tensor, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     made = products.conv_integer(c, x, w, x_zero, w_zero)
     made = products.with_bias(c, made, bias, I32)

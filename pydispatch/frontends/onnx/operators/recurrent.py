@@ -39,10 +39,10 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
 def _activations(c: Call, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
     """Those of each direction."""
     names = c.texts("activations", []) or list(defaults) * directions
-    alphas, betas = c.floats("activation_alpha", []), c.floats("activation_beta", [])
+    alphas, betas = c.reals("activation_alpha", []), c.reals("activation_beta", [])
     if len(names) != len(defaults) * directions:
         raise c.fail(f"{len(names)} activations are given; expected {len(defaults) * directions}")
-    limit = c.float("clip") if c.has("clip") else None
+    limit = c.real("clip") if c.has("clip") else None
     found: list[Activation] = []
     for name in names:
         if name.lower() not in _ACTIVATIONS:
@@ -61,13 +61,14 @@ def _bound(function: Callable[..., Element], numbers: Sequence[float], limit: fl
 
 
 def _recurrent(
-    c: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None, lengths: Tensor | None, initial: Sequence[Tensor | None],
-    gates: int, cell: Callable[[int, Tensor, Tensor | None], Step],
+    c: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None, lengths: Tensor | None,
+    initial: Sequence[Tensor | None], gates: int, cell: Callable[[int, Tensor, Tensor | None], Step],
 ) -> list[Tensor]:  # fmt: skip
     """Runs cells over x [length, batch, inputs] in one or both directions.
 
-    w, r: weights of the inputs and of the last output, [directions, gates * hidden, ...]. cell: from the number of a direction,
-    its r and its bias for the last output to a step. Gives the outputs [length, directions, batch, hidden] and the last states.
+    w, r: weights of the inputs and of the last output, [directions, gates * hidden, ...]. cell: from the number of a
+    direction, its r and its bias for the last output to a step. Gives the outputs [length, directions, batch, hidden]
+    and the last states.
     """
     b = c.b
     direction = c.text("direction", "forward", ("forward", "reverse", "bidirectional"))
@@ -89,7 +90,9 @@ def _recurrent(
         if halves[0] is not None:
             inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, halves[0])
         step = cell(n, _at(c, r, n), halves[1])
-        made, ends = _run(c, elementwise.convert(b, inputs, x.dtype), [_at(c, t, n) for t in states], step, backwards, lengths)
+        made, ends = _run(
+            c, elementwise.convert(b, inputs, x.dtype), [_at(c, t, n) for t in states], step, backwards, lengths
+        )
         outputs.append(made)
         last.append(ends)
     everything = shapes.stack(b, outputs, 1)
@@ -249,9 +252,7 @@ def _lstm(
             given, own = _gates(c, inputs, 4), _gates(c, _product(c, old, weights, own_bias), 4)
             taken = gate(given[0], own[0], inner, 0)
             kept = formula(c.b, lambda v: 1.0 - v, taken) if coupled else gate(given[2], own[2], inner, 2)
-            new = formula(
-                c.b, lambda i, u, v, s, j: i * g(u + v) + j * s, taken, given[3], own[3], inner, kept
-            )
+            new = formula(c.b, lambda i, u, v, s, j: i * g(u + v) + j * s, taken, given[3], own[3], inner, kept)
             shown = gate(given[1], own[1], new, 1)
             return [formula(c.b, lambda o, s: o * k(s), shown, new), new]
 

@@ -68,7 +68,7 @@ def _log_sum_exp(c: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
 
 def _argument(name: str) -> Conversion:
     def convert(c: Call, x: Tensor) -> Tensor:
-        axis = c.axis(c.int("axis", 0), x.rank)
+        axis = c.axis(c.integer("axis", 0), x.rank)
         keep, last = c.flag("keepdims", True), c.flag("select_last_index")
         return reductions.argument(c.b, name, x, axis, keep, I64, last)
 
@@ -80,8 +80,8 @@ def _softmax_like(made: Callable[[Call, Tensor, int], Tensor]) -> Conversion:
 
     def convert(c: Call, x: Tensor) -> Tensor:
         if c.version >= 13:
-            return made(c, x, c.axis(c.int("axis", -1), x.rank))
-        axis = c.axis(c.int("axis", 1), x.rank)
+            return made(c, x, c.axis(c.integer("axis", -1), x.rank))
+        axis = c.axis(c.integer("axis", 1), x.rank)
         flat = shapes.reshape(c.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
         return shapes.reshape(c.b, made(c, flat, 1), x.shape)
 

@@ -20,8 +20,8 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 Array = np.ndarray[Any, Any]
 
-_MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
-          "tf_half_pixel_for_nn")  # fmt: skip
+_MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+          "tf_crop_and_resize", "tf_half_pixel_for_nn")  # fmt: skip
 _DYNAMIC = ("asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners")
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
@@ -46,15 +46,15 @@ def _resize(
     if c.version < 11:
         roi, scales = None, roi
     mode = c.text("mode", "nearest", ("nearest", "linear", "cubic", "bilinear"))
-    axes = c.axes(c.ints("axes", list(range(x.rank))), x.rank)
+    axes = c.axes(c.integers("axes", list(range(x.rank))), x.rank)
     default = "half_pixel" if c.version >= 11 else "asymmetric"
     sampling = Sampling(
         "linear" if mode == "bilinear" else mode,
         c.text("coordinate_transformation_mode", default, _MODES),
         c.text("nearest_mode", "round_prefer_floor" if c.version >= 11 else "floor", _NEAREST),
-        c.float("cubic_coeff_a", -0.75), c.flag("antialias"), c.flag("exclude_outside"),
+        c.real("cubic_coeff_a", -0.75), c.flag("antialias"), c.flag("exclude_outside"),
     )  # fmt: skip
-    beyond = c.float("extrapolation_value", 0.0)
+    beyond = c.real("extrapolation_value", 0.0)
     policy = c.text("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
     if scales is not None and scales.shape != (0,):
         factors = [float(np.float32(n)) for n in c.numbers(scales, "scales").reshape(-1)]
@@ -72,7 +72,7 @@ def _resize(
 
 def _upsample(c: Call, x: Tensor, scales: Tensor | None = None) -> Tensor:
     mode = c.text("mode", "nearest", ("nearest", "linear", "bilinear"))
-    factors = c.floats("scales") if scales is None else [float(n) for n in c.numbers(scales, "scales").reshape(-1)]
+    factors = c.reals("scales") if scales is None else [float(n) for n in c.numbers(scales, "scales").reshape(-1)]
     sampling = Sampling("linear" if mode == "bilinear" else mode, "asymmetric", "floor", -0.75, False, False)
     wanted = [_scaled(n, factor) for n, factor in zip(x.shape, factors, strict=True)]
     return _resize_axes(c, x, range(x.rank), wanted, list(factors), sampling, [(0.0, 1.0)] * x.rank, 0.0)
@@ -143,7 +143,7 @@ def _resize_axes(
     return elementwise.convert(c.b, x, dtype)
 
 
-def _places(old: int, new: int, scale: float, how: Sampling) -> Array:
+def _places(old: int, new: int, scale: float, how: Sampling) -> Any:
     """Where the elements of a resized axis are among those of the old one."""
     i = np.arange(new, dtype=np.float64)
     length = scale * old
@@ -239,7 +239,8 @@ def _sampled_dynamic(c: Call, x: Tensor, axis: int, new: Size, ratio: float | No
         place = (at + 0.5) * step - 0.5
         return made.is_equal(1.0).choose(-0.5, place) if how.places == "pytorch_half_pixel" else place
 
-    rounding = {"round_prefer_floor": lambda v: (v - 0.5).of("ceil"), "round_prefer_ceil": lambda v: (v + 0.5).of("floor"),
+    rounding = {"round_prefer_floor": lambda v: (v - 0.5).of("ceil"),
+                "round_prefer_ceil": lambda v: (v + 0.5).of("floor"),
                 "floor": lambda v: v.of("floor"), "ceil": lambda v: v.of("ceil")}  # fmt: skip
 
     def within(v: Element, n: Element) -> Element:
@@ -251,7 +252,9 @@ def _sampled_dynamic(c: Call, x: Tensor, axis: int, new: Size, ratio: float | No
         return selection.take(b, x, index, axis)
     below = formula(b, lambda v, n: within(v.of("floor"), n), places, old_size)
     above = formula(b, lambda v, n: within(v.of("floor") + 1.0, n), places, old_size)
-    part = shapes.reshape(b, formula(b, lambda v: v - v.of("floor"), places), [new if d == axis else 1 for d in range(x.rank)])
+    part = shapes.reshape(
+        b, formula(b, lambda v: v - v.of("floor"), places), [new if d == axis else 1 for d in range(x.rank)]
+    )
     low, high = selection.take(b, x, below, axis), selection.take(b, x, above, axis)
     return formula(b, lambda u, v, t: u * (1.0 - t).to(u.dtype) + v * t.to(u.dtype), low, high, part)
 

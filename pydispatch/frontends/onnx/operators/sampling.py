@@ -124,7 +124,8 @@ def _grid_taps(c: Call, at: Tensor, size: Size, mode: str, beyond: str, corners:
 _A = -0.75
 _LINEAR: list[tuple[float, Callable[[Element], Element]]] = [(0.0, lambda t: 1.0 - t), (1.0, lambda t: t)]
 _CUBIC: list[tuple[float, Callable[[Element], Element]]] = [
-    (-1.0, lambda t: _far(t + 1.0)), (0.0, lambda t: _near(t)), (1.0, lambda t: _near(1.0 - t)), (2.0, lambda t: _far(2.0 - t)),
+    (-1.0, lambda t: _far(t + 1.0)), (0.0, lambda t: _near(t)), (1.0, lambda t: _near(1.0 - t)),
+    (2.0, lambda t: _far(2.0 - t)),
 ]  # fmt: skip
 
 
@@ -165,8 +166,8 @@ def _roi_align(c: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
     """The mean (or maximum) of samples in the cells of regions [rois, 4] of images."""
     b = c.b
     mode = c.text("mode", "avg", ("avg", "max"))
-    high, wide = c.int("output_height", 1), c.int("output_width", 1)
-    ratio, scale = c.int("sampling_ratio", 0), c.float("spatial_scale", 1.0)
+    high, wide = c.integer("output_height", 1), c.integer("output_width", 1)
+    ratio, scale = c.integer("sampling_ratio", 0), c.real("spatial_scale", 1.0)
     default = "half_pixel" if c.version >= 16 else "output_half_pixel"
     half = c.text("coordinate_transformation_mode", default, ("half_pixel", "output_half_pixel")) == "half_pixel"
     if high < 1 or wide < 1 or ratio < 0:
@@ -189,8 +190,8 @@ def _roi_align(c: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
         sides.append((formula(b, place, sample, start, end), length))
     taps = []
     for side, (places, length) in enumerate(sides):
-        shape = [count, 1, places.shape[1], 1] if side == 0 else [count, 1, 1, places.shape[1]]
-        places = shapes.reshape(b, places, shape)
+        spread = [count, 1, places.shape[1], 1] if side == 0 else [count, 1, 1, places.shape[1]]
+        places = shapes.reshape(b, places, spread)
         taps.append(_roi_taps(c, places, length))
     images = shapes.reshape(b, batch, [count, 1, 1, 1])
     channels = x.shape[1]
@@ -245,7 +246,7 @@ def _deform_conv(
     kernel = [int(k) for k in kernel_of(c, w, x)]  # type: ignore[arg-type]
     rank = len(kernel)
     strides, dilations = positive(c, "strides", rank), positive(c, "dilations", rank)
-    pads, groups, shared = c.ints("pads", [0] * (2 * rank)), groups_of(c), c.int("offset_group", 1)
+    pads, groups, shared = c.integers("pads", [0] * (2 * rank)), groups_of(c), c.integer("offset_group", 1)
     n, channels = x.shape[:2]
     out, per = offset.shape[2:], int(np.prod(kernel))
     if isinstance(channels, Expr) or shared < 1 or channels % shared or offset.shape[1] != shared * per * rank:

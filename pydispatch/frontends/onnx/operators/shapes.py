@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, builtin
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from pydispatch.frontends.graph.dtypes import DTYPES, I64, DType
@@ -28,13 +29,13 @@ def _constant(c: Call) -> Tensor:
     if c.has("value"):
         return c.tensor("value")
     if c.has("value_float"):
-        return c.b.constant(np.float32(c.float("value_float")))
+        return c.b.constant(np.float32(c.real("value_float")))
     if c.has("value_floats"):
-        return c.b.constant(np.array(c.floats("value_floats"), np.float32))
+        return c.b.constant(np.array(c.reals("value_floats"), np.float32))
     if c.has("value_int"):
-        return c.b.constant(np.int64(c.int("value_int")))
+        return c.b.constant(np.int64(c.integer("value_int")))
     if c.has("value_ints"):
-        return c.b.constant(np.array(c.ints("value_ints"), np.int64))
+        return c.b.constant(np.array(c.integers("value_ints"), np.int64))
     raise c.fail("its value is no tensor of numbers; strings and sparse tensors are not supported")
 
 
@@ -56,22 +57,26 @@ def _range(c: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
         count: Size = ceil_div(last - first, step)
         count = count if isinstance(count, Expr) else max(count, 0)
     else:
-        known = [c.maybe_numbers(t) for t in (start, limit, delta)]
-        if all(n is not None for n in known):
-            first, last, step = (float(n.reshape(-1)[0]) for n in known if n is not None)
-            if step == 0:
-                raise c.fail("its step is 0")
-            count = max(0, int(np.ceil((last - first) / step)))
-        else:
-            exact = start.dtype if dtype.is_float else DTYPES["f64"]
-            quotient = formula(
-                c.b, lambda a, n, d: ((n.to(exact) - a.to(exact)) / d.to(exact)).of("ceil").at_least(0.0).to(I64), start, limit, delta
-            )
-            count = c.b.size_of(c.b.scalar(quotient))
+        count = _count_of_range(c, start, limit, delta)
     place = shapes.iota(c.b, [count], 0, dtype)
     if start.known is not None and delta.known is not None and place.known is not None:
         return elementwise.binary(c.b, "add", start, elementwise.binary(c.b, "mul", place, delta))
     return formula(c.b, lambda i, a, d: a + i * d, place, _scalar(c, start), _scalar(c, delta))
+
+
+def _count_of_range(c: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
+    known = [n for n in (c.maybe_numbers(t) for t in (start, limit, delta)) if n is not None]
+    if len(known) == 3:
+        first, last, step = (float(n.reshape(-1)[0]) for n in known)
+        if step == 0:
+            raise c.fail("its step is 0")
+        return max(0, math.ceil((last - first) / step))
+    exact = start.dtype if start.dtype.is_float else DTYPES["f64"]
+
+    def counted(a: Element, n: Element, d: Element) -> Element:
+        return ((n.to(exact) - a.to(exact)) / d.to(exact)).of("ceil").at_least(0.0).to(I64)
+
+    return c.b.size_of(c.b.scalar(formula(c.b, counted, start, limit, delta)))
 
 
 def _scalar(c: Call, x: Tensor) -> Tensor:
@@ -79,13 +84,13 @@ def _scalar(c: Call, x: Tensor) -> Tensor:
 
 
 def _eye_like(c: Call, x: Tensor) -> Tensor:
-    dtype = dtype_of(c.int("dtype")) if c.has("dtype") else x.dtype
-    k = c.int("k", 0)
+    dtype = dtype_of(c.integer("dtype")) if c.has("dtype") else x.dtype
+    k = c.integer("k", 0)
     return positions(c.b, lambda e: (e.at(1) - e.at(0)).is_equal(k).to(dtype), x.shape)
 
 
 def _shape(c: Call, x: Tensor) -> Tensor:
-    start, end = c.int("start", 0), c.int("end", x.rank)
+    start, end = c.integer("start", 0), c.integer("end", x.rank)
     sizes = x.shape[slice(start, end)]
     array = np.empty(len(sizes), object)
     array[:] = sizes
@@ -137,7 +142,7 @@ def _read_shape(c: Call, x: Tensor, shape: Tensor, allow_zero: bool) -> list[Siz
 
 
 def _flatten(c: Call, x: Tensor) -> Tensor:
-    axis = c.int("axis", 1)
+    axis = c.integer("axis", 1)
     if not -x.rank <= axis <= x.rank:
         raise c.fail(f"axis {axis} is not within the {x.rank} axes of its operand")
     axis += x.rank if axis < 0 else 0
@@ -147,7 +152,7 @@ def _flatten(c: Call, x: Tensor) -> Tensor:
 def axes_operand(c: Call, axes: Tensor | None, since: int) -> list[int] | None:
     """Axes that are an attribute, and since a version an operand. None when they are left out."""
     if c.version < since:
-        return c.ints("axes", None)
+        return c.maybe_integers("axes")
     return None if axes is None else [int(n) for n in c.numbers(axes, "axes").reshape(-1)]
 
 
@@ -164,7 +169,7 @@ def _unsqueeze(c: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
 
 
 def _transpose(c: Call, x: Tensor) -> Tensor:
-    return shapes.transpose(c.b, x, c.ints("perm", None))
+    return shapes.transpose(c.b, x, c.maybe_integers("perm"))
 
 
 # -- join and take apart
@@ -173,15 +178,15 @@ def _transpose(c: Call, x: Tensor) -> Tensor:
 def _concat(c: Call, *tensors: Tensor) -> Tensor:
     if not tensors:
         raise c.fail("it has no operands")
-    return shapes.concat(c.b, tensors, c.axis(c.int("axis"), tensors[0].rank))
+    return shapes.concat(c.b, tensors, c.axis(c.integer("axis"), tensors[0].rank))
 
 
 def _split(c: Call, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
-    axis = c.axis(c.int("axis", 0), x.rank)
-    given = c.ints("split", None) if c.version < 13 else None if sizes is None else c.sizes(sizes, "split")
+    axis = c.axis(c.integer("axis", 0), x.rank)
+    given = c.maybe_integers("split") if c.version < 13 else None if sizes is None else c.sizes(sizes, "split")
     total = x.shape[axis]
     if given is None:
-        parts = c.int("num_outputs", c.results)
+        parts = c.integer("num_outputs", c.results)
         if not 0 < parts <= 1 << 16:
             raise c.fail(f"it has {parts} outputs")
         each = ceil_div(total, parts)
@@ -213,25 +218,23 @@ def _slice(
     c: Call, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
+    begins: list[Place]
+    limits: list[Place]
     if c.version < 10:
-        first, last = ([*c.ints(name)] for name in ("starts", "ends"))
-        which = c.ints("axes", None)
-        first_of, last_of = (lambda n: first[n]), (lambda n: last[n])
-        count, strides = len(first), None
+        begins, limits, which, strides = [*c.integers("starts")], [*c.integers("ends")], c.maybe_integers("axes"), None
     else:
         if starts is None or ends is None:
             raise c.fail("its starts or ends are missing")
+        begins, limits = _places(c, starts), _places(c, ends)
         which = None if axes is None else [int(n) for n in c.numbers(axes, "axes").reshape(-1)]
         strides = None if steps is None else [int(n) for n in c.numbers(steps, "steps").reshape(-1)]
-        begins, limits = _places(c, starts), _places(c, ends)
-        first_of, last_of = begins.__getitem__, limits.__getitem__
-        count = len(begins)
+    count = len(begins)
     which = c.axes(which if which is not None else range(count), x.rank)
     strides = strides if strides is not None else [1] * count
-    if len(which) != count or len(strides) != count:
-        raise c.fail(f"{count} starts, {len(which)} axes and {len(strides)} steps are given")
+    if any(len(given) != count for given in (limits, which, strides)):
+        raise c.fail(f"{count} starts, {len(limits)} ends, {len(which)} axes and {len(strides)} steps are given")
     for n, axis in enumerate(which):
-        x = _slice_axis(c, x, axis, first_of(n), last_of(n), strides[n])
+        x = _slice_axis(c, x, axis, begins[n], limits[n], strides[n])
     return x
 
 
@@ -292,8 +295,8 @@ def _pad(
     mode = c.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
     amounts: list[Size]
     if c.version < 11:
-        amounts = list(c.ints("pads"))
-        fill: Tensor | complex = c.float("value", 0.0)
+        amounts = list(c.integers("pads"))
+        fill: Tensor | complex = c.real("value", 0.0)
     else:
         if pads is None:
             raise c.fail("its pads are missing")
@@ -317,7 +320,7 @@ def _number(value: complex, dtype: DType) -> Any:
 
 def _center_crop_pad(c: Call, x: Tensor, shape: Tensor) -> Tensor:
     """Each axis cut or padded on both sides to a size."""
-    axes = c.axes(c.ints("axes", list(range(x.rank))), x.rank)
+    axes = c.axes(c.integers("axes", list(range(x.rank))), x.rank)
     for axis, target in zip(axes, (int(n) for n in c.numbers(shape, "shape").reshape(-1)), strict=True):
         size = x.shape[axis]
         if isinstance(size, Expr):
@@ -358,7 +361,7 @@ def _space_to_depth(c: Call, x: Tensor) -> Tensor:
 
 
 def _block(c: Call) -> int:
-    block = c.int("blocksize")
+    block = c.integer("blocksize")
     if block < 1:
         raise c.fail(f"its block size is {block}")
     return block

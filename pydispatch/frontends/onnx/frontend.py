@@ -1,0 +1,28 @@
+"""ONNX models as sources: files, and objects of the package onnx."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch.frontends.onnx.read import read
+from pydispatch.frontends.source import FileFrontend, ReadOptions
+
+
+class Onnx(FileFrontend):
+    """`.onnx` files, and `onnx.ModelProto`."""
+
+    suffixes = (".onnx",)
+
+    def reads_object(self, source: object) -> bool:
+        return type(source).__name__ == "ModelProto" and hasattr(source, "SerializeToString")
+
+    def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        if isinstance(source, Path):
+            return read(source, options)
+        data: bytes = source.SerializeToString()  # type: ignore[attr-defined]
+        return read(data, options)
+
+
+FRONTEND = Onnx()

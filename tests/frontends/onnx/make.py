@@ -1,0 +1,198 @@
+"""Makes cases.npz: small models, inputs, and what onnxruntime computes. Needs onnx and onnxruntime.
+
+    python tests/frontends/onnx/make.py
+"""
+
+# ruff: noqa: E501 (graphs are one text each)
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper, parser
+
+HERE = Path(__file__).resolve().parent
+rng = np.random.default_rng(7)
+
+
+def f32(*shape: int) -> np.ndarray:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def i64(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int64)
+
+
+# name: (opset, graph, weights, inputs)
+CASES: dict[str, tuple] = {
+    "mlp_any_batch": (
+        17, "(float[n, 8] x) => (float[n, 4] y) { a = Gemm(x, w, b) r = Relu(a) c = MatMul(r, v) y = Softmax(c) }",
+        {"w": f32(8, 16), "b": f32(16), "v": f32(16, 4)}, {"x": f32(3, 8)}),
+    "gemm_transposed": (
+        13, "(float[4, 3] x) => (float[3, 5] y) { y = Gemm<transA=1, transB=1, alpha=0.5, beta=2.0>(x, w, b) }",
+        {"w": f32(5, 4), "b": f32(3, 1)}, {"x": f32(4, 3)}),
+    "cnn": (
+        17, """(float[n, 3, 9, 9] x) => (float[n, 6] y) {
+            a = Conv<pads=[1,1,1,1], strides=[2,2]>(x, w, b) c = BatchNormalization(a, s, o, m, v) d = Relu(c)
+            e = MaxPool<kernel_shape=[2,2], strides=[2,2]>(d) g = GlobalAveragePool(e) y = Flatten(g) }""",
+        {"w": f32(6, 3, 3, 3), "b": f32(6), "s": f32(6), "o": f32(6), "m": f32(6), "v": f32(6) ** 2}, {"x": f32(2, 3, 9, 9)}),
+    "depthwise": (
+        13, "(float[1, 4, 7, 5] x) => (float[a, b, c, d] y) { y = Conv<group=4, strides=[2,1], auto_pad=\"SAME_LOWER\">(x, w) }",
+        {"w": f32(4, 1, 3, 2)}, {"x": f32(1, 4, 7, 5)}),
+    "conv_1d_groups": (
+        13, "(float[2, 4, 11] x) => (float[a, b, c] y) { y = Conv<group=2, pads=[2,1], strides=[3]>(x, w) }",
+        {"w": f32(6, 2, 4)}, {"x": f32(2, 4, 11)}),
+    "conv_transpose": (
+        13, "(float[1, 4, 5, 4] x) => (float[a, b, c, d] y) { y = ConvTranspose<group=2, strides=[2,3], pads=[1,0,1,2], output_padding=[1,0]>(x, w) }",
+        {"w": f32(4, 3, 3, 3)}, {"x": f32(1, 4, 5, 4)}),
+    "pools": (
+        17, """(float[1, 2, 7, 8] x) => (float[a, b, c, d] y, float[e, f, g, h] z, int64[e, f, g, h] i) {
+            y = AveragePool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], ceil_mode=1>(x)
+            z, i = MaxPool<kernel_shape=[3,2], strides=[2,1], dilations=[1,2], pads=[1,0,1,1]>(x) }""",
+        {}, {"x": f32(1, 2, 7, 8)}),
+    "softmax_before_13": (
+        11, "(float[2, 3, 4] x) => (float[2, 3, 4] y, float[2, 3, 4] z) { y = Softmax(x) z = LogSoftmax<axis=2>(x) }",
+        {}, {"x": f32(2, 3, 4)}),
+    "norms": (
+        17, """(float[2, 4, 6] x) => (float[2, 4, 6] y, float[2, 4, 6] z, float[2, 4, 6] u) {
+            y = LayerNormalization<axis=-1>(x, s, b) z = InstanceNormalization(x, t, o) u = LpNormalization<axis=1>(x) }""",
+        {"s": f32(6), "b": f32(6), "t": f32(4), "o": f32(4)}, {"x": f32(2, 4, 6)}),
+    "lstm_both_ways": (
+        14, "(float[5, 3, 4] x) => (float[a, b, c, d] y, float[e, f, g] h, float[e, f, g] k) { y, h, k = LSTM<hidden_size=2, direction=\"bidirectional\">(x, w, r, b) }",
+        {"w": f32(2, 8, 4), "r": f32(2, 8, 2), "b": f32(2, 16)}, {"x": f32(5, 3, 4)}),
+    "gru_lengths": (
+        14, "(float[4, 2, 3] x, int32[2] n) => (float[a, b, c, d] y, float[e, f, g] h) { y, h = GRU<hidden_size=5, linear_before_reset=1, direction=\"reverse\">(x, w, r, b, n) }",
+        {"w": f32(1, 15, 3), "r": f32(1, 15, 5), "b": f32(1, 30)}, {"x": f32(4, 2, 3), "n": np.array([4, 2], np.int32)}),
+    "rnn_any_length": (
+        14, "(float[t, 2, 3] x) => (float[t, 1, 2, 4] y, float[1, 2, 4] h) { y, h = RNN<hidden_size=4>(x, w, r) }",
+        {"w": f32(1, 4, 3), "r": f32(1, 4, 4)}, {"x": f32(6, 2, 3)}),
+    "shape_arithmetic": (
+        13, """(float[n, m, 4] x) => (float[a, b] y) { s = Shape(x) z = Constant<value_ints=[0]>() n0 = Gather(s, z)
+            k = Constant<value_ints=[-1]>() t = Concat<axis=0>(n0, k) y = Reshape(x, t) }""",
+        {}, {"x": f32(2, 3, 4)}),
+    "reshape_by_operand": (13, "(float[2, 6] x, int64[3] s) => (float[a, b, c] y) { y = Reshape(x, s) }", {},
+                           {"x": f32(2, 6), "s": i64(3, -1, 2)}),
+    "slices": (
+        13, """(float[6, n] x) => (float[a, b] y, float[c, d] z) { y = Slice(x, s, e, a, t) z = Slice(x, s2, e2) }""",
+        {"s": i64(-1, 1), "e": i64(-100, 1 << 40), "a": i64(0, 1), "t": i64(-2, 2), "s2": i64(1), "e2": i64(-1)}, {"x": f32(6, 7)}),
+    "slice_by_operands": (13, "(float[6] x, int64[1] s, int64[1] e) => (float[a] y) { y = Slice(x, s, e) }", {},
+                          {"x": f32(6), "s": i64(-4), "e": i64(5)}),
+    "pads": (
+        18, """(float[3, 5] x) => (float[a, b] y, float[c, d] z, float[e, f] u) { y = Pad<mode="reflect">(x, p)
+            z = Pad<mode="edge">(x, p) u = Pad(x, q, v) }""",
+        {"p": i64(1, 2, 2, 3), "q": i64(-1, 1, 0, 2), "v": np.float32(7)}, {"x": f32(3, 5)}),
+    "expand_tile_where": (
+        13, """(float[3, 1] x, bool[3, 4] c) => (float[3, 4] y, float[6, 2] z) { e = Expand(x, s) y = Where(c, e, h) z = Tile(x, r) }""",
+        {"s": i64(1, 4), "h": f32(4), "r": i64(2, 2)}, {"x": f32(3, 1), "c": rng.random((3, 4)) > 0.5}),
+    "gathers": (
+        13, """(float[4, 3, 2] x, int64[2, 2] i) => (float[a, b, c, d] y, float[e, f] z, float[g, h, k] u) {
+            y = Gather<axis=1>(x, i) z = GatherND(x, j) u = GatherElements<axis=2>(x, l) }""",
+        {"j": np.array([[0, 1], [3, -1]], np.int64), "l": np.zeros((4, 3, 1), np.int64)},
+        {"x": f32(4, 3, 2), "i": np.array([[0, -1], [2, 1]], np.int64)}),
+    "scatters": (
+        18, """(float[5, 3] x, int64[2, 3] i, float[2, 3] u) => (float[5, 3] y, float[5, 3] z) {
+            y = ScatterElements<reduction="add">(x, i, u) z = ScatterND(x, j, u) }""",
+        {"j": np.array([[4], [1]], np.int64)}, {"x": f32(5, 3), "i": np.array([[0, 1, 4], [0, 3, -1]], np.int64), "u": f32(2, 3)}),
+    "top_k": (11, "(float[3, 6] x) => (float[3, 2] y, int64[3, 2] i) { y, i = TopK<largest=0>(x, k) }", {"k": i64(2)}, {"x": f32(3, 6)}),
+    "non_zero": (13, "(float[3, 4] x) => (int64[2, n] y) { y = NonZero(x) }", {}, {"x": (f32(3, 4) > 0.3).astype(np.float32)}),
+    "one_hot": (11, "(int64[4] x) => (float[4, 5] y) { y = OneHot(x, d, v) }", {"d": np.int64(5), "v": np.array([-1, 2], np.float32)},
+                {"x": i64(0, 4, -1, 2)}),
+    "reductions": (
+        18, """(float[2, 3, 4] x) => (float[a, b, c] y, float[d, e] z, float u, int64[f, g] v, float[h, i] w) {
+            y = ReduceSum(x, s) z = ReduceMean<keepdims=0>(x, t) u = ReduceMax<keepdims=0>(x)
+            v = ArgMin<axis=1, keepdims=0>(x) w = ReduceLogSumExp<keepdims=0>(x, t) }""",
+        {"s": i64(1), "t": i64(-1)}, {"x": f32(2, 3, 4)}),
+    "cumulative": (14, "(float[3, 5] x) => (float[3, 5] y) { y = CumSum<exclusive=1, reverse=1>(x, a) }", {"a": np.int64(1)}, {"x": f32(3, 5)}),
+    "einsum": (12, "(float[2, 3, 4] x, float[2, 5, 4] y) => (float[2, 5, 3] z) { z = Einsum<equation=\"bij,bkj->bki\">(x, y) }", {},
+               {"x": f32(2, 3, 4), "y": f32(2, 5, 4)}),
+    "resizes": (
+        13, """(float[1, 2, 4, 5] x) => (float[a, b, c, d] y, float[e, f, g, h] z, float[i, j, k, l] u) {
+            y = Resize<mode="linear">(x, , s) z = Resize<mode="cubic", coordinate_transformation_mode="align_corners">(x, , , t)
+            u = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, , s) }""",
+        {"s": np.array([1, 1, 2, 1.5], np.float32), "t": i64(1, 2, 7, 3)}, {"x": f32(1, 2, 4, 5)}),
+    "resize_any_size": (
+        13, "(float[1, 2, h, w] x) => (float[1, 2, a, b] y) { y = Resize<mode=\"linear\">(x, , s) }",
+        {"s": np.array([1, 1, 2, 2], np.float32)}, {"x": f32(1, 2, 3, 4)}),
+    "quantized": (
+        19, """(float[2, 3, 5, 5] x) => (float[a, b, c, d] y) {
+            q = QuantizeLinear(x, sx, zx) d0 = DequantizeLinear(q, sx, zx) dw = DequantizeLinear<axis=0>(w, sw, zw) y = Conv(d0, dw) }""",
+        {"sx": np.float32(0.05), "zx": np.uint8(120), "w": rng.integers(-9, 9, (4, 3, 3, 3)).astype(np.int8),
+         "sw": np.array([0.1, 0.2, 0.3, 0.4], np.float32), "zw": np.zeros(4, np.int8)}, {"x": f32(2, 3, 5, 5)}),
+    "quantized_dynamically": (
+        13, """(float[3, 8] x) => (float[3, 4] y) { q, s, z = DynamicQuantizeLinear(x) i = MatMulInteger(q, w, z)
+            f = Cast<to=1>(i) y = Mul(f, s) }""",
+        {"w": rng.integers(-99, 99, (8, 4)).astype(np.int8)}, {"x": f32(3, 8)}),
+    "qlinear": (
+        13, "(uint8[3, 8] x) => (uint8[3, 4] y) { y = QLinearMatMul(x, a, b, w, c, d, e, f) }",
+        {"a": np.float32(0.02), "b": np.uint8(128), "w": rng.integers(0, 255, (8, 4)).astype(np.uint8), "c": np.float32(0.01),
+         "d": np.uint8(110), "e": np.float32(0.05), "f": np.uint8(100)}, {"x": rng.integers(0, 255, (3, 8)).astype(np.uint8)}),
+    "casts": (
+        13, """(float[6] x) => (int32[6] a, bool[6] b, float16[6] c, double[6] d, uint8[6] e) { a = Cast<to=6>(x) b = Cast<to=9>(x)
+            c = Cast<to=10>(x) d = Cast<to=11>(x) n = Abs(x) e = Cast<to=2>(n) }""",
+        {}, {"x": np.array([0, 1.5, -2.7, 3, 100.2, -0.4], np.float32)}),
+    "integers": (
+        18, """(int32[5] x, int32[5] y) => (int32[5] a, int32[5] b, int32[5] c, int32[5] d) {
+            a = Mod(x, y) b = Div(x, y) c = BitwiseXor(x, y) d = Max(x, y) }""",
+        {}, {"x": np.array([7, -7, 7, -7, 6], np.int32), "y": np.array([3, 3, -3, -3, 2], np.int32)}),
+    "activations": (
+        20, """(float[7] x) => (float[7] a, float[7] b, float[7] c, float[7] d, float[7] e, float[7] f) { a = Gelu(x) b = Mish(x)
+            c = HardSwish(x) d = Elu<alpha=0.5>(x) e = Softplus(x) f = Selu(x) }""",
+        {}, {"x": np.array([-100, -3, -0.5, 0, 0.5, 3, 100], np.float32)}),
+    "choice": (
+        16, """(float[4] x, bool c) => (float[4] y) { y = If (c) <then_branch = g1 () => (float[4] t) { t = Neg(x) },
+            else_branch = g2 () => (float[4] e) { e = Exp(x) }> }""",
+        {}, {"x": f32(4), "c": np.array(True)}),
+    "loop_with_rows": (
+        16, """(float[2] x, int64 m) => (float[2] y, float[n, 2] z) { t = Constant<value_int=1>() c = Cast<to=9>(t)
+            y, z = Loop (m, c, x) <body = g (int64 i, bool k, float[2] a) => (bool ko, float[2] b, float[2] r) {
+                ko = Identity(k) b = Add(a, w) r = Mul(b, w) }> }""",
+        {"w": f32(2)}, {"x": f32(2), "m": np.array(5, np.int64)}),
+    "loop_until": (
+        16, """(float x) => (float y) { t = Constant<value_int=1>() c = Cast<to=9>(t)
+            y = Loop ( , c, x) <body = g (int64 i, bool k, float a) => (bool ko, float b) { b = Add(a, a) ko = Less(b, w) }> }""",
+        {"w": np.float32(100)}, {"x": np.array(1.5, np.float32)}),
+    "scan": (
+        16, """(float[3] s, float[5, 3] x) => (float[3] y, float[5, 3] z) { y, z = Scan <num_scan_inputs=1,
+            body = g (float[3] a, float[3] b) => (float[3] c, float[3] d) { c = Add(a, b) d = Mul(c, c) }> (s, x) }""",
+        {}, {"s": f32(3), "x": f32(5, 3)}),
+    "grid_sample": (
+        16, "(float[1, 2, 4, 4] x, float[1, 3, 3, 2] g) => (float[1, 2, 3, 3] y) { y = GridSample<padding_mode=\"border\">(x, g) }", {},
+        {"x": f32(1, 2, 4, 4), "g": f32(1, 3, 3, 2)}),
+    "space_to_depth": (
+        13, "(float[1, 8, 2, 4] x) => (float[1, 2, 4, 8] y, float[1, 8, 2, 4] z) { y = DepthToSpace<blocksize=2, mode=\"CRD\">(x) z = SpaceToDepth<blocksize=2>(y) }",
+        {}, {"x": f32(1, 8, 2, 4)}),
+}  # fmt: skip
+
+FUNCTION = """<ir_version: 9, opset_import: ["": 18, "mine": 1]>
+main (float[n, 3] x) => (float[n, 3] y) { a = mine.scaled<factor=2.5>(x) y = mine.scaled(a) }
+<opset_import: ["": 18], domain: "mine">
+scaled <factor: float = 0.5>(u) => (v) { f = Constant<value_float: float = @factor>() w = Mul(u, f) v = Tanh(w) }
+"""
+
+
+def main() -> None:
+    found: dict[str, np.ndarray] = {}
+    for name, (opset, text, weights, inputs) in CASES.items():
+        model = parser.parse_model(f'<ir_version: 9, opset_import: ["": {opset}]> main {text}')
+        model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items())
+        keep(found, name, model, inputs)
+    keep(found, "function", parser.parse_model(FUNCTION), {"x": f32(2, 3)})
+    np.savez_compressed(HERE / "cases.npz", **found)
+    print(f"{len(CASES) + 1} models, {(HERE / 'cases.npz').stat().st_size} bytes")
+
+
+def keep(found: dict[str, np.ndarray], name: str, model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> None:
+    onnx.checker.check_model(model)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    found[f"{name}/model"] = np.frombuffer(model.SerializeToString(), np.uint8)
+    for key, value in inputs.items():
+        found[f"{name}/in/{key}"] = value
+    for output, value in zip(session.get_outputs(), session.run(None, inputs), strict=True):
+        found[f"{name}/out/{output.name}"] = value
+
+
+if __name__ == "__main__":
+    main()

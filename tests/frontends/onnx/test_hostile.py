@@ -1,0 +1,167 @@
+"""Model files that are damaged or made to harm: each is a CompileError that says where, and nothing else."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from wire import external, message, model, node, tensor, value, varint
+
+import pydispatch as pd
+from pydispatch.frontends.onnx.read import read
+from pydispatch.frontends.source import ReadOptions
+
+CASES = np.load(Path(__file__).parent / "cases.npz")
+X, Y = value("x", 2), value("y", 2)
+RELU = node("Relu", ["x"], ["y"], name="layer1.act")
+
+
+def weight(
+    data: bytes = b"", *fields: tuple[int, int | float | str | bytes], shape: list[int] | None = None, dtype: int = 1
+) -> bytes:
+    """A model that adds a tensor."""
+    given = tensor("w", [2] if shape is None else shape, dtype, *([(9, data)] if data else []), *fields)
+    return model([node("Add", ["x", "w"], ["y"], name="layer1.add")], [X], [Y], [given])
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "no graph with outputs"),
+        (b"\xff" * 40, "no ONNX model"),
+        (message((7, b"\x0a")), "no ONNX model: a number does not end"),
+        (varint(7 << 3 | 2) + varint(1 << 60), "bytes are announced at byte"),
+        (b"\x3b\x3c", "begins no field"),  # a group
+        (message((7, 3)), "is stored as a varint"),
+        (model([node("Relu", ["x"], ["y"])], [value("x", 2, dtype=8)], [Y]), "'x': its elements are strings"),
+        (model([node("Relu", ["x"], ["y"])], [value("x", 2, dtype=99)], [Y]), "element type 99 is not known"),
+        (model([RELU, node("Relu", ["x"], ["y"], name="again")], [X], [Y]),
+         "again: error: the value 'y' is defined twice"),
+        (model([node("Relu", ["z"], ["y"], name="a"), node("Relu", ["y"], ["z"], name="b")], [X], [Y]),
+         "a: error: its operand 'z' is computed by a later node"),
+        (model([node("Relu", ["q"], ["y"], name="a")], [X], [Y]), "a: error: its operand 'q' is defined nowhere"),
+        (model([RELU], [X], [value("z", 2)]), "'z' is defined nowhere"),
+        (model([RELU], [X], [value("y", 3)]), "declared with shape"),
+        (model([RELU], [X], [value("y", 2, dtype=7)]), "declared as i64; it is f32"),
+        (model([RELU], [X, X], [Y]), "two inputs of the graph have the same name"),
+        (model([node("Relu", ["x", "x"], ["y"])], [X], [Y]), "2 operands are given, 1 are expected"),
+        (model([node("Relu", [], ["y"])], [X], [Y]), "0 operands are given, 1 are expected"),
+        (model([node("Relu", ["x"], ["y", "z"])], [X], [Y]), "2 outputs are named; it has 1"),
+        (model([node("Relu", ["x"], ["y"], message((1, "alpha"), (2, 1.0), (20, 1)))], [X], [Y]),
+         "'alpha' is not known"),
+        (model([node("Elu", ["x"], ["y"], message((1, "alpha"), (3, 1), (20, 2)))], [X], [Y]),
+         "is an integer; expected"),
+        (model([RELU], [X], [Y], opset=99), "version 99 of the operators"),
+        (model([node("Frobnicate", ["x"], ["y"], name="n", domain="my.ops")], [X], [Y]),
+         "of the domain 'my.ops'"),
+        (model([node("Frobnicate", ["x"], ["y"], name="n")], [X], [Y]), r"kernels={'Frobnicate': ...}"),
+        (weight(b"\0" * 7), "2 elements of type f32 take 8 bytes; 7 are there"),
+        (weight(b"\0" * 8, shape=[1 << 40, 1 << 40]), "elements of type f32 take"),
+        (weight(b"\0" * 8, shape=[-1]), r"its shape is \[-1\]"),
+        (weight(b"\0" * 8, shape=[1] * 60), "its shape is"),
+        (weight(shape=[2]), "2 elements of type f32 are 2 numbers in float_data; 0 are there"),
+        (weight(b"\0" * 8, dtype=8), "strings"),
+    ],
+)  # fmt: skip
+def test_fault(data: bytes, says: str) -> None:
+    with pytest.raises(pd.CompileError, match=says.replace("(", r"\(")):
+        read(data)
+
+
+def test_deep_nesting_ends() -> None:
+    inner = b""
+    for _ in range(2000):
+        inner = message((1, message((5, message((6, inner))))))
+    with pytest.raises(pd.CompileError, match="nested deeper"):
+        read(message((7, inner)))
+
+
+def test_a_function_that_calls_itself() -> None:
+    body = node("f", ["u"], ["v"], domain="mine")
+    function = message((1, "f"), (4, "u"), (5, "v"), (7, body), (10, "mine"), (9, message((1, "mine"), (2, 1))))
+    data = model(
+        [node("f", ["x"], ["y"], domain="mine")], [X], [Y], [], 17, (25, function), (8, message((1, "mine"), (2, 1)))
+    )
+    with pytest.raises(pd.CompileError, match="nested deeper than"):
+        read(data)
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        ({"location": "../secret.bin"}, "outside of the model's folder"),
+        ({"location": "/etc/passwd"}, "no path within the model's folder"),
+        ({"location": "link.bin"}, "outside of the model's folder"),
+        ({"location": "missing.bin"}, "missing.bin"),
+        ({"location": "w.bin", "offset": "9"}, "bytes 9"),
+        ({"location": "w.bin", "offset": "4", "length": "8"}, "bytes 4 to 12 of 'w.bin' are asked for; it has 8"),
+        ({"location": "w.bin", "length": "4"}, "take 8 bytes; 4 are there"),
+        ({"location": "w.bin", "offset": "-4"}, "its offset in the file beside the model is '-4'"),
+        ({"location": "w.bin", "length": "9" * 30}, "its length in the file"),
+        ({"location": ""}, "no path within"),
+        ({"location": "."}, "a folder"),
+    ],
+)
+def test_elements_beside_the_model(tmp_path: Path, entries: dict[str, str], says: str) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret.bin").write_bytes(b"\0" * 8)
+    (folder / "w.bin").write_bytes(b"\0" * 8)
+    (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
+    (folder / "m.onnx").write_bytes(weight(b"", *external(**entries)))
+    with pytest.raises(pd.CompileError, match=says):
+        read(folder / "m.onnx")
+
+
+def test_elements_beside_the_model_are_mapped(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(b"\0" * 4 + np.array([1, 2], np.float32).tobytes())
+    (tmp_path / "m.onnx").write_bytes(weight(b"", *external(location="w.bin", offset="4", length="8")))
+    program = pd.device("cpu").load(pd.compile(tmp_path / "m.onnx"))
+    np.testing.assert_array_equal(program.main(np.array([10, 20], np.float32)), [11, 22])
+    with pytest.raises(pd.CompileError, match="give the path of the model, not its bytes"):
+        read((tmp_path / "m.onnx").read_bytes())
+
+
+@pytest.mark.parametrize(
+    "name", ["mlp_any_batch", "lstm_both_ways", "loop_with_rows", "function", "slices", "quantized"]
+)
+def test_mutations_end_in_compile_errors(name: str) -> None:
+    original = CASES[f"{name}/model"].tobytes()
+    chance = random.Random(name)
+    refused = 0
+    for _ in range(120):
+        data = bytearray(original)
+        for _ in range(chance.randrange(1, 4)):
+            place = chance.randrange(len(data))
+            kind = chance.randrange(4)
+            if kind == 0:
+                data[place] = chance.randrange(256)
+            elif kind == 1:
+                data[place] ^= 1 << chance.randrange(8)
+            elif kind == 2:
+                del data[place : place + chance.randrange(1, 9)]
+            else:
+                data[place:place] = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 5)))
+            if not data:
+                break
+        try:
+            read(bytes(data))
+        except pd.CompileError:
+            refused += 1
+    assert refused > 20
+
+
+def test_shapes_and_constants_that_the_caller_gives() -> None:
+    data = model([node("Expand", ["x", "s"], ["y"])], [message((1, "x"), (2, message((1, message((1, 1)))))),
+                 value("s", 2, dtype=7)], [message((1, "y"), (2, message((1, message((1, 1))))))])  # fmt: skip
+    with pytest.raises(pd.CompileError, match="input 'x' has no shape in the model"):
+        read(data)
+    options = ReadOptions(inputs={"x": (1, "n")}, constants={"s": np.array([3, 1])})
+    program = pd.device("cpu").load(pd.compile(read(data, options)))
+    assert program.main(np.ones((1, 4), np.float32)).shape == (3, 4)
+    with pytest.raises(pd.CompileError, match="the model has no input 'q'; it has x, s"):
+        read(data, ReadOptions(inputs={"q": (1,)}))
+    with pytest.raises(pd.CompileError, match="'s' has shape"):
+        read(data, ReadOptions(inputs={"x": (1, "n")}, constants={"s": np.array([3, 1, 1])}))

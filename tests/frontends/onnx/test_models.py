@@ -1,0 +1,39 @@
+"""Small models, read without the package onnx, against what onnxruntime computed for them (make.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+CASES = np.load(Path(__file__).parent / "cases.npz")
+NAMES = sorted({key.partition("/")[0] for key in CASES})
+
+
+def part(name: str, kind: str) -> dict[str, np.ndarray[Any, Any]]:
+    """The inputs ("in") or outputs ("out") of a case, in the order in which they were stored."""
+    prefix = f"{name}/{kind}/"
+    return {key.removeprefix(prefix): CASES[key] for key in CASES.files if key.startswith(prefix)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_model(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.onnx"
+    path.write_bytes(CASES[f"{name}/model"].tobytes())
+    program = pd.device("cpu").load(pd.compile(path))
+    found = program.main(*part(name, "in").values())
+    found = found if isinstance(found, tuple) else (found,)
+    expected = part(name, "out")
+    assert len(found) == len(expected)
+    for (output, want), got in zip(expected.items(), found, strict=True):
+        got = np.asarray(got)
+        assert got.dtype == want.dtype and got.shape == want.shape, output
+        if want.dtype.kind == "f":
+            tolerance = 2e-3 if want.dtype.itemsize == 2 else 2e-5
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=output)
+        else:
+            np.testing.assert_array_equal(got, want, err_msg=output)
