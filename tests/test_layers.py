@@ -184,8 +184,8 @@ def test_the_walk_sees_files() -> None:
 @pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_sides_stay_apart(path: Path) -> None:
     side = side_of(module_of(path))
-    if side not in SIDES:  # __init__ and cli may use everything
-        assert side in ("pydispatch", "pydispatch.cli"), f"{path} belongs to no side"
+    if side not in SIDES:  # these may use everything
+        assert side in ("pydispatch", "pydispatch.cli", "pydispatch.integrations"), f"{path} belongs to no side"
         return
     for name in imports_of(path):
         assert side_of(name) == side or side_of(name) in SIDES[side], f"{path.relative_to(ROOT)} imports {name}"

@@ -80,7 +80,7 @@ DEVICES = {
 }  # fmt: skip
 """What names of devices begin with -> the module of `runtime/devices`."""
 
-FRONTENDS: tuple[str, ...] = ("onnx", "stablehlo")
+FRONTENDS = ("onnx", "stablehlo", "torch")
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""
 
 SUBCOMMANDS = ("check", "compile", "devices", "fatelf", "inspect", "match", "plugin", "run")

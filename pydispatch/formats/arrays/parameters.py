@@ -15,6 +15,7 @@ from pathlib import Path
 from pydispatch.errors import InvalidArgumentError, SystemError_
 from pydispatch.files import open_mapped, path_of
 from pydispatch.formats.arrays.npy_header import NpyHeader
+from pydispatch.formats.storage.stored_zip import ZipFault, members_of
 
 _MAX_HEADER = 100 << 20
 _SAFE_TYPES = {
@@ -166,30 +167,15 @@ def _npy(path: Path, data: memoryview) -> dict[str, Tensor]:
 
 
 def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
-    import zipfile
-
-    tensors: dict[str, Tensor] = {}
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, struct.error, OverflowError) as error:
-        raise _Fault(f"it is no zip file: {error}") from None
-    for member in members:
-        key = member.filename.removesuffix(".npy")
-        if member.compress_type != zipfile.ZIP_STORED:
-            raise _Fault(f"{_shown(key)} is compressed and cannot be mapped; write the file with numpy.savez")
+        members = members_of(data)
+    except ZipFault as fault:
+        remedy = "; write the file with numpy.savez" if fault.compressed else ""
+        raise _Fault(f"{fault}{remedy}") from None
+    tensors: dict[str, Tensor] = {}
+    for name, content in members.items():
+        key = name.removesuffix(".npy")
         if key in tensors:
             raise _Fault(f"{_shown(key)} is there twice")
-        tensors[key] = _npy_tensor(key, _stored(key, member.header_offset, member.file_size, data))
+        tensors[key] = _npy_tensor(key, content)
     return tensors
-
-
-def _stored(key: str, at: int, size: int, data: memoryview) -> memoryview:
-    """The bytes of a stored member, after its local header."""
-    if not 0 <= at <= len(data) - 30 or bytes(data[at : at + 4]) != b"PK\x03\x04":
-        raise _Fault(f"{_shown(key)}: there is no local header at {at}")
-    name, extra = struct.unpack("<HH", data[at + 26 : at + 30])
-    begin = at + 30 + name + extra
-    if begin > len(data) or size > len(data) - begin:
-        raise _Fault(f"{_shown(key)}: {size} bytes at {begin} lie outside the {len(data)} bytes of the file")
-    return data[begin : begin + size]

@@ -274,6 +274,15 @@ class Builder:
         )  # fmt: skip
         return (self._put(load, self._scopes[0].block).result,)
 
+    def store(self, of: Tensor, new: Tensor) -> None:
+        """A weight has other elements from here on, also in the next call: it is state of the loaded program."""
+        assert of.weight is not None
+        self.parts(of)
+        known = self._weights[id(of.weight.array)]
+        known.properties["is_mutable"] = builtin.UnitAttr()
+        name = builtin.SymbolRefAttr(known.sym_name)
+        self.add(util.GlobalStoreOp(operands=[self.value(new)], properties={"global": name}))
+
     def empty(self, element: Attribute, shape: Sequence[Size]) -> SSAValue:
         """A tensor whose elements are not set."""
         return self.add(tensor.EmptyOp(self.indices(shape), tensor_type(element, shape))).tensor

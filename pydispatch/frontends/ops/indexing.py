@@ -144,8 +144,12 @@ def dynamic_update_slice(b: Builder, x: Tensor, update: Tensor, starts: Sequence
     return apply(b, chosen, x, *starts)
 
 
-def insert_slice(b: Builder, x: Tensor, update: Tensor, begins: Sequence[Size]) -> Tensor:
-    """x with `update` in place of the slice that begins at `begins`."""
+def insert_slice(
+    b: Builder, x: Tensor, update: Tensor, begins: Sequence[Size], strides: Sequence[int] | None = None
+) -> Tensor:
+    """x with `update` in place of the slice that begins at `begins`, and has every element or one of `strides`."""
+    if update.shape == x.shape:
+        return update
 
     def static(sizes: Sequence[Size]) -> DenseArrayBase:
         return DenseArrayBase.from_list(i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
@@ -156,7 +160,7 @@ def insert_slice(b: Builder, x: Tensor, update: Tensor, begins: Sequence[Size]) 
             operands=[part, into, b.indices(begins), b.indices(update.shape), []],
             properties={
                 "static_offsets": static(begins), "static_sizes": static(update.shape),
-                "static_strides": static([1] * x.rank),
+                "static_strides": static(strides or [1] * x.rank),
             },
             result_types=[into.type],
         )  # fmt: skip

@@ -12,3 +12,10 @@ func.func @recurrence(%n: index, %zero: f32, %x: tensor<?x4xf32>) -> (tensor<?x4
   } : tensor<?x4xf32>, tensor<?x4xi1>
   return %0#0, %0#1 : tensor<?x4xf32>, tensor<?x4xi1>
 }
+
+func.func @custom(%x: tensor<?x4xf32>, %n: index) -> tensor<?x4xf32> {
+  %beta = arith.constant 2.0 : f32
+  %y = pyd.custom "mylib::swish"(%x, %beta, %n) ["x", "beta", "count"] [["n", "4"], [], [], ["n", "4"]]
+    : (tensor<?x4xf32>, f32, index) -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}

@@ -1,0 +1,73 @@
+"""Zip files whose members lie in them as they are: each one is a view of the file, nothing is copied."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+
+
+class ZipFault(ValueError):
+    """What is wrong with a zip file. compressed: the member that is not stored as it is, or ''."""
+
+    def __init__(self, message: str, compressed: str = "") -> None:
+        super().__init__(message)
+        self.compressed = compressed
+
+
+class _Bytes(io.RawIOBase):
+    """A seekable stream over bytes that are not copied."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.at = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: len(self.data)}[whence]
+        if at < 0:
+            raise ValueError(f"position {at} is in front of the file")
+        self.at = at
+        return at
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        part = self.data[self.at : self.at + len(buffer)]
+        buffer[: len(part)] = part
+        self.at += len(part)
+        return len(part)
+
+
+def members_of(data: memoryview) -> dict[str, memoryview]:
+    """Name -> bytes of every member, in the order of the directory. Raises ZipFault for what is no sound zip file."""
+    try:
+        with zipfile.ZipFile(_Bytes(data)) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, struct.error, OverflowError) as error:
+        raise ZipFault(f"it is no zip file: {error}") from None
+    found: dict[str, memoryview] = {}
+    for entry in entries:
+        name = f"{entry.filename!r:.200}"
+        if entry.compress_type != zipfile.ZIP_STORED:
+            raise ZipFault(f"{name} is compressed and cannot be mapped", compressed=entry.filename)
+        if entry.flag_bits & 1:
+            raise ZipFault(f"{name} is encrypted")
+        if entry.filename in found:
+            raise ZipFault(f"{name} is there twice")
+        found[entry.filename] = _stored(name, entry.header_offset, entry.file_size, data)
+    return found
+
+
+def _stored(name: str, at: int, size: int, data: memoryview) -> memoryview:
+    """The bytes of a member, after its local header."""
+    if not 0 <= at <= len(data) - 30 or bytes(data[at : at + 4]) != b"PK\x03\x04":
+        raise ZipFault(f"{name}: there is no local header at {at}")
+    name_size, extra = struct.unpack("<HH", data[at + 26 : at + 30])
+    begin = at + 30 + name_size + extra
+    if begin > len(data) or size > len(data) - begin:
+        raise ZipFault(f"{name}: {size} bytes at {begin} lie outside the {len(data)} bytes of the file")
+    return data[begin : begin + size]

@@ -1,0 +1,123 @@
+"""The arguments of a node, checked against the annotations of the function that converts it.
+
+A conversion is a function whose parameters have the names and defaults of the operator's schema. What a parameter takes
+is its annotation, one of those in `_KINDS`, with `| None` where the file may have none.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.schema import Graph, Other
+
+IGNORED = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit",
+                     "cudnn_enable", "cudnn_enabled"})  # fmt: skip
+"""Arguments that say where and how, not what."""
+
+
+class ArgumentError(Exception):
+    """An argument is not what the operator takes."""
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, Expr) or _is_int(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex, Expr))
+
+
+def _each(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, (tuple, list)) and all(check(item) for item in value)
+
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "Tensor": lambda v: isinstance(v, Tensor),
+    "Tensors": _each(lambda v: isinstance(v, Tensor)),
+    "MaybeTensors": _each(lambda v: v is None or isinstance(v, Tensor)),
+    "Operand": lambda v: isinstance(v, Tensor) or _is_number(v),
+    "Operands": _each(lambda v: isinstance(v, Tensor) or _is_number(v)),
+    "Number": _is_number,
+    "Memory": lambda v: isinstance(v, Memory),
+    "Size": _is_size,
+    "Sizes": _each(_is_size),
+    "int": _is_int,
+    "Ints": _each(_is_int),
+    "float": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
+    "Floats": _each(lambda v: isinstance(v, (int, float)) and not isinstance(v, bool)),
+    "bool": lambda v: isinstance(v, bool),
+    "str": lambda v: isinstance(v, str),
+    "DType": lambda v: isinstance(v, DType),
+    "Graph": lambda v: isinstance(v, Graph),
+    "Any": lambda v: True,
+}
+"""What annotations stand for."""
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+@cache
+def takes_memory(function: Callable[..., Any]) -> frozenset[str]:
+    """The parameters that get the memory of a tensor."""
+    return frozenset(n for n, p in _signature(function).parameters.items() if str(p.annotation).startswith("Memory"))
+
+
+def bind(
+    function: Callable[..., Any], tracer: Any, positional: Sequence[Any], keywords: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    """The arguments of a call. Memory becomes the tensor that is there, where a parameter takes a tensor."""
+    signature = _signature(function)
+    kept = {name: value for name, value in keywords.items() if name not in IGNORED or name in signature.parameters}
+    try:
+        bound = signature.bind(tracer, *positional, **kept)
+    except TypeError as error:
+        raise ArgumentError(f"its arguments do not fit: {error}") from None
+    for name, value in list(bound.arguments.items())[1:]:
+        parameter = signature.parameters[name]
+        annotation = str(parameter.annotation)
+        value = value if annotation.startswith("Memory") else _read(value)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            fits = all(_fits(annotation, item) for item in value)
+        else:
+            fits = _fits(annotation, value)
+        if not fits:
+            raise ArgumentError(f"its argument '{name}' is {shown(value)}; expected {annotation}")
+        bound.arguments[name] = value
+    return bound
+
+
+def _fits(annotation: str, value: Any) -> bool:
+    names = [name.strip() for name in annotation.split("|")]
+    return any(value is None if name == "None" else _KINDS[name](value) for name in names)
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, Memory):
+        return value.tensor
+    return tuple(_read(item) for item in value) if isinstance(value, tuple) else value
+
+
+def shown(value: Any) -> str:
+    """An argument for messages."""
+    value = value.tensor if isinstance(value, Memory) else value
+    if isinstance(value, Graph):
+        return "a graph"
+    if isinstance(value, Other):
+        return f"{value.kind} {value.text}"
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(shown(item) for item in value[:8])}{', ...' if len(value) > 8 else ''}]"
+    return str(value)[:80] if isinstance(value, (Tensor, Expr, DType)) else repr(value)[:80]

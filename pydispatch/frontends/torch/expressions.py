@@ -1,0 +1,83 @@
+"""Sizes as the file writes them, `Add(Symbol('s77', integer=True), Integer(-1))`, as terms of the program."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+from pydispatch.frontends.graph.sizes import Size, maximum, minimum
+from pydispatch.frontends.torch.schema import SizeText, Symbolic
+
+_LONGEST = 4096
+
+
+def symbol_name(size: SizeText) -> str | None:
+    """The name of a size that is one symbol."""
+    node = _parsed(size.text) if isinstance(size, Symbolic) else None
+    return _name_of(node) if node is not None else None
+
+
+def evaluate(size: SizeText, symbols: Mapping[str, Size]) -> Size | None:
+    """A size of known symbols. None where it has others, or functions that sizes do not have."""
+    if not isinstance(size, Symbolic):
+        return size
+    node = _parsed(size.text)
+    try:
+        return None if node is None else _evaluated(node, symbols)
+    except (KeyError, ZeroDivisionError, OverflowError, RecursionError):
+        return None
+
+
+def _parsed(text: str) -> ast.expr | None:
+    if len(text) > _LONGEST:
+        return None
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _name_of(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Symbol" and node.args:
+        name = node.args[0]
+        return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+    return None
+
+
+def _modulo(a: Any, b: Any) -> Any:
+    return a % b
+
+
+_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": lambda a, b: a + b, "Mul": lambda a, b: a * b, "FloorDiv": lambda a, b: a // b,
+    "CleanDiv": lambda a, b: a // b, "Mod": _modulo, "PythonMod": _modulo, "Max": maximum, "Min": minimum,
+}  # fmt: skip
+
+
+def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:
+    """KeyError for what is none of the functions above, and for unknown symbols."""
+    if (name := _name_of(node)) is not None:
+        return symbols[name]
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
+        raise KeyError
+    function = node.func.id
+    if function == "Integer":
+        return _integer(node.args[0])
+    if function == "Pow":
+        base, exponent = _evaluated(node.args[0], symbols), _evaluated(node.args[1], symbols)
+        if not isinstance(exponent, int) or not 0 < exponent <= 8:
+            raise KeyError
+        return reduce(lambda a, b: a * b, [base] * exponent)
+    return reduce(_FUNCTIONS[function], [_evaluated(argument, symbols) for argument in node.args])
+
+
+def _integer(node: ast.expr) -> int:
+    try:
+        number = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        raise KeyError from None
+    if type(number) is not int or abs(number) >= 1 << 62:
+        raise KeyError
+    return number

@@ -1,0 +1,122 @@
+"""JSON that nobody checked: values that know where they stand, so that each fault names its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+_KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", int: "an integer", float: "a number",
+          type(None): "null"}  # fmt: skip
+
+
+class Fault(ValueError):
+    """What is wrong with a file; the caller adds which file."""
+
+
+class Value:
+    """A value in a JSON text. Every method raises Fault where the value is something else."""
+
+    __slots__ = ("_key", "_parent", "raw")
+
+    def __init__(self, raw: Any, key: str | int, parent: Value | None = None) -> None:
+        self.raw = raw
+        self._key = key
+        self._parent = parent
+
+    @property
+    def where(self) -> str:
+        """Such as `models/model.json: graph_module.graph.nodes[3]`."""
+        if self._parent is None:
+            return str(self._key)
+        if isinstance(self._key, int):
+            return f"{self._parent.where}[{self._key}]"
+        return f"{self._parent.where}{': ' if self._parent._parent is None else '.'}{self._key:.80}"
+
+    def fault(self, message: str) -> Fault:
+        """A fault of this value."""
+        return Fault(f"{self.where}: {message}")
+
+    def _expect(self, kind: type) -> Any:
+        # bool is an int to Python, and no number to JSON.
+        if type(self.raw) is not kind:
+            raise self.fault(f"expected {_KINDS[kind]}, got {_KINDS[type(self.raw)]}")
+        return self.raw
+
+    # -- objects
+
+    def get(self, key: str) -> Value:
+        """The value of a key that must be there."""
+        if key not in self._expect(dict):
+            raise self.fault(f"'{key}' is missing")
+        return Value(self.raw[key], key, self)
+
+    def maybe(self, key: str) -> Value | None:
+        """The value of a key; None when it is absent or null."""
+        raw = self._expect(dict).get(key)
+        return None if raw is None else Value(raw, key, self)
+
+    def items(self) -> Iterator[tuple[str, Value]]:
+        """Every key with its value."""
+        for key, raw in self._expect(dict).items():
+            yield key, Value(raw, key, self)
+
+    def tagged(self) -> tuple[str, Value]:
+        """The only key of an object, and its value."""
+        if len(self._expect(dict)) != 1:
+            raise self.fault(f"expected an object with one key, got {len(self.raw)}")
+        ((key, raw),) = self.raw.items()
+        return key, Value(raw, key, self)
+
+    # -- lists and plain values
+
+    def elements(self) -> list[Value]:
+        """The elements of a list."""
+        return [Value(raw, i, self) for i, raw in enumerate(self._expect(list))]
+
+    def text(self) -> str:
+        """A text."""
+        return self._expect(str)
+
+    def truth(self) -> bool:
+        """A truth value."""
+        return self._expect(bool)
+
+    def integer(self) -> int:
+        """An integer of 64 bits."""
+        number = self._expect(int)
+        if not -(1 << 63) <= number < 1 << 63:
+            raise self.fault("the integer has more than 64 bits")
+        return number
+
+    def size(self) -> int:
+        """An integer that is not negative."""
+        number = self.integer()
+        if number < 0:
+            raise self.fault(f"expected an integer of at least 0, got {number}")
+        return number
+
+    def number(self) -> float:
+        """A number; infinities and NaN are texts."""
+        if isinstance(self.raw, str) and self.raw in ("Infinity", "-Infinity", "NaN"):
+            return float(self.raw)
+        return float(self.integer()) if type(self.raw) is int else self._expect(float)
+
+
+def parse(data: memoryview, name: str) -> Value:
+    """The value of a JSON text. name: of the member that it is. Raises Fault for text that is no JSON."""
+    try:
+        return Value(json.loads(str(data, "utf-8"), object_pairs_hook=_object, parse_constant=_constant), name)
+    except (ValueError, RecursionError) as error:
+        raise Fault(f"{name}: it is no JSON: {error!s:.200}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
+
+
+def _constant(text: str) -> Any:
+    raise ValueError(f"{text} is no number of JSON")

@@ -1,0 +1,78 @@
+"""What names of a graph stand for: tensors that in-place operators may write, also through views of them.
+
+A program has no memory to write: a write gives the name another tensor. A write to a view goes into the tensor that it
+is a view of, and whoever reads another view of that tensor takes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pydispatch.frontends.graph.values import Tensor
+
+if TYPE_CHECKING:
+    from pydispatch.errors import CompileError
+
+Take = Callable[[Tensor], Tensor]
+"""The view of a tensor."""
+Put = Callable[[Tensor, Tensor], Tensor]
+"""put(tensor, written): the tensor after a view of it was written."""
+
+
+class Memory:
+    """The memory of one tensor."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+        self._writes = 0
+
+    @property
+    def writes(self) -> int:
+        """How often it was written."""
+        return self._writes
+
+    @property
+    def tensor(self) -> Tensor:
+        """What is there now."""
+        return self._tensor
+
+    def write(self, tensor: Tensor) -> None:
+        """Puts another tensor of the same type and shape there."""
+        self._tensor = tensor
+        self._writes += 1
+
+
+class View(Memory):
+    """Some of the memory of another tensor.
+
+    put: None where PyTorch decides by strides whether it is a view or a copy; unclear() is raised where that matters.
+    """
+
+    def __init__(
+        self, base: Memory, tensor: Tensor, take: Take, put: Put | None, unclear: Callable[[], CompileError]
+    ) -> None:
+        super().__init__(tensor)
+        self._base = base
+        self._seen = base.writes
+        self._take = take
+        self._put = put
+        self._unclear = unclear
+
+    @property
+    def writes(self) -> int:
+        return self._base.writes
+
+    @property
+    def tensor(self) -> Tensor:
+        if self._seen != self._base.writes:
+            if self._put is None:
+                raise self._unclear()
+            self._tensor, self._seen = self._take(self._base.tensor), self._base.writes
+        return self._tensor
+
+    def write(self, tensor: Tensor) -> None:
+        if self._put is None:
+            raise self._unclear()
+        self._base.write(self._put(self._base.tensor, tensor))
+        self._tensor, self._seen = tensor, self._base.writes

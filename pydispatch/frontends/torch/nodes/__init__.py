@@ -1,0 +1,25 @@
+"""How each operator of PyTorch is converted, one table for each subject."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.torch.nodes.activations import ACTIVATIONS
+from pydispatch.frontends.torch.nodes.control import CONTROL
+from pydispatch.frontends.torch.nodes.creation import CREATION
+from pydispatch.frontends.torch.nodes.indexing import INDEXING
+from pydispatch.frontends.torch.nodes.normalization import NORMALIZATION
+from pydispatch.frontends.torch.nodes.ordering import ORDERING
+from pydispatch.frontends.torch.nodes.pointwise import POINTWISE
+from pydispatch.frontends.torch.nodes.products import PRODUCTS
+from pydispatch.frontends.torch.nodes.recurrent import RECURRENT
+from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
+from pydispatch.frontends.torch.nodes.shapes import SHAPES, VIEWS
+from pydispatch.frontends.torch.nodes.symbols import SYMBOLS
+from pydispatch.frontends.torch.nodes.windows import WINDOWS
+
+CONVERSIONS = {
+    **POINTWISE, **ACTIVATIONS, **SHAPES, **REDUCTIONS, **PRODUCTS, **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS,
+    **CONTROL, **ORDERING, **RECURRENT, **WINDOWS,
+}  # fmt: skip
+"""By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
+
+__all__ = ["CONVERSIONS", "VIEWS"]

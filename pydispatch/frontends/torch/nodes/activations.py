@@ -1,0 +1,147 @@
+"""The functions between the layers of a network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import normalization, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.torch.nodes.pointwise import clamp, in_floats
+from pydispatch.frontends.torch.promotion import Number, as_tensor
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def relu(t: Tracer, self: Tensor) -> Tensor:
+    return ew.binary(t.b, "max", self, as_tensor(t, 0, self.dtype))
+
+
+def gelu(t: Tracer, self: Tensor, *, approximate: str = "none") -> Tensor:
+    if approximate == "tanh":
+        k = math.sqrt(2 / math.pi)
+        return in_floats(t, lambda e: e * 0.5 * (((e + e * e * e * 0.044715) * k).of("tanh") + 1.0), self)
+    return in_floats(t, lambda e: e * 0.5 * ((e * math.sqrt(0.5)).of("erf") + 1.0), self)
+
+
+def leaky_relu(t: Tracer, self: Tensor, negative_slope: Number = 0.01) -> Tensor:
+    return in_floats(t, lambda e: (e > 0.0).choose(e, e * negative_slope), self)
+
+
+def elu(t: Tracer, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Tensor:
+    a, s, i = float(alpha), float(scale), float(input_scale)  # type: ignore[arg-type]
+    return in_floats(t, lambda e: (e > 0.0).choose(e * s, (e * i).of("expm1") * (a * s)), self)
+
+
+def selu(t: Tracer, self: Tensor) -> Tensor:
+    return elu(t, self, 1.6732632423543772, 1.0507009873554805)
+
+
+def celu(t: Tracer, self: Tensor, alpha: Number = 1.0) -> Tensor:
+    return elu(t, self, alpha, 1, 1.0 / float(alpha))  # type: ignore[arg-type]
+
+
+def hardtanh(t: Tracer, self: Tensor, min_val: Number = -1, max_val: Number = 1) -> Tensor:
+    return clamp(t, self, as_tensor(t, min_val, self.dtype), as_tensor(t, max_val, self.dtype))
+
+
+def relu6(t: Tracer, self: Tensor) -> Tensor:
+    return hardtanh(t, self, 0, 6)
+
+
+def _of_floats(written: Callable[[Element], Element]) -> Conversion:
+    def convert(t: Tracer, self: Tensor) -> Tensor:
+        return in_floats(t, written, self)
+
+    return convert
+
+
+def _softplus(e: Element) -> Element:
+    """log(1 + exp(x)) without overflow."""
+    return e.at_least(0.0) + (-e.of("abs")).of("exp").of("log1p")
+
+
+def softplus(t: Tracer, self: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
+    k, limit = float(beta), float(threshold)  # type: ignore[arg-type]
+    return in_floats(t, lambda e: (e * k > limit).choose(e, _softplus(e * k) / k), self)
+
+
+def threshold(t: Tracer, self: Tensor, threshold: Number, value: Number) -> Tensor:
+    limit, other = as_tensor(t, threshold, self.dtype), as_tensor(t, value, self.dtype)
+    return formula(t.b, lambda e, n, v: (e <= n).choose(v, e), self, limit, other)
+
+
+def glu(t: Tracer, self: Tensor, dim: int = -1) -> Tensor:
+    (axis,) = shapes.axes_of(t.b, [dim], self.rank)
+    half = self.shape[axis] // 2
+    x, y = shapes.split(t.b, self, axis, [half, half])
+    return in_floats(t, lambda e, n: e * n.of("logistic"), x, y)
+
+
+def prelu(t: Tracer, self: Tensor, weight: Tensor) -> Tensor:
+    if weight.rank and weight.shape[0] != 1 and self.rank > 1:
+        slopes = normalization.along(t.b, weight, 1, self.rank)
+    else:
+        slopes = shapes.reshape(t.b, weight, [1] * self.rank)
+    assert slopes is not None
+    return in_floats(t, lambda e, n: (e > 0.0).choose(e, e * n), self, slopes)
+
+
+def softmax(t: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
+    x = self if not isinstance(dtype, DType) else ew.convert(t.b, self, dtype)
+    return normalization.softmax(t.b, x, dim)
+
+
+def log_softmax(t: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
+    x = self if not isinstance(dtype, DType) else ew.convert(t.b, self, dtype)
+    return normalization.log_softmax(t.b, x, dim)
+
+
+def dropout(t: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
+    if train and p > 0:
+        raise t.b.fail("dropout in training needs random numbers", "export the model after `model.eval()`")
+    return input
+
+
+def native_dropout(t: Tracer, input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    from pydispatch.frontends.graph.dtypes import BOOL
+
+    if any(isinstance(n, Expr) for n in input.shape):
+        kept = formula(t.b, lambda e: e.is_equal(e), input)
+    else:
+        kept = shapes.full(t.b, True, input.shape, BOOL)
+    return dropout(t, input, p, bool(train)), kept
+
+
+ACTIVATIONS: dict[str, Conversion] = {
+    "aten.relu": relu,
+    "aten.relu6": relu6,
+    "aten.gelu": gelu,
+    "aten.leaky_relu": leaky_relu,
+    "aten.elu": elu,
+    "aten.selu": selu,
+    "aten.celu": celu,
+    "aten.hardtanh": hardtanh,
+    "aten.prelu": prelu,
+    "aten._prelu_kernel": prelu,
+    "aten.glu": glu,
+    "aten.threshold": threshold,
+    "aten.softplus": softplus,
+    "aten.silu": _of_floats(lambda e: e * e.of("logistic")),
+    "aten.mish": _of_floats(lambda e: e * _softplus(e).of("tanh")),
+    "aten.hardsigmoid": _of_floats(lambda e: (e + 3.0).at_least(0.0).at_most(6.0) / 6.0),
+    "aten.hardswish": _of_floats(lambda e: e * (e + 3.0).at_least(0.0).at_most(6.0) / 6.0),
+    "aten.log_sigmoid": _of_floats(lambda e: -_softplus(-e)),
+    "aten.softmax": softmax,
+    "aten._softmax": softmax,
+    "aten._safe_softmax": softmax,
+    "aten.log_softmax": log_softmax,
+    "aten._log_softmax": log_softmax,
+    "aten.dropout": dropout,
+    "aten.feature_dropout": dropout,
+    "aten.alpha_dropout": dropout,
+    "aten.native_dropout": native_dropout,
+}

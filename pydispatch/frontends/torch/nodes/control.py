@@ -1,0 +1,74 @@
+"""Choices and loops over graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.dtypes import BOOL
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import control, indexing, shapes
+from pydispatch.frontends.torch.promotion import Operand, Operands, as_tensor
+from pydispatch.frontends.torch.schema import Graph
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def cond(t: Tracer, predicate: Operand, then: Graph, otherwise: Graph, operands: Operands = ()) -> tuple[Tensor, ...]:
+    condition = as_tensor(t, predicate, BOOL)
+    given = list(operands)
+    made = control.if_(t.b, condition, lambda: t.tensors(then, given), lambda: t.tensors(otherwise, given))
+    return tuple(made)
+
+
+def while_loop(t: Tracer, test: Graph, body: Graph, carried: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+    first, more = [as_tensor(t, x) for x in carried], list(extra)
+
+    def holds(now: list[Tensor]) -> Tensor:
+        (found,) = t.tensors(test, [*now, *more])
+        return found
+
+    return tuple(control.while_(t.b, first, holds, lambda now: t.tensors(body, [*now, *more])))
+
+
+def scan(t: Tracer, body: Graph, init: Operands, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+    """body(carried..., a slice of each x..., extra...) -> the next carried, then a slice of each result."""
+    carried, rows, more = [as_tensor(t, x) for x in init], [as_tensor(t, x) for x in xs], list(extra)
+    return _over_rows(t, body, carried, rows, more)
+
+
+def map_(t: Tracer, body: Graph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+    return _over_rows(t, body, [], [as_tensor(t, x) for x in xs], list(extra))
+
+
+def _over_rows(
+    t: Tracer, body: Graph, carried: list[Tensor], rows: list[Tensor], more: list[Operand]
+) -> tuple[Tensor, ...]:
+    if not rows:
+        raise t.b.fail("a scan over nothing")
+    count, kept = rows[0].shape[0], len(carried)
+    wanted = [body.tensors.get(getattr(out, "name", "")) for out in body.outputs[kept:]]
+    results = []
+    for meta in wanted:
+        if meta is None or any(not isinstance(n, int) for n in meta.sizes):
+            raise t.b.fail("the rows of a scan must have sizes that are known")
+        zero = as_tensor(t, 0, meta.dtype)
+        results.append(shapes.broadcast_to(t.b, zero, [count, *meta.sizes]))  # type: ignore[list-item]
+
+    def step(number: object, now: list[Tensor]) -> Sequence[Tensor]:
+        at = number
+        slices = [shapes.squeeze(t.b, shapes.slice_axis(t.b, x, 0, at, at + 1), [0]) for x in rows]  # type: ignore[operator, arg-type]
+        made = t.tensors(body, [*now[:kept], *slices, *more])
+        written = []
+        for whole, row in zip(now[kept:], made[kept:], strict=True):
+            part = shapes.expand_dims(t.b, row, [0])
+            written.append(indexing.insert_slice(t.b, whole, part, [at, *[0] * row.rank]))  # type: ignore[list-item]
+        return [*made[:kept], *written]
+
+    return tuple(control.for_(t.b, count, [*carried, *results], step))
+
+
+CONTROL: dict[str, Conversion] = {
+    "higher_order.cond": cond,
+    "higher_order.while_loop": while_loop,
+    "higher_order.scan": scan,
+    "higher_order.map_impl": map_,
+}

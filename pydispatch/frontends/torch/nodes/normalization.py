@@ -1,0 +1,167 @@
+"""Normalization over batches, layers and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import normalization, reductions, shapes
+from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+Sizes = Sequence[Size]
+
+
+def _last_axes(t: Tracer, x: Tensor, shape: Sizes) -> range:
+    if len(shape) > x.rank or not shape:
+        raise t.b.fail(f"{x} cannot be normalized over axes of the sizes {list(shape)}")
+    return range(x.rank - len(shape), x.rank)
+
+
+def native_layer_norm(
+    t: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    axes = _last_axes(t, input, normalized_shape)
+    return normalization.layer_norm(t.b, input, axes, weight, bias, eps)
+
+
+def layer_norm(
+    t: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5, cudnn_enable: bool = True,
+) -> Tensor:  # fmt: skip
+    return native_layer_norm(t, input, normalized_shape, weight, bias, eps)[0]
+
+
+_EPSILONS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+
+
+def rms_norm(
+    t: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    epsilon = _EPSILONS[normalization.wide(input.dtype).name] if eps is None else eps
+    return normalization.rms_norm(t.b, input, _last_axes(t, input, normalized_shape), weight, epsilon)
+
+
+def native_group_norm(
+    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
+    group: int, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    return normalization.group_norm(t.b, input, group, weight, bias, eps)
+
+
+def group_norm(
+    t: Tracer, input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5, cudnn_enabled: bool = True,
+) -> Tensor:  # fmt: skip
+    return normalization.group_norm(t.b, input, num_groups, weight, bias, eps)[0]
+
+
+def instance_norm(
+    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    if not use_input_stats:
+        assert running_mean is not None and running_var is not None
+        return normalization.batch_norm(t.b, input, 1, running_mean, running_var, weight, bias, eps)
+    mean, variance = normalization.moments(t.b, input, range(2, input.rank))
+    vectors = [normalization.along(t.b, v, 1, input.rank) for v in (weight, bias)]
+    return normalization.normalized(t.b, input, mean, variance, vectors[0], vectors[1], eps)
+
+
+# -- over batches
+
+
+def _by_statistics(
+    t: Tracer, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
+    running: Sequence[Tensor | None],
+) -> tuple[Tensor, Tensor, Tensor, list[Tensor | None]]:  # fmt: skip
+    """Normalized by the batch's own statistics: with them, and with the running ones after it."""
+    axes = [d for d in range(x.rank) if d != 1]
+    mean, variance = (shapes.squeeze(t.b, m, axes) for m in normalization.moments(t.b, x, axes))
+    made = normalization.batch_norm(t.b, x, 1, mean, variance, weight, bias, eps)
+    count = reductions.count(x, axes)
+    n = reductions.size_as(t.b, count, variance.dtype)
+    unbiased = formula(t.b, lambda v, k: v * (k / (k - 1.0)), variance, n)
+    after = [
+        formula(t.b, lambda old, now: (old * (1.0 - momentum) + now.to(old.dtype) * momentum), old, now)
+        if old is not None else None
+        for old, now in zip(running, (mean, unbiased), strict=True)
+    ]  # fmt: skip
+    return made, mean, formula(t.b, lambda v: (v + eps).of("rsqrt"), variance), after
+
+
+def batch_norm(
+    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
+    running_var: Memory | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
+) -> Tensor:  # fmt: skip
+    return _legit(t, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def _legit(
+    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
+    running_var: Memory | None, training: bool, momentum: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Writes the running statistics in training."""
+    memory = (running_mean, running_var)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise t.b.fail("batch normalization outside of training has no running statistics")
+        return _without_training(t, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps)
+    running = [m.tensor if m is not None else None for m in memory]
+    made, mean, root, after = _by_statistics(t, input, weight, bias, momentum, eps, running)
+    for place, tensor in zip(memory, after, strict=True):
+        if place is not None and tensor is not None:
+            place.write(tensor)
+    return made, mean, root
+
+
+def _without_training(
+    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
+    momentum: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    made = normalization.batch_norm(t.b, input, 1, running_mean, running_var, weight, bias, eps)
+    empty = t.b.constant([], input.dtype)
+    return made, empty, empty
+
+
+def _functional(
+    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
+    training: bool, momentum: float, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The running statistics are results."""
+    if not training:
+        found = _without_training(t, input, weight, bias, running_mean, running_var, momentum, eps)
+        return (*found, running_mean, running_var)
+    running = (running_mean, running_var)
+    made, mean, root, after = _by_statistics(t, input, weight, bias, momentum, eps, running)
+    return (
+        made,
+        mean,
+        root,
+        *(ew.convert(t.b, n, r.dtype) for n, r in zip(after, running, strict=True) if n is not None),
+    )
+
+
+def _without_statistics(
+    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    return _by_statistics(t, input, weight, bias, momentum, eps, (None, None))[:3]
+
+
+NORMALIZATION: dict[str, Conversion] = {
+    "aten.layer_norm": layer_norm,
+    "aten.native_layer_norm": native_layer_norm,
+    "aten.rms_norm": rms_norm,
+    "aten.group_norm": group_norm,
+    "aten.native_group_norm": native_group_norm,
+    "aten.instance_norm": instance_norm,
+    "aten.batch_norm": batch_norm,
+    "aten.native_batch_norm": _legit,
+    "aten._native_batch_norm_legit": _legit,
+    "aten._native_batch_norm_legit.no_stats": _without_statistics,
+    "aten._native_batch_norm_legit_functional": _functional,
+    "aten._native_batch_norm_legit_no_training": _without_training,
+}

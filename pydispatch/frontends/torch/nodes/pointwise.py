@@ -1,0 +1,369 @@
+"""Functions of elements at the same index: arithmetic, comparisons, functions of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydispatch.frontends.graph.dtypes import BOOL, DType
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.normalization import wide
+from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, result_type, together
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def in_floats(t: Tracer, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
+    """A formula over floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
+    given = together(t, *tensors, floats=True)
+    dtype = given[0].dtype
+    inner = wide(dtype)
+    return formula(t.b, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *given)
+
+
+# -- functions of one element
+
+
+def _float_function(name: str) -> Conversion:
+    def convert(t: Tracer, self: Tensor) -> Tensor:
+        return in_floats(t, lambda e: e.of(name), self)
+
+    return convert
+
+
+def _same_type(name: str, of_integers: bool = True) -> Conversion:
+    """of_integers: False where integers are what they are already."""
+
+    def convert(t: Tracer, self: Tensor) -> Tensor:
+        if not of_integers and category(self.dtype) < 2:
+            return self
+        return ew.unary(t.b, name, self)
+
+    return convert
+
+
+def _predicate(name: str) -> Conversion:
+    def convert(t: Tracer, self: Tensor) -> Tensor:
+        if category(self.dtype) < 2:
+            return formula(t.b, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
+        return ew.unary(t.b, name, self)
+
+    return convert
+
+
+def reciprocal(t: Tracer, self: Tensor) -> Tensor:
+    return in_floats(t, lambda e: 1.0 / e, self)
+
+
+def round_(t: Tracer, self: Tensor, *, decimals: int = 0) -> Tensor:
+    if category(self.dtype) < 2:
+        return self
+    scale = 10.0**decimals
+    return in_floats(t, lambda e: (e * scale).of("round_even") / scale if decimals else e.of("round_even"), self)
+
+
+def sign(t: Tracer, self: Tensor) -> Tensor:
+    return self if self.dtype.is_bool else ew.unary(t.b, "sign", self)
+
+
+def square(t: Tracer, self: Tensor) -> Tensor:
+    return ew.binary(t.b, "mul", self, self)
+
+
+def logical_not(t: Tracer, self: Tensor) -> Tensor:
+    return ew.unary(t.b, "not", truth(t, self))
+
+
+def logit(t: Tracer, self: Tensor, eps: float | None = None) -> Tensor:
+    def written(e: Element) -> Element:
+        e = e if eps is None else e.at_least(eps).at_most(1.0 - eps)
+        return (e / (1.0 - e)).of("log")
+
+    return in_floats(t, written, self)
+
+
+def nan_to_num(
+    t: Tracer, self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    if not self.dtype.is_float:
+        return self
+    largest = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f64": 1.7976931348623157e308}
+    most = largest.get(self.dtype.name, 3.4028234663852886e38)
+
+    def written(e: Element) -> Element:
+        high = (e.of("is_inf") & (e > 0.0)).choose(most if posinf is None else posinf, e)
+        low = (e.of("is_inf") & (e < 0.0)).choose(-most if neginf is None else neginf, high)
+        return e.of("is_nan").choose(nan or 0.0, low)
+
+    return formula(t.b, written, self)
+
+
+# -- functions of two
+
+
+def truth(t: Tracer, operand: Operand) -> Tensor:
+    """Which elements are not 0."""
+    return as_tensor(t, operand, BOOL)
+
+
+def _scaled(t: Tracer, tensor: Tensor, alpha: Number) -> Tensor:
+    return tensor if alpha == 1 else ew.binary(t.b, "mul", tensor, as_tensor(t, alpha, tensor.dtype))
+
+
+def add(t: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    x, y = together(t, self, other)
+    return ew.binary(t.b, "add", x, _scaled(t, y, alpha))
+
+
+def sub(t: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    x, y = together(t, self, other)
+    return ew.binary(t.b, "sub", x, _scaled(t, y, alpha))
+
+
+def rsub(t: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    return sub(t, other, self, alpha)
+
+
+def _together(name: str, floats: bool = False) -> Conversion:
+    def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
+        return ew.binary(t.b, name, *together(t, self, other, floats=floats))
+
+    return convert
+
+
+def _compare(order: str) -> Conversion:
+    def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
+        return ew.compare(t.b, order, *together(t, self, other))
+
+    return convert
+
+
+def _logical(name: str) -> Conversion:
+    def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
+        return ew.binary(t.b, name, truth(t, self), truth(t, other))
+
+    return convert
+
+
+def div(t: Tracer, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    if rounding_mode == "floor":
+        return floor_divide(t, self, other)
+    x, y = together(t, self, other, floats=rounding_mode is None)
+    made = ew.binary(t.b, "div", x, y)
+    return ew.unary(t.b, "trunc", made) if rounding_mode == "trunc" and x.dtype.is_float else made
+
+
+def floor_divide(t: Tracer, self: Operand, other: Operand) -> Tensor:
+    x, y = together(t, self, other)
+    if x.dtype.is_float:
+        return in_floats(t, lambda e, n: (e / n).of("floor"), x, y)
+    if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
+        return ew.binary(t.b, "div", x, y)
+
+    def written(e: Element, n: Element) -> Element:
+        rest = e % n
+        lower = rest.is_unequal(0) & ((rest < 0) ^ (n < 0))
+        return lower.choose(e / n - 1, e / n)
+
+    return formula(t.b, written, x, y)
+
+
+def remainder(t: Tracer, self: Operand, other: Operand) -> Tensor:
+    x, y = together(t, self, other)
+    if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
+        return ew.binary(t.b, "rem", x, y)
+
+    def written(e: Element, n: Element) -> Element:
+        rest = e % n
+        return (rest.is_unequal(0) & ((rest < 0) ^ (n < 0))).choose(rest + n, rest)
+
+    return formula(t.b, written, x, y)
+
+
+def pow_(t: Tracer, self: Operand, exponent: Operand) -> Tensor:
+    if isinstance(self, Tensor) and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
+        found = _simple_power(t, self, exponent)
+        if found is not None:
+            return found
+    x, y = together(t, self, exponent)
+    return in_floats(t, lambda e, n: e.binary("pow", n), x, y) if x.dtype.is_float else ew.binary(t.b, "pow", x, y)
+
+
+def _simple_power(t: Tracer, x: Tensor, exponent: float) -> Tensor | None:
+    """Powers that products and roots give, exactly as PyTorch computes them."""
+    written = {0.5: lambda e: e.of("sqrt"), -0.5: lambda e: e.of("rsqrt"), 2: lambda e: e * e,
+               3: lambda e: e * e * e, -1: lambda e: 1.0 / e, -2: lambda e: 1.0 / (e * e)}.get(exponent)  # fmt: skip
+    if exponent == 1 and category(x.dtype) >= (2 if isinstance(exponent, float) else 1):
+        return x
+    if written is None or x.dtype.is_complex or category(x.dtype) < 1:
+        return None
+    if x.dtype.is_integer:
+        integral = isinstance(exponent, int) and exponent > 0
+        return (
+            formula(t.b, written, x) if integral else in_floats(t, written, x) if isinstance(exponent, float) else None
+        )
+    return in_floats(t, written, x)
+
+
+def where(t: Tracer, condition: Tensor, self: Operand, other: Operand) -> Tensor:
+    x, y = together(t, self, other)
+    return ew.select(t.b, truth(t, condition), x, y)
+
+
+def clamp(t: Tracer, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    bounds = [n for n in (min, max) if n is not None]
+    dtype = result_type([self, *bounds])
+    made = as_tensor(t, self, dtype)
+    for name, bound in (("max", min), ("min", max)):
+        if bound is not None:
+            made = ew.binary(t.b, name, made, as_tensor(t, bound, dtype))
+    return made
+
+
+def clamp_min(t: Tracer, self: Tensor, min: Operand) -> Tensor:
+    return clamp(t, self, min)
+
+
+def clamp_max(t: Tracer, self: Tensor, max: Operand) -> Tensor:
+    return clamp(t, self, None, max)
+
+
+def hypot(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    return in_floats(t, lambda e, n: (e * e + n * n).of("sqrt"), self, other)
+
+
+def lerp(t: Tracer, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
+    x, y, w = together(t, self, end, weight)
+    return in_floats(t, lambda e, n, k: (k.of("abs") < 0.5).choose(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w)
+
+
+def addcmul(t: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    x, y, z = together(t, self, tensor1, tensor2)
+    return ew.binary(t.b, "add", x, ew.binary(t.b, "mul", _scaled(t, y, value), z))
+
+
+def addcdiv(t: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    x, y, z = together(t, self, tensor1, tensor2, floats=True)
+    return ew.binary(t.b, "add", x, _scaled(t, ew.binary(t.b, "div", y, z), value))
+
+
+def isclose(
+    t: Tracer, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    def written(e: Element, n: Element) -> Element:
+        near = (e - n).of("abs") <= n.of("abs") * rtol + atol
+        same = e.is_equal(n) | (near & e.of("is_finite") & n.of("is_finite"))
+        return same | (e.of("is_nan") & n.of("is_nan")) if equal_nan else same
+
+    x, y = together(t, self, other, floats=True)
+    return formula(t.b, written, x, y)
+
+
+# -- types
+
+
+def _to_copy(t: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return ew.convert(t.b, self, dtype or self.dtype)
+
+
+def to_dtype(t: Tracer, self: Tensor, dtype: DType, non_blocking: bool = False, copy: bool = False,
+             memory_format: Any = None) -> Tensor:  # fmt: skip
+    return ew.convert(t.b, self, dtype)
+
+
+def to_device(t: Tracer, self: Tensor, device: Any, dtype: DType, non_blocking: bool = False, copy: bool = False,
+              memory_format: Any = None) -> Tensor:  # fmt: skip
+    return ew.convert(t.b, self, dtype)
+
+
+def to_other(t: Tracer, self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False,
+             memory_format: Any = None) -> Tensor:  # fmt: skip
+    return ew.convert(t.b, self, other.dtype)
+
+
+def type_as(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    return ew.convert(t.b, self, other.dtype)
+
+
+def view_dtype(t: Tracer, self: Tensor, dtype: DType) -> Tensor:
+    if self.dtype.bits != dtype.bits or self.dtype.is_complex or dtype.is_complex:
+        raise t.b.fail(f"{self} is seen as {dtype}, which has elements of another size")
+    return ew.bitcast(t.b, self, dtype)
+
+
+def convert_element_type(t: Tracer, a: Tensor, dtype: DType) -> Tensor:
+    return ew.convert(t.b, a, dtype)
+
+
+_FLOAT_FUNCTIONS = {
+    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
+    "sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
+    "atan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh",
+    "atanh": "atanh", "erf": "erf", "erfc": "erfc", "sigmoid": "logistic", "special_erf": "erf", "arccos": "acos",
+    "arcsin": "asin", "arctan": "atan", "special_expm1": "expm1", "special_log1p": "log1p",
+}  # fmt: skip
+
+POINTWISE: dict[str, Conversion] = {
+    **{f"aten.{name}": _float_function(function) for name, function in _FLOAT_FUNCTIONS.items()},
+    **{f"aten.{name}": _same_type(name, of_integers=False) for name in ("ceil", "floor", "trunc")},
+    "aten.abs": _same_type("abs"),
+    "aten.neg": _same_type("neg"),
+    "aten.bitwise_not": _same_type("not"),
+    "aten.sign": sign,
+    "aten.sgn": _same_type("sign"),
+    "aten.round": round_,
+    "aten.reciprocal": reciprocal,
+    "aten.square": square,
+    "aten.logical_not": logical_not,
+    "aten.logit": logit,
+    "aten.nan_to_num": nan_to_num,
+    "aten.isnan": _predicate("is_nan"),
+    "aten.isinf": _predicate("is_inf"),
+    "aten.isfinite": _predicate("is_finite"),
+    "aten.isclose": isclose,
+    "aten.add": add,
+    "aten.sub": sub,
+    "aten.subtract": sub,
+    "aten.rsub": rsub,
+    "aten.mul": _together("mul"),
+    "aten.multiply": _together("mul"),
+    "aten.div": div,
+    "aten.divide": div,
+    "aten.true_divide": div,
+    "aten.floor_divide": floor_divide,
+    "aten.remainder": remainder,
+    "aten.fmod": _together("rem"),
+    "aten.pow": pow_,
+    "aten.maximum": _together("max"),
+    "aten.minimum": _together("min"),
+    "aten.max.other": _together("max"),
+    "aten.min.other": _together("min"),
+    "aten.atan2": _together("atan2", floats=True),
+    "aten.copysign": _together("copysign", floats=True),
+    "aten.hypot": hypot,
+    "aten.lerp": lerp,
+    "aten.addcmul": addcmul,
+    "aten.addcdiv": addcdiv,
+    **{f"aten.bitwise_{name}": _together(name) for name in ("and", "or", "xor")},
+    **{f"aten.__{name}__": _together(name) for name in ("and", "or", "xor")},
+    "aten.bitwise_left_shift": _together("shift_left"),
+    "aten.bitwise_right_shift": _together("shift_right"),
+    "aten.__lshift__": _together("shift_left"),
+    "aten.__rshift__": _together("shift_right"),
+    **{f"aten.logical_{name}": _logical(name) for name in ("and", "or", "xor")},
+    **{f"aten.{order}": _compare(order) for order in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "aten.where": where,
+    "aten.clamp": clamp,
+    "aten.clip": clamp,
+    "aten.clamp_min": clamp_min,
+    "aten.clamp_max": clamp_max,
+    "aten._to_copy": _to_copy,
+    "prims.convert_element_type": convert_element_type,
+    "aten.to.dtype": to_dtype,
+    "aten.to.dtype_layout": _to_copy,
+    "aten.to.device": to_device,
+    "aten.to.other": to_other,
+    "aten.type_as": type_as,
+    "aten.view.dtype": view_dtype,
+}

@@ -1,0 +1,178 @@
+"""A model of a file → a program with one function, `main`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch.frontends.graph.builder import Builder, Input
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.source import ReadOptions
+from pydispatch.frontends.torch.archive import Array, Model
+from pydispatch.frontends.torch.expressions import symbol_name
+from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.nodes import CONVERSIONS, VIEWS
+from pydispatch.frontends.torch.promotion import as_tensor
+from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, Name, SizeText
+from pydispatch.frontends.torch.trace import Tracer, writes
+
+_KNOWN = 1024
+"""Elements of a constant whose values decide shapes and places while the program is written, at most."""
+
+
+def module_of(model: Model, filename: str, options: ReadOptions) -> ModuleOp:
+    """The program of a model. CompileError names the file and the layer."""
+    builder = Builder(filename, options.weights)
+    _Program(model, builder, options.kernels).write()
+    return builder.module
+
+
+class _Program:
+    def __init__(self, model: Model, builder: Builder, kernels: Collection[str]) -> None:
+        self.model = model
+        self.program = model.program
+        self.b = builder
+        self.symbols: dict[str, Size] = {}
+        self.tracer = Tracer(builder, CONVERSIONS, VIEWS, self.symbols, kernels)
+        self.state: dict[int, tuple[Tensor, Memory]] = {}
+        self.updated = {o.target for o in self.program.outputs if o.kind in ("buffer_mutation", "parameter_mutation")}
+        self.in_place = any(writes(node.target) for node in self.program.graph.nodes)
+
+    def write(self) -> None:
+        """Writes the function."""
+        users = [spec for spec in self.program.inputs if spec.kind == "user_input" and isinstance(spec.argument, Name)]
+        arguments = [Memory(x) if isinstance(x, Tensor) else x for x in self._begin(users)]
+        given = iter(arguments)
+        values: list[Any] = []
+        if len(self.program.inputs) != len(self.program.graph.inputs):
+            raise self.b.fail("the signature and the graph have different inputs")
+        for spec, argument in zip(self.program.inputs, self.program.graph.inputs, strict=True):
+            if spec.kind == "user_input":
+                values.append(next(given) if isinstance(spec.argument, Name) else spec.argument)
+            elif spec.kind == "constant_input":
+                values.append(spec.value)
+            else:
+                values.append(self._weight(spec))
+            if isinstance(spec.argument, Name) and isinstance(argument, Name) and spec.argument != argument:
+                raise self.b.fail(
+                    f"input '{argument.name:.120}' of the graph is '{spec.argument.name:.120}' in the signature"
+                )
+        found = self.tracer.graph(self.program.graph, values)
+        results = {
+            _name(spec): memory.tensor
+            for spec, memory in zip(users, arguments, strict=True)
+            if isinstance(memory, Memory) and memory.writes
+        }
+        self._outputs(found, results)
+        for weight, memory in self.state.values():
+            if memory.writes:
+                self.b.store(weight, memory.tensor)
+        self.b.finish("main", results)
+
+    # -- inputs
+
+    def _begin(self, users: list[GraphInput]) -> list[Any]:
+        names = list(self.program.names) if len(self.program.names) == len(users) else [_name(u) for u in users]
+        graph = self.program.graph
+        inputs = []
+        for spec, name in zip(users, names, strict=True):
+            meta = graph.tensors.get(_name(spec))
+            if meta is None:  # a number
+                inputs.append(Input(name, I64, ()))
+                continue
+            inputs.append(Input(name, meta.dtype, tuple(_size(n, name, d) for d, n in enumerate(meta.sizes))))
+        given: list[Any] = []
+        for tensor, spec in zip(self.b.begin(inputs), users, strict=True):
+            meta = graph.tensors.get(_name(spec))
+            if meta is None:
+                number = graph.numbers.get(_name(spec))
+                size = self.b.size_of(self.b.scalar(tensor))
+                if number is not None:
+                    self._call_it(number, size)
+                given.append(size)
+                continue
+            given.append(tensor)
+            for n, size in zip(meta.sizes, tensor.shape, strict=True):
+                self._call_it(n, size)
+        return given
+
+    def _call_it(self, stated: SizeText, size: Size) -> None:
+        """A size by the symbol that the file has for it."""
+        name = symbol_name(stated)
+        if name is not None:
+            self.symbols.setdefault(name, size)
+
+    def _weight(self, spec: GraphInput) -> Tensor | Memory:
+        """A parameter or buffer; tied ones share their memory."""
+        array = self._array(spec)
+        meta = self.program.graph.tensors.get(_name(spec))
+        if meta is None or meta.dtype != array.dtype or meta.sizes != array.array.shape:
+            shown = f"{array.dtype}{list(array.array.shape)}"
+            raise self.b.fail(f"the file has {shown} for '{spec.target:.120}', and its graph says something else")
+        is_state = spec.target in self.updated or self.in_place
+        known = spec.kind == "tensor_constant" or not (array.dtype.is_float or is_state)
+        if known and array.array.size <= _KNOWN:
+            return self.b.constant(array.array, array.dtype)
+        if id(array) not in self.state:
+            tensor = self.b.weight(spec.target, array.array, array.dtype)
+            self.state[id(array)] = tensor, Memory(tensor)
+        return self.state[id(array)][1]
+
+    def _array(self, spec: GraphInput) -> Array:
+        for arrays in (self.model.weights, self.model.constants):
+            if spec.target in arrays:
+                return arrays[spec.target]
+        raise self.b.fail(f"the file has no elements of the {spec.kind.replace('_', ' ')} '{spec.target:.120}'")
+
+    # -- outputs
+
+    def _outputs(self, found: list[Any], results: dict[str, Tensor]) -> None:
+        """Results by their names: updated arguments first, then what the model returns, without None. Weights that are
+        outputs in the place of updates are written."""
+        specs = self.program.outputs
+        if len(specs) != len(found):
+            raise self.b.fail("the signature and the graph have different outputs")
+        for spec, value in zip(specs, found, strict=True):
+            if isinstance(value, Memory):
+                value = value.tensor
+            if value is None:
+                continue
+            if not isinstance(value, (Tensor, Expr, bool, int, float)):
+                raise self.b.fail("the model returns what is neither a tensor nor a number")
+            if spec.kind in ("buffer_mutation", "parameter_mutation"):
+                self._updated(spec, as_tensor(self.tracer, value))
+                continue
+            name = spec.argument.name if isinstance(spec.argument, Name) else "constant"
+            results[_unused(spec.target or name, results)] = as_tensor(self.tracer, value)
+
+    def _updated(self, spec: GraphOutput, value: Tensor) -> None:
+        array = self.model.weights.get(spec.target) or self.model.constants.get(spec.target)
+        if array is None or id(array) not in self.state:
+            raise self.b.fail(f"the program updates '{spec.target:.120}', which is none of its inputs")
+        there, memory = self.state[id(array)]
+        if value.dtype != there.dtype or value.rank != there.rank:
+            raise self.b.fail(f"'{spec.target:.120}' is {there}; the program updates it by {value}")
+        memory.write(self.b.as_shape(value, there.shape))
+
+
+def _name(spec: GraphInput) -> str:
+    assert isinstance(spec.argument, Name)
+    return spec.argument.name
+
+
+def _size(size: SizeText, name: str, axis: int) -> int | str:
+    if isinstance(size, int):
+        return size
+    return symbol_name(size) or f"{name}_size{axis}"
+
+
+def _unused(name: str, names: dict[str, Tensor]) -> str:
+    found, number = name, 0
+    while found in names:
+        number += 1
+        found = f"{name}_{number}"
+    return found

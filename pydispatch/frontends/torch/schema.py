@@ -1,0 +1,384 @@
+"""An exported program as typed data: the schema of torch.export, versions 8.x.
+
+What a program computes is a graph of nodes in order. A node calls an operator (`torch.ops.aten.add.Tensor`) with
+arguments: plain values, lists of them, and names of what earlier nodes or the inputs of the graph computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Union
+
+from pydispatch.frontends.graph.dtypes import DTYPES, DType
+from pydispatch.frontends.torch.json_value import Fault, Value
+
+MAJOR = 8
+
+_SCALAR_TYPES = {
+    1: "u8", 2: "i8", 3: "i16", 4: "i32", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 10: "c64", 11: "c128", 12: "bool",
+    13: "bf16", 28: "u16", 29: "f8E4M3FN", 30: "f8E5M2", 31: "f8E4M3FNUZ", 32: "f8E5M2FNUZ", 33: "f8E8M0FNU", 34: "u32",
+    35: "u64",
+}  # fmt: skip
+"""Element types by their numbers in a file."""
+
+_STRIDED = 7  # the layout of ordinary tensors
+
+
+@dataclass(frozen=True)
+class Name:
+    """A value that an input or a node of the graph has: a tensor, or a number that depends on sizes."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Other:
+    """An argument that says nothing about what is computed: a memory format, a layout, a device; or an operator's name.
+
+    kind: the tag that the file has for it.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Symbolic:
+    """A size as a term over symbols, as the file writes it."""
+
+    text: str
+
+
+Argument = Union[
+    None, bool, int, float, complex, str, DType, Name, Other, "Graph", "tuple[Argument, ...]", "dict[str, Argument]"
+]
+SizeText = int | Symbolic
+
+
+@dataclass(frozen=True)
+class TensorMeta:
+    """What a tensor is like. strides, offset: in elements."""
+
+    dtype: DType
+    sizes: tuple[SizeText, ...]
+    strides: tuple[SizeText, ...]
+    offset: SizeText
+
+
+@dataclass(frozen=True)
+class Node:
+    """A call of an operator.
+
+    target: the operator. positional, keywords: its arguments. parameters: the names of the positional ones. results:
+    the names that it gives; a list of names for an operator that returns a list. module: the path of the module whose
+    code this is. line: where in the sources of the model, for people.
+    """
+
+    target: str
+    positional: tuple[Argument, ...]
+    parameters: tuple[str, ...]
+    keywords: dict[str, Argument]
+    results: tuple[Argument, ...]
+    name: str
+    module: str
+    line: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A function. tensors: what its values are like, by name."""
+
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    nodes: tuple[Node, ...]
+    tensors: dict[str, TensorMeta]
+    numbers: dict[str, SizeText]
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """An input of the graph. kind: user_input, parameter, buffer, tensor_constant or constant_input.
+
+    argument: its name in the graph. target: of a weight, its name in the model. value: of a constant_input.
+    """
+
+    kind: str
+    argument: Argument
+    target: str = ""
+    value: Argument = None
+
+
+@dataclass(frozen=True)
+class GraphOutput:
+    """An output of the graph. kind: user_output, buffer_mutation, parameter_mutation or user_input_mutation.
+
+    target: the buffer, parameter or input that gets this value.
+    """
+
+    kind: str
+    argument: Argument
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a size may be; None is unbounded."""
+
+    least: int | None
+    most: int | None
+
+
+@dataclass(frozen=True)
+class ExportedProgram:
+    """All of models/model.json. names: of the arguments, where the file has them."""
+
+    graph: Graph
+    inputs: tuple[GraphInput, ...]
+    outputs: tuple[GraphOutput, ...]
+    ranges: dict[str, Range]
+    guards: tuple[str, ...]
+    names: tuple[str, ...]
+    torch_version: str
+
+
+def read_program(json: Value) -> ExportedProgram:
+    """A program. Raises Fault for another version, and for what is no program."""
+    version = json.get("schema_version")
+    major, minor = version.get("major").integer(), version.get("minor").integer()
+    if major != MAJOR:
+        raise version.fault(
+            f"the schema has version {major}.{minor}; {MAJOR}.x is known: export the model with PyTorch 2.5 or newer"
+        )
+    module = json.get("graph_module")
+    signature = module.get("signature")
+    return ExportedProgram(
+        graph=read_graph(module.get("graph")),
+        inputs=tuple(_input(v) for v in signature.get("input_specs").elements()),
+        outputs=tuple(_output(v) for v in signature.get("output_specs").elements()),
+        ranges={name: _range(v) for name, v in json.get("range_constraints").items()},
+        guards=tuple(v.text() for v in guards.elements()) if (guards := json.maybe("guards_code")) else (),
+        names=_argument_names(module),
+        torch_version=made_by.text() if (made_by := json.maybe("torch_version")) else "unknown",
+    )
+
+
+def _range(v: Value) -> Range:
+    least, most = v.maybe("min_val"), v.maybe("max_val")
+    return Range(least.integer() if least else None, most.integer() if most else None)
+
+
+def _argument_names(module: Value) -> tuple[str, ...]:
+    """What the arguments of the model's function are called, where it takes tensors alone."""
+    for entry in module.get("module_call_graph").elements():
+        if entry.get("fqn").text() == "" and (signature := entry.maybe("signature")):
+            names = signature.maybe("forward_arg_names")
+            return tuple(v.text() for v in names.elements()) if names else ()
+    return ()
+
+
+# -- graphs
+
+
+def read_graph(v: Value) -> Graph:
+    """A graph, with the graphs inside."""
+    return Graph(
+        inputs=tuple(read_argument(a) for a in v.get("inputs").elements()),
+        outputs=tuple(read_argument(a) for a in v.get("outputs").elements()),
+        nodes=tuple(_node(n, i) for i, n in enumerate(v.get("nodes").elements())),
+        tensors={name: read_tensor_meta(meta) for name, meta in v.get("tensor_values").items()},
+        numbers={name: _size(number) for name, number in v.get("sym_int_values").items()},
+    )
+
+
+_POSITIONAL, _KEYWORD = 1, 2
+
+
+def _node(v: Value, number: int) -> Node:
+    target = v.get("target").text()
+    try:
+        positional: list[Argument] = []
+        parameters: list[str] = []
+        keywords: dict[str, Argument] = {}
+        for given in v.get("inputs").elements():
+            argument = read_argument(given.get("arg"))
+            kind = given.maybe("kind")
+            name = given.get("name").text()
+            if name and kind is not None and kind.integer() == _KEYWORD:
+                if name in keywords:
+                    raise given.fault(f"the argument '{name:.80}' is there twice")
+                keywords[name] = argument
+            else:
+                positional.append(argument)
+                parameters.append(name)
+        results = tuple(read_argument(o) for o in v.get("outputs").elements())
+    except Fault as fault:
+        raise Fault(f"{fault} (a call of {target:.120})") from None
+    metadata = v.get("metadata")
+    own_name = v.maybe("name")
+    return Node(
+        target, tuple(positional), tuple(parameters), keywords, results,
+        name=own_name.text() if own_name else _first_name(results) or f"node {number}",
+        module=_module(metadata), line=_line(metadata),
+    )  # fmt: skip
+
+
+def _first_name(results: tuple[Argument, ...]) -> str:
+    return next((r.name for r in results if isinstance(r, Name)), "")
+
+
+def _module(metadata: Value) -> str:
+    """The path of the innermost module, `layer1.0.conv2`. The text has `key,path,class` for each one, `;` between."""
+    stack = metadata.maybe("nn_module_stack")
+    if stack is None:
+        return ""
+    parts = stack.text().rsplit(";", 1)[-1].split(",")
+    if len(parts) < 3 or parts[0].startswith("_empty_nn_module_stack"):
+        return ""
+    return parts[1].partition("@")[0]
+
+
+def _line(metadata: Value) -> str:
+    """The innermost line of the model's sources."""
+    trace = metadata.maybe("stack_trace")
+    frames = [line.strip() for line in trace.text().splitlines() if line.lstrip().startswith("File ")] if trace else []
+    return frames[-1] if frames else ""
+
+
+def read_tensor_meta(v: Value) -> TensorMeta:
+    """The type of a tensor, and where in its storage the elements lie."""
+    layout = v.get("layout").integer()
+    if layout != _STRIDED:
+        raise v.fault(f"the tensor is not dense (layout {layout})")
+    meta = TensorMeta(
+        _dtype(v.get("dtype")), tuple(_size(n) for n in v.get("sizes").elements()),
+        tuple(_size(n) for n in v.get("strides").elements()), _size(v.get("storage_offset")),
+    )  # fmt: skip
+    if len(meta.sizes) != len(meta.strides) or len(meta.sizes) > 32:
+        raise v.fault(f"{len(meta.sizes)} sizes and {len(meta.strides)} strides")
+    return meta
+
+
+def _dtype(v: Value) -> DType:
+    name = _SCALAR_TYPES.get(v.integer())
+    if name is None:
+        raise v.fault(f"element type {v.integer()} is not supported")
+    return DTYPES[name]
+
+
+def _size(v: Value) -> SizeText:
+    tag, inner = v.tagged()
+    if tag == "as_int":
+        return inner.size()
+    if tag == "as_expr":
+        return Symbolic(inner.get("expr_str").text())
+    raise v.fault(f"a size is tagged '{tag:.80}'")
+
+
+# -- arguments
+
+
+def read_argument(v: Value) -> Argument:
+    """A tagged value."""
+    tag, inner = v.tagged()
+    read = _ARGUMENTS.get(tag)
+    if read is None:
+        raise v.fault(f"an argument is tagged '{tag:.80}', which is not known")
+    return read(inner)
+
+
+def _name(v: Value) -> Name:
+    return Name(v.get("name").text())
+
+
+def _symbol(v: Value) -> Argument:
+    """A number that is computed, or a plain one."""
+    tag, inner = v.tagged()
+    if tag == "as_name":
+        return Name(inner.text())
+    return {"as_int": Value.integer, "as_float": Value.number, "as_bool": Value.truth}.get(tag, _unknown)(inner)
+
+
+def _unknown(v: Value) -> Argument:
+    raise v.fault("the value is tagged with a kind that is not known")
+
+
+def _optional_tensor(v: Value) -> Argument:
+    tag, inner = v.tagged()
+    return None if tag == "as_none" else _name(inner)
+
+
+def _all(read: Callable[[Value], Argument]) -> Callable[[Value], Argument]:
+    return lambda v: tuple(read(item) for item in v.elements())
+
+
+def _other(kind: str) -> Callable[[Value], Argument]:
+    return lambda v: Other(kind, str(v.raw)[:80])
+
+
+_ARGUMENTS: dict[str, Callable[[Value], Argument]] = {
+    "as_none": lambda v: None,
+    "as_tensor": _name,
+    "as_tensors": _all(_name),
+    "as_int": Value.integer,
+    "as_ints": _all(Value.integer),
+    "as_float": Value.number,
+    "as_floats": _all(Value.number),
+    "as_string": Value.text,
+    "as_strings": _all(Value.text),
+    "as_sym_int": _symbol,
+    "as_sym_ints": _all(_symbol),
+    "as_scalar_type": _dtype,
+    "as_memory_format": _other("memory format"),
+    "as_layout": _other("layout"),
+    "as_device": _other("device"),
+    "as_bool": Value.truth,
+    "as_bools": _all(Value.truth),
+    "as_sym_bool": _symbol,
+    "as_sym_bools": _all(_symbol),
+    "as_graph": lambda v: read_graph(v.get("graph")),
+    "as_optional_tensors": _all(_optional_tensor),
+    "as_custom_obj": lambda v: Other("object", v.get("class_fqn").text()),
+    "as_operator": lambda v: Other("operator", v.text()),
+    "as_sym_float": _symbol,
+    "as_sym_floats": _all(_symbol),
+    "as_optional_tensor": _optional_tensor,
+    "as_complex": lambda v: complex(v.get("real").number(), v.get("imag").number()),
+    "as_nested_tensors": _all(_all(_name)),
+    "as_int_lists": _all(_all(Value.integer)),
+    "as_float_lists": _all(_all(Value.number)),
+    "as_string_to_argument": lambda v: {key: read_argument(item) for key, item in v.items()},
+}
+
+
+# -- the signature
+
+
+def _input(v: Value) -> GraphInput:
+    kind, spec = v.tagged()
+    if kind == "user_input":
+        return GraphInput(kind, read_argument(spec.get("arg")))
+    if kind == "constant_input":
+        return GraphInput(kind, Name(spec.get("name").text()), value=read_argument(spec.get("value")))
+    if kind in _WEIGHTS:
+        return GraphInput(kind, _name(spec.get("arg")), spec.get(_WEIGHTS[kind]).text())
+    raise v.fault(f"an input is a '{kind:.80}', which programs without PyTorch cannot have")
+
+
+_WEIGHTS = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
+
+
+def _output(v: Value) -> GraphOutput:
+    kind, spec = v.tagged()
+    if kind in ("user_output", "loss_output"):
+        argument = spec.get("arg")
+        return GraphOutput("user_output", _name(argument) if kind == "loss_output" else read_argument(argument))
+    if kind in _MUTATIONS:
+        return GraphOutput(kind, _name(spec.get("arg")), spec.get(_MUTATIONS[kind]).text())
+    raise v.fault(f"an output is a '{kind:.80}', which is not supported")
+
+
+_MUTATIONS = {
+    "buffer_mutation": "buffer_name", "parameter_mutation": "parameter_name", "user_input_mutation": "user_input_name",
+    "gradient_to_parameter": "parameter_name", "gradient_to_user_input": "user_input_name",
+}  # fmt: skip

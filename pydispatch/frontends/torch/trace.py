@@ -1,0 +1,272 @@
+"""Walks an exported program once, in order, and writes what each node computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from pydispatch.errors import CompileError
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError, is_static
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops.custom import custom_call
+from pydispatch.frontends.torch.arguments import ArgumentError, bind, shown
+from pydispatch.frontends.torch.expressions import evaluate, symbol_name
+from pydispatch.frontends.torch.memory import Memory, View
+from pydispatch.frontends.torch.schema import Argument, Graph, Name, Node, TensorMeta
+
+Conversion = Callable[..., Any]
+"""function(tracer, arguments of the operator...) -> what the node gives: a tensor, a number, or several of them."""
+
+Inverse = Callable[..., Tensor]
+"""function(tracer, whole, written, number of the result, arguments after the first...) -> the whole after the write."""
+
+_ATEN = "torch.ops."
+_OWN = ("aten.", "prims.", "_operator.", "higher_order.", "math.", "torch.", "builtins.")
+
+
+class Tracer:
+    """Writes the graphs of one program with a builder.
+
+    conversions: by the names of operators, `aten.sum.dim_IntList` or, for all overloads, `aten.sum`. views: the
+    operators whose results are views of their first argument, with their inverse; None where that is not sure. symbols:
+    the sizes of the arguments by the names that the file has for them. kernels: the operators that users have kernels
+    for.
+    """
+
+    def __init__(
+        self, builder: Builder, conversions: Mapping[str, Conversion], views: Mapping[str, Inverse | None],
+        symbols: dict[str, Size],
+        kernels: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        self.b = builder
+        self.conversions = conversions
+        self.views = views
+        self.symbols = symbols
+        self.kernels = kernels
+
+    def graph(self, graph: Graph, given: Sequence[Any]) -> list[Any]:
+        """Writes a graph. given: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
+        values: dict[str, Any] = {}
+        for argument, value in zip(graph.inputs, given, strict=True):
+            if isinstance(argument, Name):
+                values[argument.name] = Memory(value) if isinstance(value, Tensor) else value
+        for node in graph.nodes:
+            with self.b.at(f"{node.module}.{node.name}" if node.module else node.name):
+                self._node(graph, node, values)
+        return [self._value(output, values, graph) for output in graph.outputs]
+
+    def tensors(self, graph: Graph, given: Sequence[Any]) -> list[Tensor]:
+        """The same, where all outputs are tensors."""
+        outputs = [found.tensor if isinstance(found, Memory) else found for found in self.graph(graph, given)]
+        for found in outputs:
+            if not isinstance(found, Tensor):
+                raise self.b.fail(f"a graph gives {shown(found)}; expected a tensor")
+        return outputs
+
+    # -- nodes
+
+    def _node(self, graph: Graph, node: Node, values: dict[str, Any]) -> None:
+        """Writes a node. Whatever a file can make wrong in it is a CompileError that names it."""
+        operator = node.target.removeprefix(_ATEN)
+        positional = [self._value(argument, values, graph) for argument in node.positional]
+        keywords = {name: self._value(argument, values, graph) for name, argument in node.keywords.items()}
+        try:
+            if self._is_custom(operator):
+                results = self._custom(graph, node, positional, keywords)
+            else:
+                results = self._call(operator, positional, keywords)
+            self._define(graph, node, results, values)
+        except CompileError:
+            raise
+        except (ArgumentError, UndecidedError) as fault:
+            raise self._fail(operator, node, str(fault)) from None
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
+                NotImplementedError, RecursionError) as error:  # fmt: skip
+            # Arguments that contradict each other in a way that nobody asked about.
+            given = ", ".join(shown(value) for value in (*positional, *keywords.values()))
+            text = f"its arguments ({given}) do not fit each other: {type(error).__name__}: {error}"
+            raise self._fail(operator, node, text) from error
+
+    def _fail(self, operator: str, node: Node, message: str) -> CompileError:
+        return self.b.fail(f"{operator}: {message}", node.line or None)
+
+    def _call(self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        conversion, in_place = self._conversion(operator, positional, keywords)
+        bound = bind(conversion, self, positional, keywords)
+        made = conversion(*bound.args, **bound.kwargs)
+        results = made if isinstance(made, tuple) else (made,)
+        if in_place:
+            memory = positional[0] if positional else None
+            if not isinstance(memory, Memory):
+                raise ArgumentError("its first argument is no tensor that could be written")
+            memory.write(self._as_written(results[0], memory.tensor))
+            return (memory,)
+        name = _without_overload(operator)
+        if name in self.views and positional and isinstance(positional[0], Memory):
+            return self._as_views(name, conversion, positional[0], bound.args, bound.kwargs, results)
+        return results
+
+    def _conversion(
+        self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Conversion, bool]:
+        """The conversion of an operator, and whether its result is written to its first argument."""
+        name = _without_overload(operator)
+        for key in (operator, name):
+            if key in self.conversions:
+                return self.conversions[key], False
+        if writes(operator):
+            for key in (operator.replace(f"{name}.", f"{name[:-1]}.", 1), name[:-1]):
+                if key in self.conversions:
+                    return self.conversions[key], True
+        given = ", ".join(shown(value) for value in (*positional, *keywords.values()))
+        raise self.b.fail(f"operator {operator}({given}) is not supported")
+
+    def _is_custom(self, operator: str) -> bool:
+        name = _without_overload(operator)
+        return not operator.startswith(_OWN) and name not in self.conversions and operator not in self.conversions
+
+    def _custom(
+        self, graph: Graph, node: Node, positional: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """A call of a user's kernel, with the results that the file states."""
+        name = "::".join(_without_overload(node.target).split(".", 1))
+        given = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
+        if name not in self.kernels:
+            shown_ = ", ".join(f"{key}: {shown(value)}" for key, value in given.items())
+            raise self.b.fail(
+                f"operator {name}({shown_}) is not one of PyTorch's own, and no kernel is given for it",
+                f"give the kernel that computes it: kernels={{'{name}': ...}}",
+            )
+        tensors = {key: value.tensor for key, value in given.items() if isinstance(value, Memory)}
+        numbers = {key: value for key, value in given.items() if isinstance(value, (bool, int, float))}
+        for key, value in given.items():
+            if key not in tensors and key not in numbers and value is not None:
+                raise self.b.fail(f"operator {name}: '{key}' is {shown(value)}; kernels take tensors and numbers")
+        results = []
+        for target in node.results:
+            meta = graph.tensors.get(target.name) if isinstance(target, Name) else None
+            if meta is None:
+                raise self.b.fail(f"operator {name} gives what is no tensor")
+            shape = [evaluate(n, self.symbols) for n in meta.sizes]
+            if any(n is None for n in shape):
+                raise self.b.fail(f"operator {name} gives a tensor whose size it decides, which is not supported")
+            results.append((meta.dtype, tuple(n for n in shape if n is not None)))
+        return tuple(custom_call(self.b, name, list(tensors.values()), results, numbers, list(tensors)))
+
+    def _as_written(self, found: Tensor, there: Tensor) -> Tensor:
+        from pydispatch.frontends.ops import elementwise, shapes
+
+        return shapes.broadcast_to(self.b, elementwise.convert(self.b, found, there.dtype), there.shape)
+
+    def _as_views(
+        self, name: str, conversion: Conversion, base: Memory, args: Sequence[Any], kwargs: Mapping[str, Any],
+        results: Sequence[Any],
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """The results of an operator as views of its first argument."""
+        inverse, rest = self.views[name], args[2:]
+        several = len(results) == 1 and isinstance(results[0], list)
+
+        def view(number: int, tensor: Tensor) -> View:
+            def take(whole: Tensor) -> Tensor:
+                made = conversion(self, whole, *rest, **kwargs)
+                return made[number] if isinstance(made, (list, tuple)) else made
+
+            put = None if inverse is None else (
+                lambda whole, written: inverse(self, whole, written, number, *rest, **kwargs)
+            )  # fmt: skip
+            return View(base, tensor, take, put, self._unclear)
+
+        if several:
+            return ([view(n, tensor) for n, tensor in enumerate(results[0])],)
+        return tuple(view(n, tensor) for n, tensor in enumerate(results))
+
+    def _unclear(self) -> CompileError:
+        return self.b.fail(
+            "memory is written in place that by its strides may or may not be shared with another tensor",
+            "export the model with `program.run_decompositions()`, which leaves nothing in place",
+        )
+
+    # -- values
+
+    def _value(self, argument: Argument, values: Mapping[str, Any], graph: Graph) -> Any:
+        if isinstance(argument, Name):
+            if argument.name not in values:
+                later = any(_names(node.results, argument.name) for node in graph.nodes)
+                why = "a later node computes it: nodes must be in order, without cycles" if later else "nothing does"
+                raise self.b.fail(f"'{argument.name:.120}' is used before anything computed it ({why})")
+            return values[argument.name]
+        if isinstance(argument, tuple):
+            return tuple(self._value(item, values, graph) for item in argument)
+        return argument
+
+    def _define(self, graph: Graph, node: Node, results: Sequence[Any], values: dict[str, Any]) -> None:
+        """Gives the results of a node their names. Their types are those that the file states."""
+        if len(node.results) > len(results):
+            raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
+        for target, result in zip(node.results, results, strict=False):
+            if isinstance(target, tuple):
+                if not isinstance(result, (list, tuple)) or len(target) != len(result):
+                    raise ArgumentError(f"a list of {len(target)} results is named; it gives {shown(result)}")
+                for name, item in zip(target, result, strict=True):
+                    self._name(graph, name, item, values)
+            elif target is not None:
+                self._name(graph, target, result, values)
+
+    def _name(self, graph: Graph, name: Argument, result: Any, values: dict[str, Any]) -> None:
+        if not isinstance(name, Name):
+            return  # a number that was known when the model was exported
+        if result is None:
+            return  # a result that is not computed; whoever asks for it finds nothing
+        if name.name in values:
+            raise ArgumentError(f"'{name.name:.120}' is computed twice")
+        meta = graph.tensors.get(name.name)
+        if meta is not None:
+            tensor = result.tensor if isinstance(result, Memory) else result
+            if not isinstance(tensor, Tensor) or not _agrees(tensor, meta):
+                raise ArgumentError(f"it gives {shown(result)}, and the file says {_meta_text(meta)}")
+            if not isinstance(result, Memory):
+                result = Memory(self._with_sizes(tensor, meta))
+        values[name.name] = result
+
+    def _with_sizes(self, tensor: Tensor, meta: TensorMeta) -> Tensor:
+        """A tensor with the sizes that PyTorch found for it, where it knows more of them than we do."""
+        if is_static(tensor.shape):
+            return tensor
+        shape: list[Size] = []
+        for here, there in zip(tensor.shape, meta.sizes, strict=True):
+            known = evaluate(there, self.symbols)
+            if known is None and isinstance(here, Expr) and (name := symbol_name(there)) is not None:
+                self.symbols.setdefault(name, here)  # a size that the node computes
+            shape.append(here if known is None else known)
+        return self.b.as_shape(tensor, shape)
+
+
+def writes(operator: str) -> bool:
+    """Whether an operator writes its first argument: those are named with an underscore at the end."""
+    name = _without_overload(operator)
+    return name.endswith("_") and not name.endswith("__")
+
+
+def _without_overload(operator: str) -> str:
+    """`aten.add.Tensor` as `aten.add`; names of other operators have no overload."""
+    name = operator.removeprefix(_ATEN)
+    return name.rpartition(".")[0] if name.count(".") >= 2 else name
+
+
+def _names(results: Sequence[Argument], name: str) -> bool:
+    return any(r == Name(name) or (isinstance(r, tuple) and Name(name) in r) for r in results)
+
+
+def _agrees(tensor: Tensor, meta: TensorMeta) -> bool:
+    """Whether a tensor is what the file says, as far as its sizes are known."""
+    return (
+        tensor.dtype == meta.dtype
+        and tensor.rank == len(meta.sizes)
+        and all(isinstance(n, Expr) or not isinstance(m, int) or n == m
+                for n, m in zip(tensor.shape, meta.sizes, strict=True))
+    )  # fmt: skip
+
+
+def _meta_text(meta: TensorMeta) -> str:
+    return f"{meta.dtype}[{', '.join(str(n) if isinstance(n, int) else '?' for n in meta.sizes)}]"

@@ -1,0 +1,248 @@
+"""What `.pt2` files hold: names, weights, versions; and files that are broken, or made to do harm."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.frontends.source import ReadOptions
+from pydispatch.frontends.torch import archive
+from pydispatch.frontends.torch.read import module_of
+from pydispatch.ir.dialects.util import dialect as util
+
+FOLDER = Path(__file__).resolve().parent / "models"
+SMALL = ["mlp", "control", "written", "symbols", "counter_as_exported", "decoder", "long_recurrent"]
+
+
+def members(name: str) -> dict[str, bytes]:
+    """The members of a model's file, without their folder."""
+    with zipfile.ZipFile(FOLDER / f"{name}.pt2") as file:
+        return {n.partition("/")[2]: file.read(n) for n in file.namelist()}
+
+
+def packed(content: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    """A file with these members."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as file:
+        for name, data in content.items():
+            file.writestr(f"model/{name}", data)
+    return stream.getvalue()
+
+
+def changed(name: str, member: str, change: Callable[[Any], None]) -> bytes:
+    """A file with a change to the JSON of a member."""
+    content = members(name)
+    value = json.loads(content[member])
+    change(value)
+    content[member] = json.dumps(value).encode()
+    return packed(content)
+
+
+def written(data: bytes) -> Any:
+    """The module of a file's bytes."""
+    return module_of(archive.read(data, "model.pt2"), "model.pt2", ReadOptions())
+
+
+MODEL = "models/model.json"
+WEIGHTS = "data/weights/model_weights_config.json"
+
+
+def set_at(*path: Any, value: Any) -> Callable[[Any], None]:
+    def change(json_: Any) -> None:
+        for key in path[:-1]:
+            json_ = json_[key]
+        json_[path[-1]] = value
+
+    return change
+
+
+NODES = ("graph_module", "graph", "nodes")
+FIRST = (*NODES, 0, "inputs", 0, "arg")
+TYPE = ("graph_module", "graph", "tensor_values", "gelu")
+META = ("config", "0.weight", "tensor_meta")
+
+BROKEN = {
+    "another major version": (MODEL, set_at("schema_version", "major", value=7), r"version 7\.\d+; 8\.x is known"),
+    "no graph": (MODEL, set_at("graph_module", value=3), "graph_module: expected an object, got an integer"),
+    "an unknown operator": (MODEL, set_at(*NODES, 0, "target", value="torch.ops.aten.magic.default"),
+                            r"operator aten\.magic\.default\(.*is not supported"),
+    "an operator of a library": (MODEL, set_at(*NODES, 0, "target", value="torch.ops.mylib.swish.default"),
+                                 r"operator mylib::swish\(.*no kernel is given.*\n.*kernels=\{'mylib::swish'"),
+    "an unknown argument": (MODEL, set_at(*FIRST, value={"as_soup": 1}), "tagged 'as_soup'"),
+    "an argument of another kind": (MODEL, set_at(*FIRST, value={"as_string": "x"}),
+                                    "is 'x'; expected Tensor"),
+    "a cycle": (MODEL, set_at(*FIRST, value={"as_tensor": {"name": "gelu"}}),
+                "'gelu' is used before anything computed it .a later node computes it"),
+    "a name of nothing": (MODEL, set_at(*FIRST, value={"as_tensor": {"name": "nobody"}}),
+                          "'nobody' is used before anything computed it .nothing does"),
+    "an operator without operands": (MODEL, set_at(*NODES, 0, "inputs", value=[]), "arguments do not fit"),
+    "another type of a result": (MODEL, set_at(*TYPE, "dtype", value=5),
+                                 r"it gives f32\[s\d+, 16\], and the file says i64"),
+    "an unknown element type": (MODEL, set_at(*TYPE, "dtype", value=99),
+                                "element type 99 is not supported"),
+    "a sparse tensor": (MODEL, set_at(*TYPE, "layout", value=1), "not dense"),
+    "a pickled weight": (WEIGHTS, set_at("config", "0.weight", "use_pickle", value=True),
+                         "0.weight: it is a pickled object"),
+    "a weight beyond its storage": (WEIGHTS, set_at(*META, "storage_offset", value={"as_int": 1}),
+                                    "last element is number 128 of a storage of 128"),
+    "a stride out of range": (WEIGHTS, set_at(*META, "strides", 0, value={"as_int": 1 << 40}), "last element is"),
+    "a negative stride": (WEIGHTS, set_at(*META, "strides", 0, value={"as_int": -8}), "at least 0, got -8"),
+    "a size beyond 64 bits": (WEIGHTS, set_at(*META, "sizes", 0, value={"as_int": 1 << 70}), "more than 64 bits"),
+    "a huge expanded weight": (WEIGHTS, lambda j: j["config"]["0.weight"]["tensor_meta"].update(
+        sizes=[{"as_int": 1 << 40}, {"as_int": 8}], strides=[{"as_int": 0}, {"as_int": 1}]), "are made of a storage"),
+    "a huge weight of nothing": (WEIGHTS, lambda j: j["config"]["0.weight"]["tensor_meta"].update(
+        sizes=[{"as_int": 0}, {"as_int": 1 << 62}]), "out of range"),
+    "no file of a weight": (WEIGHTS, set_at("config", "0.weight", "path_name", value="../../etc"), "no member"),
+    "no weight": (WEIGHTS, set_at("config", value={}), "no elements of the parameter '0.weight'"),
+    "another shape of a weight": (WEIGHTS, lambda j: j["config"]["0.weight"]["tensor_meta"].update(
+        sizes=[{"as_int": 8}, {"as_int": 16}], strides=[{"as_int": 16}, {"as_int": 1}]),
+        "the file has f32.8, 16. for '0.weight'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_file_is_an_error_that_says_where(what: str) -> None:
+    member, change, message = BROKEN[what]
+    with pytest.raises(pd.CompileError, match=f"(?s)model\\.pt2.*{message}"):
+        written(changed("mlp", member, change))
+
+
+def test_archives_that_are_none() -> None:
+    content = members("mlp")
+    cases = [
+        (b"", "no zip file"),
+        (b"PK" * 40, "no zip file"),
+        (packed(content, zipfile.ZIP_DEFLATED), "compressed"),
+        (packed({k: v for k, v in content.items() if k != MODEL}), "0 models"),
+        (packed({**content, "models/other.json": b"{}"}), "2 models"),
+        (packed({**content, MODEL: b"{"}), "no JSON"),
+        (packed({**content, MODEL: b'{"a": 1, "a": 2}'}), "key twice"),
+        (packed({**content, MODEL: b"[" * 100000}), "no JSON"),
+        (packed({**content, MODEL: b"[NaN]"}), "no JSON"),
+        (packed({**content, "archive_version": b"9"}), "version '9'"),
+        (packed({**content, "byteorder": b"big"}), "byte order is 'big'"),
+    ]
+    for data, message in cases:
+        with pytest.raises(pd.CompileError, match=message):
+            written(data)
+
+
+def test_graphs_inside_of_each_other_have_a_limit() -> None:
+    def nest(value: Any) -> None:
+        graph = value["graph_module"]["graph"]
+        argument = {"as_graph": {"name": "g", "graph": json.loads(json.dumps(graph))}}
+        for _ in range(60):
+            node = {"target": "t", "inputs": [{"name": "", "arg": argument}], "outputs": [], "metadata": {}}
+            inner = {"inputs": [], "outputs": [], "nodes": [node], "tensor_values": {}, "sym_int_values": {}}
+            argument = {"as_graph": {"name": "g", "graph": inner}}
+        graph["nodes"][0]["inputs"][0]["arg"] = argument
+
+    with pytest.raises(pd.CompileError, match=r"model\.pt2"):
+        written(changed("mlp", MODEL, nest))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_damaged_bytes_are_errors(name: str) -> None:
+    """Whatever a few wrong bytes make of a file, it compiles or it is a CompileError."""
+    data = (FOLDER / f"{name}.pt2").read_bytes()
+    chance = random.Random(name)
+    for _ in range(40):
+        damaged = bytearray(data)
+        for _ in range(chance.choice([1, 1, 2, 20])):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        if chance.random() < 0.1:
+            del damaged[chance.randrange(len(damaged)) :]
+        _read(bytes(damaged))
+
+
+def _read(data: bytes) -> None:
+    try:
+        written(data)
+    except pd.CompileError as error:
+        assert "model.pt2" in str(error)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [p for key, inner in items for p in [(*path, key), *_places(inner, (*path, key))]]
+
+
+_ODD = [None, 0, -1, 1, 3, 2**31, 2**63 - 1, -(2**63), 2**64, 1.5, -0.0, "", "x", "Infinity", True, [], {}, [0],
+        {"a": 1}]  # fmt: skip
+
+
+@pytest.mark.parametrize("member", [MODEL, WEIGHTS])
+@pytest.mark.parametrize("name", SMALL)
+def test_other_values_are_errors(name: str, member: str) -> None:
+    """Whatever stands at a place of the JSON, it compiles or it is a CompileError."""
+    content = members(name)
+    value = json.loads(content[member])
+    places = _places(value)
+    chance = random.Random(name + member)
+    for _ in range(60):
+        other = json.loads(content[member])
+        for path in [chance.choice(places) for _ in range(chance.choice([1, 1, 1, 3]))]:
+            at = other
+            try:
+                for key in path[:-1]:
+                    at = at[key]
+                if chance.random() < 0.2:
+                    del at[path[-1]]
+                elif chance.random() < 0.3:
+                    source: Any = value
+                    for key in chance.choice(places):
+                        source = source[key]
+                    at[path[-1]] = source
+                else:
+                    at[path[-1]] = chance.choice(_ODD)
+            except (KeyError, IndexError, TypeError):
+                continue
+        _read(packed({**content, member: json.dumps(other).encode()}))
+
+
+# -- what is right
+
+
+def test_weights_are_views_of_the_file_and_keep_their_names() -> None:
+    model = archive.read(FOLDER / "mlp.pt2")
+    assert list(model.weights) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    array = model.weights["0.weight"].array
+    assert array.shape == (16, 8) and not array.flags.owndata and not array.flags.writeable
+    assert array.ctypes.data % 64 == 0
+
+
+def test_tied_weights_are_one_global() -> None:
+    module = module_of(archive.read(FOLDER / "encoder.pt2"), "encoder.pt2", ReadOptions())
+    names = [op.sym_name.data for op in module.body.block.ops if isinstance(op, util.GlobalOp)]
+    assert sum(name.endswith(("embedding.weight", "head.weight")) for name in names) == 1
+
+
+def test_operations_know_their_layer() -> None:
+    module = module_of(archive.read(FOLDER / "residual.pt2"), "residual.pt2", ReadOptions())
+    layers = {getattr(op.location, "layer", "") for op in module.walk()}
+    assert any(layer.startswith("block.0.conv") for layer in layers), layers
+    assert any(layer.startswith("stem.1.") for layer in layers), layers
+
+
+def test_arguments_and_results_have_the_names_of_the_model() -> None:
+    text = str(module_of(archive.read(FOLDER / "encoder.pt2"), "encoder.pt2", ReadOptions()))
+    assert 'pyd.name = "tokens"' in text and 'pyd.name = "kept"' in text
+
+
+def test_weights_can_stay_outside() -> None:
+    artifact = pd.compile(FOLDER / "mlp.pt2", weights="external")
+    model = archive.read(FOLDER / "mlp.pt2")
+    given = {name: np.array(weight.array) for name, weight in model.weights.items()}
+    program = pd.device("local-sync").load(artifact, parameters={"model": given})
+    with np.load(FOLDER / "mlp.npz") as file:
+        np.testing.assert_allclose(program.main(file["0.in.0"]), file["0.out.0"], rtol=1e-5, atol=1e-5)
