@@ -6,7 +6,7 @@ import pytest
 
 import pydispatch.ir as ir
 from pydispatch.errors import CompileError
-from pydispatch.ir.dialects.pyd.mma import LANES, spread_of
+from pydispatch.ir.dialects.pyd.mma import LANES, lane_layout
 
 TEXT = """
 func.func @f(%lane: index, %a: memref<32x16xf16, strided<[24, 1]>, 3>,
@@ -50,10 +50,10 @@ def test_refused(text: str) -> None:
     [("fma", 32, 64, 4), ("fma", 16, 32, 4), ("fma", 8, 16, 2), ("tensor", 64, 64, 4)],
 )
 def test_every_element_has_one_place(form: str, height: int, width: int, run: int) -> None:
-    spread = spread_of(form, height, width, run)
+    layout = lane_layout(form, height, width, run)
     places = {
-        (row + lane // spread.across * spread.down, column + lane % spread.across * spread.right)
-        for lane in range(LANES) for row, column in zip(spread.rows, spread.columns, strict=True)
+        (row + lane // layout.across * layout.down, column + lane % layout.across * layout.right)
+        for lane in range(LANES) for row, column in zip(layout.rows, layout.columns, strict=True)
     }  # fmt: skip
-    assert len(spread.rows) * LANES == height * width
+    assert len(layout.rows) * LANES == height * width
     assert places == {(i, j) for i in range(height) for j in range(width)}

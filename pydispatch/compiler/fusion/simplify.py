@@ -178,7 +178,7 @@ def _inverse(op: Operation) -> SSAValue | None:
     return inner.operands[0] if static or (same and op.name == "tensor.collapse_shape") else None
 
 
-def _twice(op: Operation) -> SSAValue | None:
+def _nested_reassociation(op: Operation) -> SSAValue | None:
     """A collapse of a collapse, or an expansion of a static expansion, is one."""
     inner = _made_by(op.operands[0], op.name)
     if inner is None or not all(n >= 0 for n in (*shape_of(op.results[0]), *shape_of(inner.operands[0]))):
@@ -293,8 +293,8 @@ def _single(op: Operation) -> SSAValue | None:
 
 RULES: dict[str, Sequence[Rule]] = {
     "tensor.cast": (_same_type, _cast_of_cast, _view_of_splat, _view_of_empty),
-    "tensor.expand_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _twice),
-    "tensor.collapse_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _twice),
+    "tensor.expand_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _nested_reassociation),
+    "tensor.collapse_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _nested_reassociation),
     "flow.tensor.reshape": (_same_shape, _view_of_splat, _view_of_empty),
     "tensor.reshape": (_view_of_splat, _view_of_empty, _sized_reshape),
     "tensor.bitcast": (_same_type,),

@@ -41,7 +41,7 @@ def why_not(group: Sequence[Operation], op: Operation) -> str | None:
         return answer
     if any(is_contraction(g.op) and _shares(g) for g in generics.values()):
         return "a contraction is a dispatch of its own"
-    return _updates(group, op) or _rows(union, generics) or _again(union, generics) or _spaces(union, generics)
+    return _updates(group, op) or _rows(union, generics) or _recomputed(union, generics) or _spaces(union, generics)
 
 
 def _shares(g: Structured) -> bool:
@@ -164,7 +164,7 @@ def _extents(value: SSAValue, map: AffineMap) -> list[int]:
     return [n for n, e in zip(shape, map.results, strict=True) if isinstance(e, AffineDimExpr)]
 
 
-def _again(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
+def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """No expensive element is computed several times because a consumer is larger than its producer."""
     for op in union:
         if _is_view(op) or _is_free(op):

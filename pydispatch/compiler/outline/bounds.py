@@ -130,18 +130,18 @@ class Bounds:
         if stride == 0:  # as many as the slice has, unless the axis is empty
             return self._binary(arith.MuliOp, lambda x, y: x * y, self._least(rest, 1), self._most(size, 0))
         if isinstance(stride, int):
-            ahead = self._steps(rest, abs(stride))
+            forwards = self._steps(rest, abs(stride))
             if stride > 0 or offset is None:
-                return ahead
+                return forwards
             return self._least(start // -stride + 1, self._after(rest, start))
         size_of_step = self._most(self._most(stride, self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)), 1)
-        ahead = self._steps(rest, size_of_step)
+        forwards = self._steps(rest, size_of_step)
         if offset is None:
-            return ahead
+            return forwards
         steps = self._steps(self._plus(start, 1), size_of_step)
-        past = self._least(steps, self._after(rest, start))
-        forward = self._compare("sge", stride, 0)
-        return self._put(arith.SelectOp(forward, self._value(ahead), self._value(past))).results[0]
+        backwards = self._least(steps, self._after(rest, start))
+        is_forward = self._compare("sge", stride, 0)
+        return self._put(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
 
     def _after(self, rest: Number, start: int) -> Number:
         """Elements from `start` down to 0, none where it lies outside."""

@@ -98,7 +98,7 @@ class Backend:
     """The largest row of intermediates that is kept in workgroup memory."""
 
     has_invocations: bool = False
-    """Whether workgroups are made of invocations, over which the points of a kernel are spread."""
+    """Whether workgroups are made of invocations, over which the elements of a kernel are distributed."""
 
     has_large_buffers: bool = True
     """Whether a tensor whose sizes only the call knows may have more elements than 32 bits count."""

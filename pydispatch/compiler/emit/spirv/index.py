@@ -26,15 +26,15 @@ class BlockArithmetic(IndexArithmetic[Id]):
         return value if type(value) is Id else self.m.integer(value, self.index_width)
 
     def _sum(self, a: Id, b: Index) -> Id:
-        return self._again("IAdd", a, b)
+        return self._reused("IAdd", a, b)
 
     def _difference(self, a: Index, b: Id) -> Id:
         return self.code.let("ISub", self.index_type(), self.idx(a), b)
 
     def _product(self, a: Id, b: Index) -> Id:
-        return self._again("IMul", a, b)
+        return self._reused("IMul", a, b)
 
-    def _again(self, op: str, a: Index, b: Index) -> Id:
+    def _reused(self, op: str, a: Index, b: Index) -> Id:
         """A sum or product of indices, the one that this block has already or a new one."""
         code = self.code
         if self._block != code.label:

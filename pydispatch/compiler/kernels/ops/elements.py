@@ -65,7 +65,7 @@ class Rules:
     scalar: Callable[[Elements, Builder, Operation, dict[SSAValue, SSAValue], Sequence[Index]], object]
 
 
-Spread = Callable[["Elements", Builder, Any, Sequence[Any]], "list[SSAValue] | None"]
+Distribute = Callable[["Elements", Builder, Any, Sequence[Any]], "list[SSAValue] | None"]
 """Writes a reduction for one element of its results, None when it cannot; see `loops/gpu/reduce.py`."""
 
 IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
@@ -82,7 +82,7 @@ class Elements:
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
-        self.spread: Spread | None = None  # how a target spreads reductions outside parallel loops
+        self.distribute: Distribute | None = None  # how a target distributes reductions outside parallel loops
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.flat: Index | None = None
         self.reduced: list[tuple[Operation, Builder]] = []  # the reductions whose loops were written, and where

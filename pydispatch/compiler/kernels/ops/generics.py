@@ -175,8 +175,8 @@ def _merges(g: Structured, sizes: Sequence[Index]) -> bool:
 def reduce_at(e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
     """Loops over the dimensions that the results do not have, in order, around the body; long sums go in blocks."""
     e.reduced.append((g.op, build))
-    if e.spread is not None and (spread := e.spread(e, build, g, point)) is not None:
-        return spread
+    if e.distribute is not None and (made := e.distribute(e, build, g, point)) is not None:
+        return made
     sizes = loop_sizes(e, g)
     for dim in g.loops:
         if g.iterators[dim] == "parallel" and sizes[dim] != 1:

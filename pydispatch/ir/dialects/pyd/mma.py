@@ -28,7 +28,7 @@ FORMS = ("fma", "tensor")
 
 
 @dataclass(frozen=True)
-class Spread:
+class LaneLayout:
     """Which elements of a block each lane has.
 
     Slot s of lane l is C[rows[s] + (l / across) * down, columns[s] + (l mod across) * right].
@@ -41,7 +41,7 @@ class Spread:
     columns: tuple[int, ...]
 
 
-def spread_of(form: str, height: int, width: int, run: int) -> Spread:
+def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     """How a block of height x width lies in the lanes.
 
     fma: four by eight lanes, each with runs of `run` neighbours in both directions (`run_of`), so that the lanes
@@ -52,12 +52,12 @@ def spread_of(form: str, height: int, width: int, run: int) -> Spread:
             (16 * i + 8 * (s // 2), 8 * j + s % 2)
             for i in range(height // 16) for j in range(width // 8) for s in range(4)
         ]  # fmt: skip
-        return Spread(4, 1, 2, tuple(p[0] for p in places), tuple(p[1] for p in places))
+        return LaneLayout(4, 1, 2, tuple(p[0] for p in places), tuple(p[1] for p in places))
     places = [
         (g * 4 * run + r, h * 8 * run + c)
         for g in range(height // (4 * run)) for r in range(run) for h in range(width // (8 * run)) for c in range(run)
     ]  # fmt: skip
-    return Spread(8, run, run, tuple(p[0] for p in places), tuple(p[1] for p in places))
+    return LaneLayout(8, run, run, tuple(p[0] for p in places), tuple(p[1] for p in places))
 
 
 def run_of(bits: int) -> int:
@@ -79,8 +79,8 @@ class MmaOp(IRDLOperation):
     invocations that all run it, each with its number in the group as %lane.
 
     A and B lie in workgroup memory and are the same for all 32; their rows or columns are contiguous, and begin at
-    multiples of 16 bytes. C is spread over the private memory of the invocations: `spread_of` says which element a
-    slot is. `fma`: all have one type, products are fused with the sums, in order of K. `tensor`: A and B are f16
+    multiples of 16 bytes. C is distributed over the private memory of the invocations: `lane_layout` says which element
+    a slot is. `fma`: all have one type, products are fused with the sums, in order of K. `tensor`: A and B are f16
     or bf16, C is f32, K is a multiple of 16, and the sums of 16 products have the order and rounding of the machine.
     """
 

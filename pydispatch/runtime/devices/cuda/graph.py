@@ -93,9 +93,9 @@ class Graph:
         (status,) = self._launch(self.executable, self._stream)
         context.recent.append((self.function, self.dispatches))
         if status:
-            self._again(status)
+            self._retry(status)
 
-    def _again(self, status: Any) -> None:
+    def _retry(self, status: Any) -> None:
         """Once more with the context current, where the lack of it was the reason."""
         context = self.context
         if cuda.is_of_other_context(status):

@@ -17,7 +17,7 @@ from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
-from pydispatch.ir.dialects.pyd.mma import run_of, spread_of
+from pydispatch.ir.dialects.pyd.mma import lane_layout, run_of
 
 WIDE = 16
 """Bytes of the widest load."""
@@ -63,19 +63,19 @@ def _fma(f: FunctionEmitter, lane: Index, a: MemRef, b: MemRef, c: MemRef) -> No
     body, run = f.body, run_of(bit_width(c.element))
     (rows, depth), columns = a.sizes, b.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
-    spread = spread_of("fma", rows, columns, run)
-    row = body.times(body.shift_right(lane, 3), spread.down)
-    column = body.times(body.low_bits(lane, 7), spread.right)
+    layout = lane_layout("fma", rows, columns, run)
+    row = body.times(body.shift_right(lane, 3), layout.down)
+    column = body.times(body.low_bits(lane, 7), layout.right)
     left = _pointer(f, a, a.aligned, _offset(f, a, row, 0))
     right = _pointer(f, b, b.aligned, _offset(f, b, 0, column))
     places, sums = _sums(f, c)
-    groups = [sorted(set(r - r % run for r in found)) for found in (spread.rows, spread.columns)]
+    groups = [sorted(set(r - r % run for r in found)) for found in (layout.rows, layout.columns)]
     for step in range(depth):
         factors = [
             {first + i: value for first in starts for i, value in enumerate(_run(f, m, base, along, step, first, run))}
             for m, base, along, starts in ((a, left, 0, groups[0]), (b, right, 1, groups[1]))
         ]
-        for slot, (i, j) in enumerate(zip(spread.rows, spread.columns, strict=True)):
+        for slot, (i, j) in enumerate(zip(layout.rows, layout.columns, strict=True)):
             sums[slot] = _multiply_add(f, c, factors[0][i], factors[1][j], sums[slot])
     _write(f, c, places, sums)
 

@@ -118,11 +118,11 @@ def _while(f: FunctionEmitter, op: Operation) -> None:
     f.region(before, condition)
     f.body.start(body)
 
-    def again(terminator: Operation) -> None:
+    def repeat(terminator: Operation) -> None:
         f.edge(phis, terminator.operands)
         f.body.br(head)
 
-    f.region(after, again)
+    f.region(after, repeat)
     f.body.start(done)
 
 

@@ -1,1 +1,1 @@
-"""The same for GPUs: elements spread over invocations."""
+"""The same for GPUs: elements distributed over invocations."""

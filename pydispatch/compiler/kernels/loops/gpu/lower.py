@@ -1,9 +1,9 @@
-"""Kernels for GPUs: dispatch functions whose elements are spread over the invocations of workgroups.
+"""Kernels for GPUs: dispatch functions whose elements are distributed over the invocations of workgroups.
 
 A nest is done in one of four ways. *elements*: every element by itself, its reductions in its own invocation. *blocks*:
 an invocation computes several elements along a dimension whose reductions share what they read. *rows*: a workgroup
-takes a row, whose reductions are spread over its invocations. *lanes*: an invocation takes a row, where rows are short
-or a reduction has an order. Grids are cut to what every device takes; more workgroups are a loop.
+takes a row, whose reductions are distributed over its invocations. *lanes*: an invocation takes a row, where rows are
+short or a reduction has an order. Grids are cut to what every device takes; more workgroups are a loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xdsl.ir import OpResult, Region, SSAValue
 from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.gpu.blocks import Block, block_of, cut_block, emit_block
-from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners, spread_reduction
+from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners, distributed_reduction
 from pydispatch.compiler.kernels.loops.lower import _bytes, _is_stored, _nests, _packed, _work, packed
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_elements, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import parts_of, walk
@@ -74,7 +74,7 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
     nests = analyse(frame, _nests(frame))
     plans = [_plan(frame, nest, pairs) for nest in nests]
     e, build = frame.elements, frame.build
-    e.spread = spread_reduction
+    e.distribute = distributed_reduction
     cuts = [_cut(frame, plan, e, build) for plan in plans]
     if not _can_count(frame, plans):
         for plan, cut in zip(plans, cuts, strict=True):
@@ -232,7 +232,7 @@ def _together(dims: Sequence[Index]) -> int:
 
 
 def _orderless(e: Elements, nest: Nest) -> bool:
-    """Whether all reductions of a row may be spread."""
+    """Whether all reductions of a row may be distributed."""
     pending, seen = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         at = pending.pop()

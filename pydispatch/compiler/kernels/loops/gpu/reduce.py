@@ -1,4 +1,4 @@
-"""Reductions outside parallel loops on GPUs: spread over the invocations of a workgroup.
+"""Reductions outside parallel loops on GPUs: distributed over the invocations of a workgroup.
 
 What each step adds is taken out of the body, so that the loop becomes `scf.parallel` with `scf.reduce`; the emitter
 combines what the invocations have. Only reductions whose results are each combined by one operation are taken apart.
@@ -47,10 +47,10 @@ def combiners(g: Structured, reassociate: bool) -> list[Operation] | None:
     return found
 
 
-def spread_reduction(
+def distributed_reduction(
     e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]
 ) -> list[SSAValue] | None:
-    """The results at `point`, by a loop that is spread; None where it should not be."""
+    """The results at `point`, by a loop that is distributed; None where it should not be."""
     if build.in_parallel or combiners(g, e.reassociate) is None:
         return None
     sizes = loop_sizes(e, g)
@@ -78,7 +78,7 @@ def _parallel(
     e: Elements, build: Builder, g: Structured, known: Sequence[Index], sizes: Sequence[Index],
     outermost: tuple[Index, Index], initial: list[SSAValue],
 ) -> list[SSAValue]:  # fmt: skip
-    """One loop that is spread, over all steps that have their outermost index in a range."""
+    """One loop that is distributed, over all steps that have their outermost index in a range."""
     block = Block(arg_types=[IndexType() for _ in g.loops])
     inner = build.nested(block)
     inner.in_parallel = True

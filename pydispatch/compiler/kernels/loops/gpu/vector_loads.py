@@ -34,7 +34,7 @@ from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.structured import Structured
 
 PRODUCTS = 128
-"""Steps of a block that one turn of the innermost loop does at most."""
+"""Steps of a block that one iteration of the innermost loop does at most."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ def reduce_wide(
     assert isinstance(size, int)
     many = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))
 
-    def turns(b: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+    def unrolled(b: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
         places, values = values[len(offsets) :], values[: len(offsets)]
         read = [_Pairs(e, b, g, w, at) for w, at in zip(wide, places, strict=True)]
-        for turn in range(many):
-            where[step] = b.plus(index, turn)
+        for within in range(many):
+            where[step] = b.plus(index, within)
             for number, ((row, column), point) in enumerate(zip(offsets, iterations, strict=True)):
-                steps = {dims[0]: row, dims[1]: column, step: turn}
+                steps = {dims[0]: row, dims[1]: column, step: within}
                 taken = [
                     pairs.at(sum(w.factors[dim] * count for dim, count in steps.items()))
                     for w, pairs in zip(wide, read, strict=True)
@@ -166,7 +166,7 @@ def reduce_wide(
         if dim == step:
             here = [where.get(number, index) for number, index in enumerate(corner)]
             places = [_place(b, w, here, dims, step, half) for w in wide]
-            return b.loop(0, size, [*carried, *places], turns, step=many)[: len(offsets)]
+            return b.loop(0, size, [*carried, *places], unrolled, step=many)[: len(offsets)]
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
             where[dim] = index
@@ -201,7 +201,7 @@ def _iterations(
 
 
 class _Pairs:
-    """Elements of one input in one turn of the innermost loop; each pair is loaded once."""
+    """Elements of one input in one iteration of the innermost loop; each pair is loaded once."""
 
     def __init__(self, e: Elements, build: Builder, g: Structured, w: Wide, place: SSAValue) -> None:
         self.build, self.place = build, place

@@ -29,7 +29,7 @@ from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.target.backend import Backend
-from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, RematerializeOp, run_of, spread_of
+from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, RematerializeOp, lane_layout, run_of
 
 
 def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int) -> Kernel | None:
@@ -73,35 +73,35 @@ class Writer:
         self.b = Staging(self.e, plan, plan.b, plan.tile.width, False)
         self.sums = storage(self.e.entry, plan.sums, plan.tile.slots, PRIVATE)
         run = run_of(bit_width(plan.sums) or 64)
-        self.spread = spread_of(plan.form, plan.tile.rows, plan.tile.columns, run)
+        self.layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, run)
 
     def run(self, number: SSAValue) -> None:
         """The code of workgroup `number`."""
         build, plan = self.build, self.plan
         self.number = build.bounded(number, groups(plan, build, self.sizes))
         self._locate(build, self.number)
-        turns = build.ceil_quotient(joined(build, self.sizes, plan.steps), self.tile.depth)
-        self._points(build, self._start)
-        if turns == 0:
-            self._points(build, self._finish)
+        iterations = build.ceil_quotient(joined(build, self.sizes, plan.steps), self.tile.depth)
+        self._invocations(build, self._start)
+        if iterations == 0:
+            self._invocations(build, self._finish)
             return
-        build.when(build.less(0, turns), lambda b: self._points(b, lambda p, point: self._take(p, point, 0)))
+        build.when(build.less(0, iterations), lambda b: self._invocations(b, lambda i, at: self._take(i, at, 0)))
 
-        def turn(b: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            self._points(b, self._put)
+        def iteration(b: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            self._invocations(b, self._put)
             following = b.plus(index, 1)
 
-            def ahead(inner: Builder) -> None:
+            def prefetch(inner: Builder) -> None:
                 if isinstance(following, SSAValue):
-                    inner.bounded(following, turns)
-                self._points(inner, lambda p, point: self._take(p, point, following))
+                    inner.bounded(following, iterations)
+                self._invocations(inner, lambda i, at: self._take(i, at, following))
 
-            b.when(b.less(following, turns), ahead)
-            self._points(b, self._multiply)
+            b.when(b.less(following, iterations), prefetch)
+            self._invocations(b, self._multiply)
             return []
 
-        build.loop(0, turns, [], turn)
-        self._points(build, self._finish)
+        build.loop(0, iterations, [], iteration)
+        self._invocations(build, self._finish)
 
     def _locate(self, build: Builder, number: SSAValue) -> None:
         """Sets the place of the tile of a workgroup."""
@@ -110,39 +110,39 @@ class Writer:
         self.at.update(zip(self.plan.outer, batch, strict=True))
         self.low = (row, column)
 
-    def _points(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
+    def _invocations(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
         """Code of every invocation."""
         build.parallel(0, self.tile.invocations, body, limit=self.tile.invocations)
 
-    # A turn of steps
+    # An iteration over the depth of the tile
 
-    def _take(self, build: Builder, point: Index, turn: Index) -> None:
-        self.a.take(build, point, self.low[0], turn, self.at, self.sizes)
-        self.b.take(build, point, self.low[1], turn, self.at, self.sizes)
+    def _take(self, build: Builder, invocation: Index, iteration: Index) -> None:
+        self.a.take(build, invocation, self.low[0], iteration, self.at, self.sizes)
+        self.b.take(build, invocation, self.low[1], iteration, self.at, self.sizes)
 
-    def _put(self, build: Builder, point: Index) -> None:
-        self.a.put(build, point)
-        self.b.put(build, point)
+    def _put(self, build: Builder, invocation: Index) -> None:
+        self.a.put(build, invocation)
+        self.b.put(build, invocation)
 
-    def _multiply(self, build: Builder, point: Index) -> None:
+    def _multiply(self, build: Builder, invocation: Index) -> None:
         tile = self.tile
-        lane, row, column = self._block(build, point)
+        lane, row, column = self._block(build, invocation)
         left = _view(build, self.a, self.a.place(build, row, 0), [tile.rows, tile.depth], self.a.strides)
         right = _view(build, self.b, self.b.place(build, column, 0), [tile.depth, tile.columns], self.b.strides[::-1])
         form = StringAttr(self.plan.form)
         build.add(MmaOp(operands=[build.value(lane), left, right, self.sums], properties={"form": form}))
 
-    def _block(self, build: Builder, point: Index) -> tuple[Index, Index, Index]:
+    def _block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
         """(lane, first row and column in the tile) of an invocation's block."""
         tile = self.tile
-        lane, block = build.remainder(point, LANES), build.quotient(point, LANES)
+        lane, block = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
         across = tile.width // tile.columns
         row = build.times(build.quotient(block, across), tile.rows)
         return lane, row, build.times(build.remainder(block, across), tile.columns)
 
     # What comes before and after
 
-    def _start(self, build: Builder, point: Index) -> None:
+    def _start(self, build: Builder, invocation: Index) -> None:
         """The values that sums begin with."""
         fence = Builder(build.block, build.source, build, guarded=True)
         if starts_at_zero(self.c.generic.outputs[0]):
@@ -150,20 +150,19 @@ class Writer:
             for slot in range(self.tile.slots):
                 fence.add(memref.StoreOp.get(zero, self.sums, [fence.index(slot)]))
             return
-        for slot, (_, where) in enumerate(self._places(fence, point)):
+        for slot, (_, where) in enumerate(self._places(fence, invocation)):
             value = self.e.at(fence, self.c.generic.outputs[0], where)
             fence.add(memref.StoreOp.get(fitted(fence, value, self.plan.sums), self.sums, [fence.index(slot)]))
 
-    def _finish(self, build: Builder, point: Index) -> None:
+    def _finish(self, build: Builder, invocation: Index) -> None:
         """Computes the results of the dispatch from the sums and stores them."""
         fence = Builder(build.block, build.source, build, guarded=True)
         result = self.c.op.results[0]
-        point = fence.bounded(
-            fence.add(RematerializeOp(operands=[build.value(point)], result_types=[IndexType()])), self.tile.invocations
-        )
+        same = fence.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
+        invocation = fence.bounded(same, self.tile.invocations)
         number = fence.add(RematerializeOp(operands=[self.number], result_types=[IndexType()]))
         self._locate(fence, fence.bounded(number, groups(self.plan, fence, self.sizes)))
-        places = list(self._places(fence, point))
+        places = list(self._places(fence, invocation))
         for slot, (_, where) in enumerate(places):
             total = fence.add(memref.LoadOp.get(self.sums, [fence.index(slot)]))
             fence.remember((result, tuple(where)), fitted(fence, total, self.c.acc))
@@ -188,30 +187,30 @@ class Writer:
             for slot in slots:
                 where = [build.value(places[slot][1][d]) for d in dims]
                 store = memref.StoreOp.get(values[slot], buffer, where)
-                if run > 1 and self.spread.columns[slot] % run == 0:
+                if run > 1 and self.layout.columns[slot] % run == 0:
                     state_alignment(store, run * max(8, bit_width(values[slot].type) or 64) // 8)
                 build.add(store)
 
     def _run_of(self, dims: Sequence[int]) -> int:
         """Neighbours of a result that an invocation has, from a multiple of their number on."""
-        n, run = self.c.n, self.spread.right
+        n, run = self.c.n, self.layout.right
         size = self.sizes[n] if n is not None else None
         last = self.c.generic.output_maps[0].results[dims[-1]] if dims else None
         fits = isinstance(last, AffineDimExpr) and last.position == n and isinstance(size, int) and size % run == 0
         return run if fits else 1
 
-    def _places(self, build: Builder, point: Index) -> list[tuple[SSAValue | bool, list[Index]]]:
+    def _places(self, build: Builder, invocation: Index) -> list[tuple[SSAValue | bool, list[Index]]]:
         """(whether it exists, indices of the contraction's result or of an element beside it) of each slot."""
-        plan, tile, spread = self.plan, self.tile, self.spread
-        lane, row, column = self._block(build, point)
-        row = build.plus(row, build.times(build.quotient(lane, spread.across), spread.down))
-        column = build.plus(column, build.times(build.remainder(lane, spread.across), spread.right))
+        plan, tile, layout = self.plan, self.tile, self.layout
+        lane, row, column = self._block(build, invocation)
+        row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))
+        column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.right))
         rows, columns = (joined(build, self.sizes, side.dims) for side in (plan.a, plan.b))
         down = _Axis(build, row, self.low[0], tile.height, rows, 1)
-        right = _Axis(build, column, self.low[1], tile.width, columns, spread.right)
+        right = _Axis(build, column, self.low[1], tile.width, columns, layout.right)
         found = []
         both: dict[tuple[int, int], SSAValue | bool] = {}
-        for r, k in zip(spread.rows, spread.columns, strict=True):
+        for r, k in zip(layout.rows, layout.columns, strict=True):
             here, y = down.at(r)
             there, x = right.at(k)
             key = (id(here), id(there))
@@ -220,8 +219,8 @@ class Writer:
             where = dict(self.at)
             where.update(zip(plan.a.dims, build.split(y, [self.sizes[d] for d in plan.a.dims]), strict=True))
             where.update(zip(plan.b.dims, build.split(x, [self.sizes[d] for d in plan.b.dims]), strict=True))
-            point_ = [where[d] for d in range(len(self.sizes))]
-            found.append((both[key], evaluate(build, self.c.generic.output_maps[0], point_)))
+            point = [where[d] for d in range(len(self.sizes))]
+            found.append((both[key], evaluate(build, self.c.generic.output_maps[0], point)))
         return found
 
 

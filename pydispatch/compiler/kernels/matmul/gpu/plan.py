@@ -160,7 +160,7 @@ def plan_of(c: Contraction, e: Elements, architecture: int, tile: Tile | None = 
 
 
 def choose(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
-    """The tile with which a device is done first: whole turns of its cores."""
+    """The tile with which a device is done first: whole waves of its cores."""
 
     def time(tile: Tile) -> float:
         tiles = -(-(height or UNKNOWN) // tile.height) * -(-(width or UNKNOWN) // tile.width) * outer
