@@ -16,12 +16,21 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.patterns.kernels import CFunction, Generated, Kernel, WholeKernel, kernel_of, ptx, shader
+from pydispatch.patterns.kernels import (
+    CFunction,
+    CustomOperation,
+    Generated,
+    Kernel,
+    WholeKernel,
+    kernel_of,
+    ptx,
+    shader,
+)
 from pydispatch.patterns.trace import Value, argmax, maximum, minimum, outputs_of, reduce, unary
 from pydispatch.patterns.types import DType, TensorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, type_of
 
 __all__ = [
-    "CFunction", "DType", "Generated", "Pattern", "Replacement", "TensorType", "Value", "WholeKernel", "argmax",
+    "CFunction", "CustomOperation", "DType", "Generated", "Pattern", "Replacement", "TensorType", "Value", "WholeKernel", "argmax",
     "bf16", "exp", "f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "log", "matcher", "maximum", "minimum",
     "pattern", "ptx", "reduce", "rsqrt", "shader", "sqrt", "tanh",
 ]  # fmt: skip

@@ -142,6 +142,22 @@ def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> Who
 
 
 @dataclass(frozen=True)
+class CustomOperation:
+    """A kernel for a custom operation whose results' types the model does not state.
+
+    kernel: a CFunction, a WholeKernel, or a function to trace. results: a function of the operands, which have `dtype`
+    and `shape`, that gives for each result an operand of its type or (dtype, shape); sizes may be computed with.
+    """
+
+    kernel: Any
+    results: Callable[..., Sequence[Any]]
+
+    def __post_init__(self) -> None:
+        if not callable(self.results):
+            raise InvalidArgumentError(f"CustomOperation: results: expected a function, got {self.results!r}")
+
+
+@dataclass(frozen=True)
 class Generated:
     """Calls `make` with each match; its result is the kernel for that match only: any of this file, or C text."""
 
@@ -189,5 +205,5 @@ def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
 
 
 __all__: Sequence[str] = [
-    "CFunction", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader", "unfit",
+    "CFunction", "CustomOperation", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader", "unfit",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.ir.dialects.pyd.custom import CustomOp
 from pydispatch.patterns import Pattern, Replacement
-from pydispatch.patterns.kernels import kernel_of
+from pydispatch.patterns.kernels import CustomOperation, kernel_of
 
 
 def patterns_for(kernels: Mapping[str, Any]) -> list[Pattern]:
@@ -28,6 +28,7 @@ def _pattern(name: str, kernel: Any) -> Pattern:
             return None
         return list(op.arguments), list(op.results_)
 
+    kernel = kernel.kernel if isinstance(kernel, CustomOperation) else kernel
     symbol = re.sub(r"\W", "_", name)
     symbol = symbol if symbol.isidentifier() else f"op_{symbol}"
     return Pattern(symbol, (), (), match_op=match, replacements=[Replacement(kernel_of(kernel, name))])

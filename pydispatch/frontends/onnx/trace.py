@@ -20,7 +20,7 @@ from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import Call, type_of
 from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
 from pydispatch.frontends.ops import elementwise
-from pydispatch.frontends.ops.custom import custom_call
+from pydispatch.frontends.ops.custom import custom_call, result_types
 from pydispatch.frontends.source import ReadOptions
 
 Conversion = Callable[..., Any]
@@ -195,19 +195,30 @@ class Tracer:
         self, name: str, node: model.Node, operands: Sequence[Tensor | None], attributes: Mapping[str, model.Attribute],
         values: Values,
     ) -> list[Tensor]:  # fmt: skip
-        """A call of a kernel that the user gives. The types of its results are those that the graph states."""
-        results = []
-        for output in node.output:
-            info = values.stated.get(output)
-            shape = None if info is None else self._type(info)[1]
-            if info is None or shape is None:
-                raise self.builder.fail(
-                    f"{node.op_type}: the model does not state the type of '{output}'",
-                    "add it to the graph's value_info: onnx.helper.make_tensor_value_info",
-                )
-            results.append((self._type(info)[0], tuple(self._size_named(n, operands) for n in shape)))
+        """A call of a kernel that the user gives. The types of its results are those that the user or the graph states."""
+        present = [t for t in operands if t is not None]
+        results = result_types(self.builder, self.options.kernels, name, present)
+        if results is None:
+            results = [self._stated(name, output, operands, values) for output in node.output]
+        elif len(results) != len(node.output):
+            raise self.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
         numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
-        return custom_call(self.builder, name, [t for t in operands if t is not None], results, numbers)
+        return custom_call(self.builder, name, present, results, numbers)
+
+    def _stated(
+        self, name: str, output: str, operands: Sequence[Tensor | None], values: Values
+    ) -> tuple[DType, tuple[Size, ...]]:
+        """The type of a result as the graph states it."""
+        info = values.stated.get(output)
+        shape = None if info is None else self._type(info)[1]
+        if info is None or shape is None:
+            types = ", ".join(str(t) for t in operands if t is not None)
+            raise self.builder.fail(
+                f"the model does not state the type of '{output}', a result of the custom operation '{name}' of {types}",
+                f'state it with the kernel: kernels={{"{name}": pydispatch.CustomOperation(kernel, results=lambda x: '
+                "[x])}, or in the graph's value_info",
+            )  # fmt: skip
+        return self._type(info)[0], tuple(self._size_named(n, operands) for n in shape)
 
     def _size_named(self, n: int | str, operands: Sequence[Tensor | None]) -> Size:
         """A size of a type that the graph states: a number, or the name of one that an operand has."""

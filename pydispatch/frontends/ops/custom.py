@@ -8,11 +8,12 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import F32, I64, DType
+from pydispatch.frontends.graph.dtypes import DTYPES, F32, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, product
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops.shapes import element
 from pydispatch.ir.dialects.pyd.custom import CustomOp
+from pydispatch.patterns.kernels import CustomOperation
 
 Number = bool | int | float | Tensor
 """An attribute that is a number; a tensor of rank 0 that is known says its type."""
@@ -66,6 +67,23 @@ def custom_call(
     )  # fmt: skip
     b.add(op)
     return [b.wrap(dtype, shape, value) for (dtype, shape), value in zip(results, op.results_, strict=True)]
+
+
+def result_types(
+    b: Builder, kernels: Mapping[str, object], name: str, operands: Sequence[Tensor]
+) -> list[tuple[DType, Shape]] | None:
+    """What the user says of the results of a custom operation; None where nothing is said."""
+    given = kernels.get(name)
+    if not isinstance(given, CustomOperation):
+        return None
+    expected = "a list with an operand, or (dtype, shape), for each result"
+    try:
+        listed = list(given.results(*operands))
+        pairs = [(x.dtype, x.shape) if isinstance(x, Tensor) else (x[0], x[1]) for x in listed]
+        return [(d if isinstance(d, DType) else DTYPES[str(d)], tuple(shape)) for d, shape in pairs]
+    except Exception as error:  # whatever the user's function does
+        raise b.fail(f"the function for the results of '{name}' failed: {type(error).__name__}: {error}",
+                     f"it gets {', '.join(map(str, operands)) or 'no operand'} and gives {expected}") from error  # fmt: skip
 
 
 def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
