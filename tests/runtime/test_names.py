@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 
 import pydispatch as pd
+from pydispatch import ir
 from pydispatch.cli import inspect as inspect_command
+from pydispatch.compiler.analysis.interface import NAME, SHAPE
 from pydispatch.formats.artifact.manifest import Manifest
 
 DEVICES = {"cpu": "cpu", "ptx-interpreter": "cuda", "vulkan:0": "vulkan"}
@@ -240,3 +243,28 @@ def test_wrong_attributes(attribute: str, message: str) -> None:
     ):
         with pytest.raises(pd.CompileError, match=f"(?s){message}"):
             pd.compile(f"func.func @f{text} {{\n  return %x : tensor<?x4xf32>\n}}")
+
+
+def test_names_that_no_file_can_hold() -> None:
+    for attribute in (NAME, SHAPE):
+        module = ir.parse("func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}")
+        function = module.body.block.first_op
+        assert function is not None
+        half = StringAttr("\ud800")
+        value = half if attribute == NAME else ArrayAttr([half])
+        function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr({attribute: value})])
+        with pytest.raises(pd.CompileError, match=f"the attribute {attribute} of '@f'"):
+            pd.compile(module)
+
+
+def test_long_expressions_get_names() -> None:
+    names = [f"a_rather_long_name_{i}" for i in range(6)]
+    arguments = ", ".join(f'%{n}: tensor<?xf32> {{pyd.shape = ["size_{n}"]}}' for n in names)
+    types = ", ".join(["tensor<?xf32>"] * 6)
+    program = pd.device("cpu").load(
+        pd.compile(f"""func.func @f({arguments}) -> (tensor<?xf32>, tensor<?xf32>) {{
+  %0 = tensor.concat dim(0) {", ".join("%" + n for n in names)} : ({types}) -> tensor<?xf32>
+  return %0, %0 : tensor<?xf32>, tensor<?xf32>
+}}""")
+    )
+    assert repr(program.f.outputs) == "(float32[d0], float32[d0])"

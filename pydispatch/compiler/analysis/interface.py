@@ -25,6 +25,8 @@ from pydispatch.ir.values import Dim
 
 NAME, SHAPE = "pyd.name", "pyd.shape"
 RETURNS = ("func.return", "util.return")
+LONGEST = 80
+"""Characters of an expression that callers are shown instead of a name."""
 
 
 def argument_names(function: Operation) -> list[str]:
@@ -136,8 +138,10 @@ class _SizeNames:
         if any(part is None for part in parts):
             return None
         if isinstance(term, Sum):
-            return " + ".join(map(str, parts))
-        return " * ".join(f"({part})" if " + " in str(part) else str(part) for part in parts)
+            text = " + ".join(map(str, parts))
+        else:
+            text = " * ".join(f"({part})" if " + " in str(part) else str(part) for part in parts)
+        return text if len(text) <= LONGEST else None
 
     def _fresh(self) -> str:
         name = f"d{self._count}"
@@ -165,9 +169,9 @@ def _names(function: Operation, key: str, count: int) -> list[str]:
     names = []
     for attributes in _attributes(function, key, count):
         name = attributes.get(NAME, StringAttr(""))
-        if not isinstance(name, StringAttr):
+        if not isinstance(name, StringAttr) or not _is_unicode(name.data):
             raise CompileError(
-                f"the attribute {NAME} of '@{symbol_name(function)}' is {name}", location_of(function),
+                f"the attribute {NAME} of '@{symbol_name(function)}' is {_shown(name)}", location_of(function),
                 f'write a text: {{{NAME} = "input_ids"}}',
             )  # fmt: skip
         names.append(name.data)
@@ -186,18 +190,33 @@ def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute
             raise VerifyException("it does not fit")
     except (TypeError, VerifyException):
         raise CompileError(
-            f"the attribute {SHAPE} of '@{symbol_name(function)}' is {stated}, of a value of type {type}",
+            f"the attribute {SHAPE} of '@{symbol_name(function)}' is {_shown(stated)}, of a value of type {type}",
             location_of(function), f'write an entry for each axis: {{{SHAPE} = ["batch", 4]}}',
         ) from None  # fmt: skip
     return tuple(entry if size < 0 else size for entry, size in zip(entries, sizes, strict=True))
 
 
 def _entry(value: Attribute) -> int | str:
-    if isinstance(value, StringAttr) and value.data:
+    if isinstance(value, StringAttr) and value.data and _is_unicode(value.data):
         return value.data
     if isinstance(value, IntegerAttr):
         return value.value.data
     raise VerifyException("neither a text nor a number")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a pair
+        return False
+    return True
+
+
+def _shown(value: Attribute) -> str:
+    try:
+        return str(value)
+    except UnicodeEncodeError:
+        return "not valid Unicode"
 
 
 def _fits(entry: int | str, size: int) -> bool:
