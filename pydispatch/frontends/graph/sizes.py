@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 
 
 class UndecidedError(Exception):
@@ -180,27 +181,37 @@ def sign(of: Size) -> int:
     """-1, 0 or 1 where that holds for all sizes of at least 1. UndecidedError where it depends on them."""
     if not isinstance(of, Expr):
         return (of > 0) - (of < 0)
-    constant = dict(of.terms).get((), 0)
-    factors = [factor for atoms, factor in of.terms if atoms]
-    if any(isinstance(atom, Term) for atoms, _ in of.terms for atom in atoms):
-        least = constant  # a term may be 0
-    else:
-        least = constant + sum(factors)
-    if all(f > 0 for f in factors) and least > 0:
-        return 1
-    if all(f < 0 for f in factors) and least < 0:
-        return -1
+    for of_sign, direction in ((of, 1), (-of, -1)):
+        least = _least(of_sign)
+        if least is not None and least > 0:
+            return direction
     raise UndecidedError(f"whether {of} is positive depends on the sizes of a call")
 
 
 def _least(of: Size) -> int | None:
-    """What a size is not below, whatever its symbols are; None when there is no such number."""
+    """What a size is not below, whatever its symbols are; None when no such number is known."""
     if not isinstance(of, Expr):
         return of
-    if any(factor < 0 for atoms, factor in of.terms if atoms):
-        return None
-    terms = any(isinstance(atom, Term) for atoms, _ in of.terms for atom in atoms)
-    return sum(factor for atoms, factor in of.terms if not (terms and atoms))
+    total = 0
+    for atoms, factor in of.terms:
+        least = [_least_atom(atom) for atom in atoms]
+        if atoms and (factor < 0 or any(n is None or n < 0 for n in least)):
+            return None
+        total += factor * prod(n for n in least if n is not None)
+    return total
+
+
+def _least_atom(atom: Atom) -> int | None:
+    if isinstance(atom, Symbol):
+        return 1
+    if atom.op == "%":
+        return 0 if not isinstance(atom.b, Expr) and atom.b > 0 else None
+    a, b = _least(atom.a), _least(atom.b)
+    if atom.op == "//":
+        return None if a is None or isinstance(atom.b, Expr) or atom.b <= 0 else a // atom.b
+    if atom.op == "max":
+        return max((n for n in (a, b) if n is not None), default=None)
+    return None if a is None or b is None else min(a, b)
 
 
 def _at_least(a: Size, b: Size) -> bool:

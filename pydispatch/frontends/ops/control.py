@@ -22,7 +22,8 @@ def if_(b: Builder, condition: Tensor, then: Branch, otherwise: Branch) -> list[
         return list(then() if condition.numbers.reshape(-1)[0] else otherwise())
     chosen = element(b, condition)
     written = _Branches(b, [then, otherwise])
-    op = scf.IfOp(chosen, written.types, *written.regions())
+    on_true, on_false = written.regions()
+    op = scf.IfOp(chosen, written.types, on_true, on_false)
     return written.results(list(b.add(op).results))
 
 
@@ -65,8 +66,11 @@ class _Branches:
                 raise b.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}")
         self._shapes = [_common([x.shape for x in column], outside) for column in zip(*made, strict=True)]
         self._made = made
-        self.types = [tensor_type(x.dtype.element, _open(shape)) for x, shape in zip(self._like, self._shapes, strict=True)
-                      for _ in range(2 if x.dtype.is_complex else 1)]  # fmt: skip
+        self.types = [
+            tensor_type(x.dtype.element, _open(shape))
+            for x, shape in zip(self._like, self._shapes, strict=True)
+            for _ in range(2 if x.dtype.is_complex else 1)
+        ]
 
     def regions(self) -> list[Region]:
         """The regions of the branches."""
@@ -122,7 +126,7 @@ def size_at(b: Builder, value: SSAValue, axis: int) -> Size:
 
 def cast_to(b: Builder, value: SSAValue, type: Attribute) -> SSAValue:
     """A tensor value with a type that knows more or fewer of its sizes."""
-    return value if value.type == type else b.add(tensor.CastOp(value, type)).result
+    return value if value.type == type else b.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]
 
 
 def while_(
@@ -155,8 +159,7 @@ def for_(
         number = b.size_of(following, "i") - 1
         made = list(body(number, _arguments(b, first, block.args[1:])))
         block.add_op(scf.YieldOp(*_carried(b, first, made)))
-    bounds = [b.index(0), b.index(count), b.index(1)]
-    op = b.add(scf.ForOp(*bounds, values, Region(block)))
+    op = b.add(scf.ForOp(b.index(0), b.index(count), b.index(1), values, Region(block)))
     return _arguments(b, first, op.results)
 
 

@@ -176,7 +176,7 @@ class GatherAxes:
     """Which axes of the operand, of the indices and of the result belong together, as StableHLO's `gather` has them.
 
     offset: axes of the result along which slices lie. collapsed, batching: axes of the operand that slices lack.
-    index_batching: for each of `batching` the axis of the indices. indexed: the axis of the operand for each coordinate.
+    index_batching: for each of `batching` that of the indices. indexed: for each coordinate its axis of the operand.
     vector: the axis of the indices along which coordinates lie; that after the last when each index is one coordinate.
     """
 
@@ -197,7 +197,7 @@ class GatherAxes:
 
 
 def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
-    """Slices of x of these sizes, each at the coordinates that `indices` has for it, moved so that it lies inside."""
+    """Slices of x of these sizes, each at the coordinates that `indices` has for it, moved to lie inside."""
     lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     kept = axes.kept(x.rank)
     rank = len(lead) + len(axes.offset)
@@ -219,7 +219,8 @@ def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequ
         for d, coordinate in zip(axes.indexed, p.given, strict=True):
             begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last[d])
             at[d] = p.plus(begin, at[d]) if d in offset_of else begin
-        return [p.add_op(tensor.ExtractOp(source, [at[d] for d in range(x.rank)], x.dtype.element)) for source in sources]
+        place = [at[d] for d in range(x.rank)]
+        return [p.add_op(tensor.ExtractOp(source, place, x.dtype.element)) for source in sources]
 
     identity = AffineMap.identity(rank)
     outputs = [(b.empty(x.dtype.element, shape), identity) for _ in sources]

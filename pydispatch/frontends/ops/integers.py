@@ -6,7 +6,8 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DTYPES, DType, Kind
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import expand_dims, reshape, slice_axis
 
 
@@ -60,7 +61,7 @@ def power(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def shift(name: str, s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    """shift_left, shift_right_logical or shift_right_arithmetic by any number: the bits that are shifted out are gone."""
+    """shift_left, shift_right_logical or shift_right_arithmetic by any number: bits that are shifted out are gone."""
     bits = a.dtype.bits
     unsigned = DTYPES[f"u{bits}"] if bits > 1 else a.dtype
     amount = Scalar(unsigned, b.parts)

@@ -11,7 +11,8 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I32, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor, tensor_type
-from pydispatch.frontends.ops.scalars import Scalar, Scalars, scalars_of
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 from pydispatch.frontends.ops.shapes import iota, slice_axis
 from pydispatch.frontends.ops.special import total_order
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp

@@ -1,4 +1,4 @@
-"""Random bits from a key and a counter: Threefry (2x32, 20 rounds) and Philox (4x32, 10 rounds), as XLA lays them out."""
+"""Random bits from a key and a counter: Threefry (2x32, 20 rounds) and Philox (4x32, 10 rounds), in XLA's order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pydispatch.frontends.graph.dtypes import DTYPES, F32, F64, U32, U64, DType
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis, stack
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

@@ -12,7 +12,8 @@ from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops.elementwise import convert
 from pydispatch.frontends.ops.indexing import GatherAxes
-from pydispatch.frontends.ops.scalars import Scalar, Scalars, scalars_of
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 from pydispatch.frontends.ops.shapes import concat, expand_dims, full, iota, reshape, slice_axis, transpose
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterOp

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.graph.dtypes import DTYPES, F32, F64, DType
-from pydispatch.frontends.ops.reals import UnsupportedTypeError
-from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.ops.reals import Scalar, UnsupportedTypeError
+from pydispatch.frontends.ops.scalars import Scalars
 
 
 class _Formula:
@@ -117,8 +117,8 @@ def erf_inv(m: _Formula, x: Scalar) -> Scalar:
         p = m.pick(m.lt(w, 16.0), m.poly(m.sub(root, 3.25), middle), m.poly(m.sub(root, 5.0), far))
         p = m.pick(m.lt(w, 6.25), m.poly(m.sub(w, 3.125), near), p)
     else:
-        near, far = _ERF_INV_32
-        p = m.pick(m.lt(w, 5.0), m.poly(m.sub(w, 2.5), near), m.poly(m.sub(root, 3.0), far))
+        small, large = _ERF_INV_32
+        p = m.pick(m.lt(w, 5.0), m.poly(m.sub(w, 2.5), small), m.poly(m.sub(root, 3.0), large))
     return m.pick(m.eq(m.f("abs", x), 1.0), m.mul(x, math.inf), m.mul(p, x))
 
 

@@ -13,6 +13,7 @@ from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.operators import TABLE
+from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
 from pydispatch.frontends.stablehlo.sizes import names_of_sizes
 from pydispatch.frontends.stablehlo.tracer import Tracer
 from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
@@ -23,7 +24,7 @@ def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     """The program of a module: its function `main`, or its only public one."""
     entry = _entry(module)
     b = Builder(_filename(module), options.weights)
-    tracer = Tracer(b, module, options, TABLE)
+    tracer = Tracer(b, module, options, TABLE, SCALAR_FUNCTIONS)
     with b.at(entry):
         inputs = _inputs(entry)
         count = len(options.bound)

@@ -51,7 +51,7 @@ def _asserted(entry: func.FuncOp) -> list[tuple[Place, Place]]:
         test = op.operands[0].owner
         direction = getattr(test, "properties", {}).get("comparison_direction")
         if direction is not None and direction.data == "EQ":
-            pair = [_place(operand, entry) for operand in test.operands]  # type: ignore[union-attr]
+            pair = [_place(operand, entry) for operand in test.operands]
             if pair[0] is not None and pair[1] is not None:
                 found.append((pair[0], pair[1]))
     return found

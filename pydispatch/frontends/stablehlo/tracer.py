@@ -14,8 +14,9 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DType, of_element
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import element
-from pydispatch.frontends.ops.scalars import Scalar, Scalars
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.constants import elements_of
 from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of, shape_of
@@ -30,13 +31,20 @@ DEEPEST = 200
 
 
 class Tracer:
-    """What is known while a program is walked."""
+    """What is known while a program is walked.
 
-    def __init__(self, b: Builder, module: ModuleOp, options: ReadOptions, table: Mapping[str, Convert]) -> None:
+    table, scalars: what operations compute, of tensors and of single elements.
+    """
+
+    def __init__(
+        self, b: Builder, module: ModuleOp, options: ReadOptions, table: Mapping[str, Convert],
+        scalars: Mapping[str, Callable[..., Scalar]],
+    ) -> None:  # fmt: skip
         self.b = b
         self.options = options
         self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
         self._table = table
+        self._scalar_table = scalars
         self._values: dict[SSAValue, Tensor] = {}
         self._open: list[str] = []
         self._numbers: Operation | None = None
@@ -118,8 +126,6 @@ class Tracer:
         return lambda s, given: self._scalars(s, region.blocks[0], given, 0)
 
     def _scalars(self, s: Scalars, block: Block, given: Sequence[Scalar], depth: int) -> list[Scalar]:
-        from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
-
         if len(given) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(given)} element(s)")
         found = dict(zip(block.args, given, strict=True))
@@ -134,8 +140,8 @@ class Tracer:
                     constant = self.constant(op)
                     assert constant.numbers is not None
                     results = [s.const(constant.numbers.reshape(-1)[0].item(), constant.dtype)]
-                elif op.name in SCALAR_FUNCTIONS:
-                    results = [SCALAR_FUNCTIONS[op.name](s, op, *operands)]
+                elif op.name in self._scalar_table:
+                    results = [self._scalar_table[op.name](s, op, *operands)]
                 elif op.name in _SAME_ELEMENT:
                     results = operands[:1]
                 else:

@@ -23,7 +23,9 @@ class MeshOp(IRDLOperation):
     def parse(cls, parser: Parser) -> MeshOp:
         name = parser.parse_symbol_name()
         parser.parse_punctuation("=")
-        return cls.create(properties={"sym_name": name, "mesh": _kept(parser)}, attributes=parser.parse_optional_attr_dict())
+        mesh = _kept(parser)
+        attributes = parser.parse_optional_attr_dict()
+        return cls.create(properties={"sym_name": name, "mesh": mesh}, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

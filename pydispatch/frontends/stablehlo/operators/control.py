@@ -136,7 +136,7 @@ def _added(t: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: 
         inner: Block | None = callee.body.blocks.first if callee is not None else None
         if inner is None or inner.last_op is None or len(inner.args) != len(op.operands):
             return None
-        passed = {a: _source(v, frame) for a, v in zip(inner.args, op.operands, strict=True)}
+        passed: dict[SSAValue, SSAValue] = {a: _source(v, frame) for a, v in zip(inner.args, op.operands, strict=True)}
         return _added(t, inner.last_op.operands[value.index], argument, passed, depth + 1)
     if op.name != "stablehlo.add":
         return None
@@ -147,7 +147,8 @@ def _added(t: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: 
     if not isinstance(other, OpResult) or other.owner.name != "stablehlo.constant":
         return None
     sizes = t.constant(other.owner).sizes()
-    return sizes[0] if sizes is not None and len(sizes) == 1 and not isinstance(sizes[0], Expr) and sizes[0] > 0 else None
+    step = sizes[0] if sizes is not None and len(sizes) == 1 else None
+    return step if isinstance(step, int) and step > 0 else None
 
 
 def _source(value: SSAValue, frame: Frame) -> SSAValue:

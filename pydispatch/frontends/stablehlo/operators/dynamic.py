@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-
-
 from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.sizes import Expr, Size
@@ -66,7 +64,8 @@ def _pad(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 def _slice(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, *given = operands
-    starts, limits, strides = (sizes_in(t, g, hint) for g, hint in zip(given, ("start", "limit", "stride"), strict=True))
+    hints = ("start", "limit", "stride")
+    starts, limits, strides = (sizes_in(t, g, hint) for g, hint in zip(given, hints, strict=True))
     if any(len(one) != x.rank for one in (starts, limits, strides)) or any(isinstance(n, Expr) for n in strides):
         raise t.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes, the strides known")
     steps = [int(n) for n in strides]  # type: ignore[arg-type]

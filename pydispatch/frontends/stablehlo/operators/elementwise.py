@@ -8,11 +8,11 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import integers, special
-from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
 from pydispatch.frontends.stablehlo.types import dtype_of
 
@@ -32,7 +32,7 @@ BINARY = {
     "add": "add", "and": "and", "atan2": "atan2", "maximum": "max", "minimum": "min", "multiply": "mul", "or": "or",
     "subtract": "sub", "xor": "xor",
 }  # fmt: skip
-GUARDED = {
+GUARDED: dict[str, Callable[..., Scalar]] = {
     "divide": integers.divide, "remainder": integers.remainder, "power": integers.power,
     "shift_left": partial(integers.shift, "shift_left"),
     "shift_right_logical": partial(integers.shift, "shift_right_logical"),
@@ -44,7 +44,7 @@ CHLO_UNARY = {
     "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh",
     "cosh": "cosh", "erf": "erf", "erfc": "erfc", "is_inf": "is_inf", "sinh": "sinh", "tan": "tan",
 }  # fmt: skip
-CHLO_SPECIAL = {
+CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
     "bessel_i1e": special.bessel_i1e, "digamma": special.digamma, "erf_inv": special.erf_inv,
     "lgamma": special.lgamma, "square": lambda s, x: s.binary("mul", x, x), "conj": lambda s, x: s.conj(x),
     "is_pos_inf": lambda s, x: s.compare("eq", x, s.const(float("inf"), x.dtype)),

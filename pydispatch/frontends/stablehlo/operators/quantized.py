@@ -1,4 +1,4 @@
-"""Quantized numbers: `(stored - zero point) * scale`. Other operations on them work on the numbers that they stand for."""
+"""Quantized numbers: `(stored - zero point) * scale`. Other operations work on the numbers that they stand for."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def quantized(t: Tracer, x: Tensor, q: Quantization, dtype: DType) -> Tensor:
 
     def one(s: Any, number: Any, step: Any, centre: Any) -> Any:
         made = s.binary("add", s.unary("round_even", s.binary("div", number, step)), centre)
-        clamped = s.binary("min", s.binary("max", made, s.const(float(q.low), x.dtype)), s.const(float(q.high), x.dtype))
-        return s.convert(clamped, dtype)
+        low, high = (s.const(float(limit), x.dtype) for limit in (q.low, q.high))
+        return s.convert(s.binary("min", s.binary("max", made, low), high), dtype)
 
     return ew.apply(t.b, one, x, scale, zero)
 

@@ -9,8 +9,10 @@ from xdsl.ir import Operation
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import ordering, reductions
-from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+
 
 def _reduce(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     half = len(operands) // 2
@@ -29,8 +31,8 @@ def _reduce(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 def _sort(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     if not operands or any(x.rank != operands[0].rank or not x.rank for x in operands):
         raise t.b.fail("'stablehlo.sort' orders tensors of one shape, which have at least one axis")
-    axis = t.number(op, "dimension", -1)
-    (axis,) = t.axes([axis % operands[0].rank if -operands[0].rank <= axis < 0 else axis], "dimension", operands[0].rank)
+    axis, rank = t.number(op, "dimension", -1), operands[0].rank
+    (axis,) = t.axes([axis % rank if -rank <= axis < 0 else axis], "dimension", rank)
     before = t.scalar_function(op.regions[0])
 
     def compare(s: Scalars, a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:

@@ -32,7 +32,8 @@ def _reduce_window(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     if not tensors:
         raise t.b.fail("'stablehlo.reduce_window' needs a tensor")
     rank = tensors[0].rank
-    window = Window(_list(t, op, "window_strides", rank), *_padding(t, op, rank), _list(t, op, "window_dilations", rank))
+    strides, dilations = _list(t, op, "window_strides", rank), _list(t, op, "window_dilations", rank)
+    window = Window(strides, *_padding(t, op, rank), dilations)
     combine = t.scalar_function(op.regions[0])
     kernel = _list(t, op, "window_dimensions", rank)
     return reduced(t, tensors, starts, kernel, window, _list(t, op, "base_dilations", rank),

@@ -11,13 +11,13 @@ from pydispatch.ir.dialects.stablehlo import attributes
 from pydispatch.ir.dialects.stablehlo.syntax import ARROW, NUMBERS, Number, operation
 
 UNARY = (
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf", "erf_inv", "erfc",
-    "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "sinh", "square", "tan",
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf", "erf_inv",
+    "erfc", "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "sinh", "square", "tan",
 )  # fmt: skip
 BINARY = ("next_after", "polygamma", "zeta")
 BROADCAST = (
-    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "next_after", "or", "polygamma", "power",
-    "remainder", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor", "zeta",
+    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "next_after", "or", "polygamma",
+    "power", "remainder", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor", "zeta",
 )  # fmt: skip
 
 

@@ -42,8 +42,8 @@ class Word(Data[str], SpacedOpaqueSyntaxAttribute):
         start = parser.pos
         word = parser.parse_optional_identifier()
         if word not in cls.WORDS:
-            what = cls.name.partition(".")[2].replace("_", " ")
-            parser.raise_error(f"expected a {what}: one of {', '.join(cls.WORDS)}", start, max(parser.pos - 1, start + 1))
+            what, end = cls.name.partition(".")[2].replace("_", " "), max(parser.pos - 1, start + 1)
+            parser.raise_error(f"expected a {what}: one of {', '.join(cls.WORDS)}", start, end)
         return word
 
     def print_parameter(self, printer: Printer) -> None:
@@ -270,7 +270,8 @@ def _parse_layout(parser: AttrParser, first: str, second: str) -> Layout:
     parser.parse_comma_separated_list(parser.Delimiter.SQUARE, entry, " in dimension numbers")
     rank = len(entries) - 2
     if sorted(map(str, entries)) != sorted([first, second, *map(str, range(rank))]):
-        parser.raise_error(f"expected {first}, {second} and the spatial dimensions from 0, each once", start, parser.pos)
+        wanted = f"{first}, {second} and the spatial dimensions from 0, each once"
+        parser.raise_error(f"expected {wanted}", start, parser.pos)
     return Layout(entries.index(first), entries.index(second), tuple(entries.index(d) for d in range(rank)))
 
 

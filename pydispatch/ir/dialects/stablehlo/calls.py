@@ -43,7 +43,7 @@ class CustomCallOp(IRDLOperation):
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, len(operands))
-        return make(cls, parser, operands, types, properties, attributes)  # type: ignore[no-any-return]
+        return make(cls, parser, operands, types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -79,7 +79,7 @@ class CompositeOp(IRDLOperation):
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, len(operands))
-        return make(cls, parser, operands, types, properties, attributes)  # type: ignore[no-any-return]
+        return make(cls, parser, operands, types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

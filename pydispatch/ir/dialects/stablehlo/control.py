@@ -55,7 +55,7 @@ class ReturnOp(IRDLOperation):
         if operands:
             parser.parse_punctuation(":")
             types = Types(PAIRWISE.parse(parser, len(operands)).operands, ())
-        return make(cls, parser, operands, types, {}, attributes)  # type: ignore[no-any-return]
+        return make(cls, parser, operands, types, {}, attributes)
 
     def print(self, printer: Printer) -> None:
         if self.operands:
@@ -100,7 +100,7 @@ class WhileOp(IRDLOperation):
         cond = parser.parse_region(arguments)
         parser.parse_keyword("do")
         body = parser.parse_region(arguments)
-        return make(cls, parser, operands, Types(types, types), {}, attributes, [cond, body])  # type: ignore[no-any-return]
+        return make(cls, parser, operands, Types(types, types), {}, attributes, [cond, body])
 
     def print(self, printer: Printer) -> None:
         cond, body = self.cond.blocks[0].args, self.body.blocks[0].args
@@ -141,7 +141,7 @@ class TupleElementOp(IRDLOperation):
             properties: Properties = {"index": IntegerAttr(parser.parse_integer(allow_boolean=False), 32)}
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
-        return make(cls, parser, (operand,), FUNCTIONAL.parse(parser, 1), properties, attributes)  # type: ignore[no-any-return]
+        return make(cls, parser, (operand,), FUNCTIONAL.parse(parser, 1), properties, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

@@ -127,7 +127,7 @@ class CompareOp(IRDLOperation):
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, 2)
-        return make(cls, parser, (lhs, rhs), types, properties, attributes)  # type: ignore[no-any-return]
+        return make(cls, parser, (lhs, rhs), types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.comparison_direction.data}, ")
@@ -149,6 +149,8 @@ OPERATIONS: list[type[Operation]] = [
     operation("stablehlo.complex", "lhs rhs", signature=OfParts()),
     operation("stablehlo.reduce_precision", clauses=[Format()], signature=SAME),
     operation("stablehlo.select", "pred on_true on_false", signature=Chosen()),
-    operation("stablehlo.map", "inputs*", regions="computation", base=IRDLOperation, optional={"dimensions": Attribute}),
+    operation(
+        "stablehlo.map", "inputs*", regions="computation", base=IRDLOperation, optional={"dimensions": Attribute}
+    ),
     CompareOp,
 ]

@@ -93,7 +93,9 @@ _WINDOW = {
 
 @irdl_op_definition
 class ConvolutionOp(IRDLOperation):
-    """`convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], ...} {...} : (T, U) -> V`."""
+    """`convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], ...} {...} :
+    (T, U) -> V`.
+    """
 
     name = "stablehlo.convolution"
     lhs = operand_def()
@@ -121,7 +123,7 @@ class ConvolutionOp(IRDLOperation):
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, len(operands))
-        return make(cls, parser, operands, types, properties, attributes)  # type: ignore[no-any-return]
+        return make(cls, parser, operands, types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
         with printer.in_parens():

@@ -68,7 +68,7 @@ class ReduceOp(IRDLOperation):
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, 2 * len(inputs))
         body = _parse_reducer(parser) if combiner is None else _region_of(parser, combiner, types)
-        return make(cls, parser, [*inputs, *initial], types, properties, attributes, [body])  # type: ignore[no-any-return]
+        return make(cls, parser, [*inputs, *initial], types, properties, attributes, [body])
 
     def print(self, printer: Printer) -> None:
         half = len(self.operands) // 2
@@ -125,7 +125,7 @@ def _region_of(parser: Parser, combiner: type[Operation], types: Types) -> Regio
 
 
 def _parse_reducer(parser: Parser) -> Region:
-    """`reducer(%x: T, %y: T) (%i: U, %j: U) {...}`: a pair for each input, in order; the block has all first ones first."""
+    """`reducer(%x: T, %y: T) (%i: U, %j: U) {...}`: a pair for each input; the block has all first ones first."""
     parser.parse_keyword("reducer")
     pairs = []
     while parser._current_token.text == "(":
@@ -155,8 +155,8 @@ _WINDOW = {"window_strides": NUMBERS, "base_dilations": NUMBERS, "window_dilatio
 OPERATIONS: list[type[Operation]] = [
     ReduceOp,
     operation(
-        "stablehlo.reduce_window", "inputs* init_values*", "result*", regions="body", base=IRDLOperation, optional=_WINDOW,
-        required={"window_dimensions": NUMBERS},
+        "stablehlo.reduce_window", "inputs* init_values*", "result*", regions="body", base=IRDLOperation,
+        optional=_WINDOW, required={"window_dimensions": NUMBERS},
     ),
     operation(
         "stablehlo.select_and_scatter", "operand source init_value", regions="select scatter", base=IRDLOperation,

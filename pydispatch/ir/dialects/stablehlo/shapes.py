@@ -43,14 +43,15 @@ class ConstantOp(IRDLOperation):
             properties |= parser.parse_optional_properties_dict()
             attributes = parse_attributes(parser, cls, properties)
             parser.parse_punctuation(":")
-            return make(cls, parser, (), FUNCTIONAL.parse(parser, 0), properties, attributes)  # type: ignore[no-any-return]
+            return make(cls, parser, (), FUNCTIONAL.parse(parser, 0), properties, attributes)
         attributes = parse_attributes(parser, cls, properties)
         start = parser.pos
         value = parser.parse_attribute()
         type = getattr(value, "type", None)
         if not isinstance(type, Attribute):
-            parser.raise_error("expected a constant with its type, such as dense<0.0> : tensor<4xf32>", start, parser.pos)
-        return make(cls, parser, (), Types((), [type]), {"value": value}, attributes)  # type: ignore[no-any-return]
+            sample = "dense<0.0> : tensor<4xf32>"
+            parser.raise_error(f"expected a constant with its type, such as {sample}", start, parser.pos)
+        return make(cls, parser, (), Types((), [type]), {"value": value}, attributes)
 
     def print(self, printer: Printer) -> None:
         if getattr(self.value, "type", None) != self.output.type:
@@ -90,7 +91,7 @@ class SliceOp(IRDLOperation):
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, 1)
-        return make(cls, parser, (operand,), types, properties, attributes)  # type: ignore[no-any-return]
+        return make(cls, parser, (operand,), types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

@@ -1,7 +1,7 @@
 """The form that nearly all operations of StableHLO and CHLO share, declared by a row for each of them.
 
-`name %a, %b, word = value, ... {attributes} : signature`: operands, then clauses in their order. An operation that prints
-otherwise has a class of its own.
+`name %a, %b, word = value, ... {attributes} : signature`: operands, then clauses in their order. An operation that
+prints otherwise has a class of its own.
 """
 
 from __future__ import annotations
