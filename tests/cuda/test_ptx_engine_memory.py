@@ -183,6 +183,46 @@ def test_variables() -> None:
         Machine().load(wrap("ret;", ".extern .global .align 4 .u32 missing;"), "m.ptx")
 
 
+PARAM = ".param .align 16 .b8 p[24]; "
+
+
+def test_parts_of_param_variables() -> None:
+    """Vectors at offsets; bytes that nothing is written to keep their values."""
+    body = f"""{INDEX} {OUT} .reg .u32 %a<8>; {{ {PARAM}
+      mov.u32 %a0, 1; mov.u32 %a1, 2; mov.u32 %a2, 3; mov.u32 %a3, 4;
+      st.param.v4.b32 [p], {{%a0, %a1, %a2, %a3}};
+      st.param.v2.b32 [p+16], {{%a3, %i}}; st.param.b32 [p+4], %a3;
+      ld.param.v2.b32 {{%r0, %r1}}, [p]; ld.param.b32 %r2, [p+20]; ld.param.v4.b32 {{%a4, %a5, %a6, %a7}}, [p]; }}
+      mad.lo.u32 %r0, %r0, 10, %r1; mad.lo.u32 %r0, %r0, 10, %a6; mad.lo.u32 %r0, %r0, 10, %a7;
+      mad.lo.u32 %r0, %r2, 10000, %r0; st.global.u32 [%p], %r0; ret;"""
+    out = np.zeros(64, np.uint32)
+    Kernels(wrap(body, params=".param .u64 out"))("k", 1, 64, out)
+    assert np.array_equal(out, 1434 + 10000 * np.arange(64))
+
+
+@pytest.mark.parametrize(
+    ("access", "message"),
+    [
+        ("st.param.b32 [p+24], %r0", "leaves 'p', which has 24 bytes"),
+        ("st.param.b32 [p+21], %r0", "leaves 'p', which has 24 bytes"),
+        ("st.param.b32 [p+-4], %r0", "leaves 'p', which has 24 bytes"),
+        ("st.param.v2.b32 [p+20], {%r0, %r1}", "leaves 'p', which has 24 bytes"),
+        ("ld.param.b32 %r0, [p+24]", "leaves 'p', which has 24 bytes"),
+        ("ld.param.b32 %r0, [p+-4]", "leaves 'p', which has 24 bytes"),
+        ("ld.param.v2.b32 {%r0, %r1}, [p+20]", "leaves 'p', which has 24 bytes"),
+        ("ld.param.b32 %r0, [s]", "names 's', no parameter of this function"),
+        ("st.param.b32 [s], %r0", r"names no \.param variable of this function"),
+        ("ld.param [p], %r0", "has no type that is known"),
+        ("ld %r0, [%p]", "has no type that is known"),
+        ("ld.global.weird.b32 %r0, [%p]", r"has '\.weird', which is not known"),
+    ],
+)
+def test_accesses_that_cannot_be(access: str, message: str) -> None:
+    text = wrap(f"{INDEX} {OUT} .shared .b32 s; {{ {PARAM} {access}; }} ret;", params=".param .u64 out")
+    with pytest.raises(ArtifactError, match=message):
+        Kernels(text)("k", 1, 32, np.zeros(32, np.uint32))
+
+
 @pytest.mark.parametrize(
     ("grid", "block", "params", "options", "why"),
     [
