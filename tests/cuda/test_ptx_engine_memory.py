@@ -183,6 +183,32 @@ def test_variables() -> None:
         Machine().load(wrap("ret;", ".extern .global .align 4 .u32 missing;"), "m.ptx")
 
 
+PRINT = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);"
+
+
+@pytest.mark.parametrize("space", ["local", "shared", "global"])
+def test_printed_values_come_from_any_memory(space: str, capsys: pytest.CaptureFixture[str]) -> None:
+    head = f"""{PRINT} .global .align 1 .b8 text[7] = {{37, 100, 32, 37, 100, 59, 0}};
+      .global .align 8 .b32 global[6]; """
+    own = "mad.wide.u32 %a, %i, 8, %a;" if space != "local" else ""
+    body = f"""{INDEX} {OUT} .local .align 8 .b32 local[2]; .shared .align 8 .b32 shared[6]; .reg .u64 %a, %t;
+      mov.u64 %a, {space}; cvta.{space}.u64 %a, %a; {own} mul.lo.u32 %r0, %i, 7; add.u32 %r1, %i, 100;
+      st.v2.u32 [%a], {{%r0, %r1}}; mov.u64 %t, text;
+      {{ .param .b64 p; .param .b64 q; .param .b32 r; st.param.b64 [p], %t; st.param.b64 [q], %a;
+        call.uni (r), vprintf, (p, q); }} ret;"""
+    Kernels(wrap(body, head, ".param .u64 out"))("k", 1, 3, np.zeros(3, np.uint32))
+    assert capsys.readouterr().out == "0 100;7 101;14 102;"
+
+
+def test_hints_change_nothing() -> None:
+    body = f"""{INDEX} {OUT} .reg .b64 %c; createpolicy.fractional.L2::evict_last.b64 %c, 0f3F800000;
+      prefetch.global.L2 [%p]; st.global.u32 [%p], %i; membar.cta; fence.acq_rel.cta; nanosleep.u32 20;
+      ld.global.L2::cache_hint.u32 %r0, [%p], %c; add.u32 %r0, %r0, 1; membar.gl; st.global.u32 [%p], %r0; ret;"""
+    out = np.zeros(64, np.uint32)
+    Kernels(wrap(body, params=".param .u64 out"))("k", 1, 64, out)
+    assert np.array_equal(out, np.arange(1, 65))
+
+
 PARAM = ".param .align 16 .b8 p[24]; "
 
 

@@ -37,7 +37,7 @@ SAMPLE = {
     ],
     "pydispatch/runtime/simulators/ptx/instructions/loads.py": [
         f"{CUDA}{name}.py"
-        for name in ("ptx_engine_memory", "ptx_engine_races", "ptx_engine_matrices", "cuda_interpreter")
+        for name in ("ptx_engine_memory", "ptx_engine_kernels", "ptx_engine_races", "ptx_engine_matrices")
     ],
 }
 """Modules of 100 to 300 lines that `random.Random(12).sample` took, and the tests that are about them."""
