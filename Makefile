@@ -5,6 +5,7 @@
 # make fuzz   libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each
 # make reliability  faults looked for by chance: RELIABILITY_SECONDS in all, an hour; docs/reliability.md
 # make coverage  branches of the C core that tests and fuzzing take
+# make mutation  small faults put into modules, and which of them the tests notice
 # make bench  the figures of docs/benchmarks.md
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -17,7 +18,7 @@ RELIABILITY_SECONDS ?= 3600
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo test test-all test-gpu fuzz reliability coverage bench setup tools test-c test-python test-ops test-wheel lint clean
+.PHONY: demo test test-all test-gpu fuzz reliability coverage mutation bench setup tools test-c test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -114,6 +115,9 @@ reliability: tools $(VENV)/.test  ## Faults looked for by chance, RELIABILITY_SE
 coverage: $(VENV)/.test  ## Branches of the C core that tests and fuzzing take.
 	$(call need,$(APT_FUZZ) llvm-14)
 	$(call watch,coverage) $(BIN)/python tests/reliability/coverage.py --uncovered $(COVERAGE)
+
+mutation: $(VENV)/.test  ## Small faults put into modules, and which of them the tests notice.
+	$(call watch,mutation) $(BIN)/python tests/reliability/mutation.py --jobs $(or $(JOBS),2) $(MUTATION)
 
 bench: $(VENV)/.test  ## The figures of docs/benchmarks.md, beside other systems.
 	$(call watch,packages to compare with) $(BIN)/pip $(PIP) --no-build-isolation -e ".[onnx]"

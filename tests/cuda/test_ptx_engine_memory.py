@@ -183,6 +183,72 @@ def test_variables() -> None:
         Machine().load(wrap("ret;", ".extern .global .align 4 .u32 missing;"), "m.ptx")
 
 
+PRINT = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);"
+
+
+@pytest.mark.parametrize("space", ["local", "shared", "global"])
+def test_printed_values_come_from_any_memory(space: str, capsys: pytest.CaptureFixture[str]) -> None:
+    head = f"""{PRINT} .global .align 1 .b8 text[7] = {{37, 100, 32, 37, 100, 59, 0}};
+      .global .align 8 .b32 global[6]; """
+    own = "mad.wide.u32 %a, %i, 8, %a;" if space != "local" else ""
+    body = f"""{INDEX} {OUT} .local .align 8 .b32 local[2]; .shared .align 8 .b32 shared[6]; .reg .u64 %a, %t;
+      mov.u64 %a, {space}; cvta.{space}.u64 %a, %a; {own} mul.lo.u32 %r0, %i, 7; add.u32 %r1, %i, 100;
+      st.v2.u32 [%a], {{%r0, %r1}}; mov.u64 %t, text;
+      {{ .param .b64 p; .param .b64 q; .param .b32 r; st.param.b64 [p], %t; st.param.b64 [q], %a;
+        call.uni (r), vprintf, (p, q); }} ret;"""
+    Kernels(wrap(body, head, ".param .u64 out"))("k", 1, 3, np.zeros(3, np.uint32))
+    assert capsys.readouterr().out == "0 100;7 101;14 102;"
+
+
+def test_hints_change_nothing() -> None:
+    body = f"""{INDEX} {OUT} .reg .b64 %c; createpolicy.fractional.L2::evict_last.b64 %c, 0f3F800000;
+      prefetch.global.L2 [%p]; st.global.u32 [%p], %i; membar.cta; fence.acq_rel.cta; nanosleep.u32 20;
+      ld.global.L2::cache_hint.u32 %r0, [%p], %c; add.u32 %r0, %r0, 1; membar.gl; st.global.u32 [%p], %r0; ret;"""
+    out = np.zeros(64, np.uint32)
+    Kernels(wrap(body, params=".param .u64 out"))("k", 1, 64, out)
+    assert np.array_equal(out, np.arange(1, 65))
+
+
+PARAM = ".param .align 16 .b8 p[24]; "
+
+
+def test_parts_of_param_variables() -> None:
+    """Vectors at offsets; bytes that nothing is written to keep their values."""
+    body = f"""{INDEX} {OUT} .reg .u32 %a<8>; {{ {PARAM}
+      mov.u32 %a0, 1; mov.u32 %a1, 2; mov.u32 %a2, 3; mov.u32 %a3, 4;
+      st.param.v4.b32 [p], {{%a0, %a1, %a2, %a3}};
+      st.param.v2.b32 [p+16], {{%a3, %i}}; st.param.b32 [p+4], %a3;
+      ld.param.v2.b32 {{%r0, %r1}}, [p]; ld.param.b32 %r2, [p+20]; ld.param.v4.b32 {{%a4, %a5, %a6, %a7}}, [p]; }}
+      mad.lo.u32 %r0, %r0, 10, %r1; mad.lo.u32 %r0, %r0, 10, %a6; mad.lo.u32 %r0, %r0, 10, %a7;
+      mad.lo.u32 %r0, %r2, 10000, %r0; st.global.u32 [%p], %r0; ret;"""
+    out = np.zeros(64, np.uint32)
+    Kernels(wrap(body, params=".param .u64 out"))("k", 1, 64, out)
+    assert np.array_equal(out, 1434 + 10000 * np.arange(64))
+
+
+@pytest.mark.parametrize(
+    ("access", "message"),
+    [
+        ("st.param.b32 [p+24], %r0", "leaves 'p', which has 24 bytes"),
+        ("st.param.b32 [p+21], %r0", "leaves 'p', which has 24 bytes"),
+        ("st.param.b32 [p+-4], %r0", "leaves 'p', which has 24 bytes"),
+        ("st.param.v2.b32 [p+20], {%r0, %r1}", "leaves 'p', which has 24 bytes"),
+        ("ld.param.b32 %r0, [p+24]", "leaves 'p', which has 24 bytes"),
+        ("ld.param.b32 %r0, [p+-4]", "leaves 'p', which has 24 bytes"),
+        ("ld.param.v2.b32 {%r0, %r1}, [p+20]", "leaves 'p', which has 24 bytes"),
+        ("ld.param.b32 %r0, [s]", "names 's', no parameter of this function"),
+        ("st.param.b32 [s], %r0", r"names no \.param variable of this function"),
+        ("ld.param [p], %r0", "has no type that is known"),
+        ("ld %r0, [%p]", "has no type that is known"),
+        ("ld.global.weird.b32 %r0, [%p]", r"has '\.weird', which is not known"),
+    ],
+)
+def test_accesses_that_cannot_be(access: str, message: str) -> None:
+    text = wrap(f"{INDEX} {OUT} .shared .b32 s; {{ {PARAM} {access}; }} ret;", params=".param .u64 out")
+    with pytest.raises(ArtifactError, match=message):
+        Kernels(text)("k", 1, 32, np.zeros(32, np.uint32))
+
+
 @pytest.mark.parametrize(
     ("grid", "block", "params", "options", "why"),
     [
