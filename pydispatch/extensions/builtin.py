@@ -29,6 +29,7 @@ DIALECTS = {
     "stream": "stream:Stream",
     "tensor": "tensor.dialect:Tensor",
     "tm_tensor": "tm_tensor:TMTensor",
+    "tosa": "tosa.dialect:Tosa",
     "transform": "transform.dialect:Transform",
     "util": "util.dialect:Util",
 }
@@ -80,7 +81,7 @@ DEVICES = {
 }  # fmt: skip
 """What names of devices begin with -> the module of `runtime/devices`."""
 
-FRONTENDS = ("onnx", "stablehlo", "torch")
+FRONTENDS = ("onnx", "stablehlo", "torch", "tosa")
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""
 
 SUBCOMMANDS = ("check", "compile", "devices", "fatelf", "inspect", "match", "plugin", "run")

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     SymbolRefAttr,
+    UnitAttr,
 )
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import AttrSizedSegments, IRDLOperation, OpDef, ParsePropInAttrDict
@@ -36,6 +37,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from pydispatch.ir.core import directives
+from pydispatch.ir.core.enumeration import Enumeration
 from pydispatch.ir.core.names import FORMER_ATTRIBUTES
 from pydispatch.ir.core.syntax import parse_attr_of
 
@@ -54,20 +56,40 @@ _LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
 class AttrDict(AttrDictDirective):
     """An attribute dictionary. Properties may stand in it, as older releases write them.
 
-    printed: those that the format has nowhere else.
+    printed: those that the format has nowhere else. words: those that may be a word alone.
     """
 
     printed: dict[str, None]
+    words: dict[str, type[Enumeration]]
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         if self.with_keyword and parser.parse_optional_keyword("attributes") is None:
             return
-        for given, value in parser.parse_optional_attr_dict().items():
+        for given, value in self._entries(parser).items():
             name = FORMER_ATTRIBUTES.get(given, given)
             if name not in self.expected_properties:
                 state.attributes[given] = value
             else:
                 state.properties[name] = value
+
+    def _entries(self, parser: Parser) -> dict[str, Attribute]:
+        if not self.words:
+            return parser.parse_optional_attr_dict()
+        entries: dict[str, Attribute] = {}
+
+        def entry() -> None:
+            start = parser.pos
+            name = parser.parse_optional_identifier_or_str_literal()
+            if name is None or name in entries:
+                parser.raise_error("expected the name of another attribute", start, max(parser.pos, start + 1))
+            if parser.parse_optional_punctuation("=") is None:
+                entries[name] = UnitAttr()
+            else:
+                kind = self.words.get(name)
+                entries[name] = parser.parse_attribute() if kind is None else kind.parse_short(parser)
+
+        parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, entry, " in attribute dictionary")
+        return entries
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         entries = op.attributes
@@ -205,7 +227,10 @@ class Grammar(FormatParser):
 
     def create_attr_dict_directive(self, with_keyword: bool) -> AttrDict:
         self._has_attributes = True
-        return AttrDict(with_keyword, self.seen_attributes, set(self.op_def.properties), self._unwritten)
+        properties = self.op_def.properties
+        bases = {name: each.constr.get_bases() or set() for name, each in properties.items()}
+        words: Any = {name: base for name, found in bases.items() for base in found if issubclass(base, Enumeration)}
+        return AttrDict(with_keyword, self.seen_attributes, set(properties), self._unwritten, words)
 
     def verify_attr_dict(self, elements: list[FormatDirective]) -> int:
         if not self._has_attributes:  # It may stand in a custom directive.

@@ -1,0 +1,1 @@
+"""Programs in the TOSA dialect, as torch-mlir and converters of TensorFlow Lite write them."""

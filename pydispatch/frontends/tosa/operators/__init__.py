@@ -1,0 +1,26 @@
+"""What each operation computes, in files by subject; each has a dict `ROWS`: name of an operation -> conversion."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.tosa.operators import (
+    arrangements,
+    control,
+    convolutions,
+    elementwise,
+    fourier,
+    indexing,
+    pooling,
+    reductions,
+    rescale,
+    resize,
+    sizes,
+    variables,
+)
+from pydispatch.frontends.tosa.tracer import Convert
+
+_FILES = (
+    arrangements, control, convolutions, elementwise, fourier, indexing, pooling, reductions, rescale, resize, sizes,
+    variables,
+)  # fmt: skip
+TABLE: dict[str, Convert] = {name: convert for file in _FILES for name, convert in file.ROWS.items()}
+"""Every operation."""

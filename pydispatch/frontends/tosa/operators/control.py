@@ -1,0 +1,28 @@
+"""Branches and loops."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import control
+from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.ir.dialects.tosa.control import IfOp, WhileOp
+
+
+def _cond_if(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    assert isinstance(op, IfOp)
+    condition, *given = x
+    return control.if_(
+        t.b, condition, lambda: t.block(op.then_branch.block, given), lambda: t.block(op.else_branch.block, given)
+    )
+
+
+def _while_loop(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    assert isinstance(op, WhileOp)
+    return control.while_(
+        t.b, x, lambda values: t.block(op.cond_graph.block, values)[0], lambda values: t.block(op.body_graph.block, values)
+    )
+
+
+ROWS: dict[str, Convert] = {"tosa.cond_if": _cond_if, "tosa.while_loop": _while_loop}

@@ -1,0 +1,215 @@
+"""Functions of each element."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import I32, I64, DType
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import integers, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.ops.reductions import largest, least
+from pydispatch.frontends.tosa.operators.fixed_point import saturated
+from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+
+_UNARY = {
+    "abs": "abs", "bitwise_not": "not", "ceil": "ceil", "clz": "count_leading_zeros", "cos": "cos", "erf": "erf",
+    "exp": "exp", "floor": "floor", "log": "log", "logical_not": "not", "rsqrt": "rsqrt", "sigmoid": "logistic",
+    "sin": "sin", "tanh": "tanh",
+}  # fmt: skip
+_BINARY = {
+    "add": "add", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "logical_and": "and",
+    "logical_or": "or", "logical_xor": "xor", "pow": "pow", "sub": "sub",
+}  # fmt: skip
+_SHIFTS = {"logical_left_shift": "shift_left", "logical_right_shift": "shift_right_logical"}
+_COMPARISONS = {"equal": "eq", "greater": "gt", "greater_equal": "ge"}
+
+
+def _unary(function: str) -> Convert:
+    return lambda t, op, x: ew.unary(t.b, function, x[0])
+
+
+def _binary(function: str) -> Convert:
+    return lambda t, op, x: ew.binary(t.b, function, x[0], x[1])
+
+
+def _compare(order: str) -> Convert:
+    def convert(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+        t.same_type(*x)
+        return ew.compare(t.b, order, x[0], x[1])
+
+    return convert
+
+
+def _shift(function: str) -> Convert:
+    def convert(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+        t.same_type(*x)
+        return ew.apply(t.b, lambda s, u, v: integers.shift(function, s, u, v), *x)
+
+    return convert
+
+
+def extreme(name: str, ignore_nan: bool, u: Element, v: Element) -> Element:
+    """The "max" or "min" of two numbers. ignore_nan: of a number and NaN the number; NaN otherwise."""
+    made = u.binary(name, v)
+    if not ignore_nan or not u.dtype.is_float:
+        return made
+    return u.of("is_nan").choose(v, v.of("is_nan").choose(u, made))
+
+
+def ignores_nan(t: Tracer, op: Operation) -> bool:
+    """The attribute `nan_mode`."""
+    return t.word(op, "nan_mode", "PROPAGATE") == "IGNORE"
+
+
+def _extreme(name: str) -> Convert:
+    def convert(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+        t.same_type(*x)
+        ignore = ignores_nan(t, op)
+        return formula(t.b, lambda u, v: extreme(name, ignore, u, v), *x)
+
+    return convert
+
+
+def _divide(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    t.same_type(*x)
+    return ew.apply(t.b, integers.divide, *x)
+
+
+def _arithmetic_right_shift(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    t.same_type(*x)
+    rounded = bool(t.number(op, "round", 0))
+
+    def shifted(u: Element, n: Element) -> Element:
+        found = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, n.scalar))
+        if not rounded:
+            return found
+        last = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, (n - 1).scalar))
+        return found + (n > 0).choose(last & 1, u.const(0))
+
+    return formula(t.b, shifted, *x)
+
+
+def _mul(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    t.same_type(x[0], x[1])
+    dtype = t.dtype(op)
+    if dtype.is_float:
+        return ew.binary(t.b, "mul", x[0], x[1])
+    shift = x[2] if len(x) > 2 else t.b.constant([t.number(op, "shift", 0)], I32)
+    if (known := shift.numbers) is not None and not known.any():
+        return formula(t.b, lambda u, v: u.to(dtype) * v.to(dtype), x[0], x[1])
+
+    def product(u: Element, v: Element, n: Element) -> Element:
+        n = n.to(I64)
+        made = u.to(I64) * v.to(I64)
+        half = (n > 0).choose(n.const(1).binary("shift_left", (n - 1).at_least(0)), n.const(0))
+        return (made + half).binary("shift_right_arithmetic", n).to(dtype)
+
+    return formula(t.b, product, x[0], x[1], shapes.reshape(t.b, shift, []))
+
+
+def _negate(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    dtype = x[0].dtype
+    if dtype.is_float:
+        return ew.unary(t.b, "neg", x[0])
+    zeros = [t.zero_point(op, x, 1, "input1_zp", dtype, "input_zp"), t.zero_point(op, x, 2, "output_zp", dtype)]
+    zeros = [shapes.reshape(t.b, zero, []) for zero in zeros]
+
+    def negated(u: Element, zero: Element, out: Element) -> Element:
+        return saturated(zero.to(I64) - u.to(I64) + out.to(I64), dtype)
+
+    return formula(t.b, negated, x[0], *zeros)
+
+
+def _reciprocal(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    return formula(t.b, lambda u: u.const(1) / u, x[0])
+
+
+def _select(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    t.same_type(x[1], x[2])
+    if not x[0].dtype.is_bool:
+        raise t.b.fail(f"what decides is {x[0]}, expected truth values")
+    return ew.select(t.b, *x)
+
+
+def _limit(value: Attribute | None, default: float) -> float:
+    return value.value.data if isinstance(value, IntegerAttr | FloatAttr) else default
+
+
+def _clamp(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    dtype = x[0].dtype
+    former = "fp" if dtype.is_float else "int"
+    low = _limit(op.properties.get("min_val", op.properties.get(f"min_{former}")), least(dtype))
+    high = _limit(op.properties.get("max_val", op.properties.get(f"max_{former}")), largest(dtype))
+    if dtype.is_unsigned:  # An attribute may have the same bits with a sign.
+        low, high = (int(n) & int(largest(dtype)) for n in (low, high))
+    if low > high:
+        raise t.b.fail(f"the least value {low} is above the largest, {high}")
+    ignore = ignores_nan(t, op)
+
+    def clamped(u: Element) -> Element:
+        return extreme("min", ignore, extreme("max", ignore, u, u.const(low)), u.const(high))
+
+    return formula(t.b, clamped, x[0])
+
+
+def _cast(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    dtype = t.dtype(op)
+    if not x[0].dtype.is_float or not dtype.is_integer:
+        return ew.convert(t.b, x[0], dtype)
+    return formula(t.b, lambda u: _rounded(u, dtype), x[0])
+
+
+def _rounded(u: Element, dtype: DType) -> Element:
+    """The nearest integer, of ties the even one; what lies beyond becomes the nearest that the type has, and NaN 0."""
+    low, high = int(least(dtype)), int(largest(dtype))
+    whole = u.of("round_even")
+    # 2**n is a float, while the largest integer may not be: what reaches it never comes to the conversion.
+    below, above = u.const(float(low)), u.const(float(high + 1))
+    inside = (whole >= below) & (whole < above)
+    made = inside.choose(whole, u.const(0)).to(dtype)
+    made = (whole >= above).choose(made.const(high), made)
+    return (whole < below).choose(made.const(low), made)
+
+
+def _table(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    values, table = x
+    wanted = {8: 256, 16: 513}.get(values.dtype.bits)
+    if table.shape != (wanted,) or not values.dtype.is_integer:
+        raise t.b.fail(f"a table for {values} has {wanted or 'no'} entries, got {table}")
+    if values.dtype.bits == 8:
+        place = formula(t.b, lambda u: u.to(I32) + 128, values)
+        return _looked_up(t.b, table, place)
+    # The upper 9 bits are a place in the table, the lower 7 lie between it and the next one.
+    place = formula(t.b, lambda u: (u.to(I32) + 32768).binary("shift_right_arithmetic", u.const(7).to(I32)), values)
+    here = _looked_up(t.b, table, place)
+    following = _looked_up(t.b, table, formula(t.b, lambda n: n + 1, place))
+
+    def between(u: Element, a: Element, c: Element) -> Element:
+        a, c = a.to(I32), c.to(I32)
+        return a * 128 + (c - a) * (u.to(I32) & 127)
+
+    return ew.convert(t.b, formula(t.b, between, values, here, following), t.dtype(op))
+
+
+def _looked_up(b: Builder, table: Tensor, places: Tensor) -> Tensor:
+    def place(p: Places) -> list[object]:
+        return [p.index_of(p.given[0])]
+
+    return elements_at(b, table, places.shape, place, places)  # type: ignore[arg-type]
+
+
+ROWS: dict[str, Convert] = {
+    **{f"tosa.{name}": _unary(function) for name, function in _UNARY.items()},
+    **{f"tosa.{name}": _binary(function) for name, function in _BINARY.items()},
+    **{f"tosa.{name}": _shift(function) for name, function in _SHIFTS.items()},
+    **{f"tosa.{name}": _compare(order) for name, order in _COMPARISONS.items()},
+    "tosa.maximum": _extreme("max"), "tosa.minimum": _extreme("min"), "tosa.div": _divide, "tosa.intdiv": _divide,
+    "tosa.arithmetic_right_shift": _arithmetic_right_shift, "tosa.mul": _mul, "tosa.negate": _negate,
+    "tosa.reciprocal": _reciprocal, "tosa.select": _select, "tosa.clamp": _clamp, "tosa.cast": _cast,
+    "tosa.table": _table, "tosa.identity": lambda t, op, x: x[0],
+}  # fmt: skip

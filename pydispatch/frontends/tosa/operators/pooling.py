@@ -1,0 +1,111 @@
+"""Windows over images whose channels are the last axis, each reduced to an element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.frontends.graph.dtypes import F32, I32, I64, DType
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import reductions, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.products import Window, window_sizes
+from pydispatch.frontends.ops.scalars import Scalars, scalars_of
+from pydispatch.frontends.tosa.operators.convolutions import accumulator
+from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
+from pydispatch.frontends.tosa.operators.fixed_point import reciprocal, saturated, scaled, shifted
+from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+
+Combine = Callable[[Element, Element], Element]
+"""combine(running value, element) -> running value."""
+
+
+def _attributes(t: Tracer, op: Operation, x: list[Tensor], first: int) -> tuple[list[Size], Window]:
+    """The kernel and how it moves: operands from `first` on, or attributes."""
+    t.rank(x[0], 4, "the image")
+    kernel, strides, pad = (
+        t.listed(op, x if len(x) > first else [], first + n, name, count)
+        for n, (name, count) in enumerate((("kernel", 2), ("stride", 2), ("pad", 4)))
+    )
+    found = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]
+    if [len(numbers) for numbers in found] != [2, 2, 4] or min(found[0] + found[1]) < 1 or min(found[2]) < 0:
+        raise t.b.fail(f"a kernel of {kernel} moves by {strides} with padding {pad}: numbers from 1, and padding from 0")
+    return list(kernel), Window((found[1][0], found[1][1]), tuple(pad[::2]), tuple(pad[1::2]), (1, 1))
+
+
+def _pooled(
+    t: Tracer, x: Tensor, kernel: Sequence[Size], window: Window, start: float, dtype: DType, combine: Combine
+) -> Tensor:
+    """The loops are n, y, x, c, and two within the kernel. start: what lies around x too."""
+    b = t.b
+    out = window_sizes(b, x.shape[1:3], kernel, window)
+    x = shapes.pad(b, x, (0, *window.low, 0), (0, *window.high, 0), start)
+    n, y, x_, c, ky, kx = (AffineExpr.dimension(loop) for loop in range(6))
+    sy, sx = window.strides
+    bounds = b.empty(x.dtype.element, tuple(kernel))  # States how large windows are; no element is read.
+    inputs = [(b.value(x), AffineMap(6, 0, (n, y * sy + ky, x_ * sx + kx, c))), (bounds, AffineMap(6, 0, (ky, kx)))]
+    shape = (x.shape[0], *out, x.shape[3])
+    outputs = [(b.splat(b.number(start, dtype), shape), AffineMap(6, 0, (n, y, x_, c)))]
+
+    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        s = Scalars(block)
+        element, _, running = (Element(s, e) for e in scalars_of([x.dtype, x.dtype, dtype], args))
+        return [combine(running, element).scalar.value]
+
+    return b.wrap(dtype, shape, *b.generic(inputs, outputs, [loop < 4 for loop in range(6)], body))
+
+
+def _max_pool(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    kernel, window = _attributes(t, op, x, 1)
+    values = ew.convert(t.b, x[0], F32) if x[0].dtype.is_float and x[0].dtype.bits < 16 else x[0]
+    ignore = ignores_nan(t, op)
+    low = reductions.least(values.dtype)
+    made = _pooled(t, values, kernel, window, low, values.dtype, lambda u, v: extreme("max", ignore, u, v))
+    return ew.convert(t.b, made, x[0].dtype)
+
+
+def _counts(t: Tracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
+    """How many elements of an axis lie in each window."""
+    b = t.b
+
+    def number(n: Size) -> Tensor:
+        return reductions.size_as(b, n, I64)
+
+    first = ew.binary(b, "mul", shapes.iota(b, [out], 0, I64), number(stride))
+    first = ew.binary(b, "sub", first, number(low))
+    last = ew.binary(b, "min", ew.binary(b, "add", first, number(kernel)), number(size))
+    found = ew.binary(b, "sub", last, ew.binary(b, "max", first, number(0)))
+    return ew.binary(b, "max", found, number(1))  # None only where every element is padding.
+
+
+def _avg_pool(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    kernel, window = _attributes(t, op, x, 3)
+    acc, dtype = accumulator(t, op), t.dtype(op)
+    if acc == dtype and dtype.is_integer:
+        acc = I32
+    values = shifted(t.b, x[0], t.zero_point(op, x, 1, "input_zp", I32))
+    total = _pooled(t, values, kernel, window, 0, acc, lambda u, v: u + v.to(acc))
+    rows, columns = (
+        _counts(t, x[0].shape[1 + d], total.shape[1 + d], kernel[d], window.strides[d], window.low[d]) for d in (0, 1)
+    )
+    rows = shapes.reshape(t.b, rows, [1, total.shape[1], 1, 1])
+    columns = shapes.reshape(t.b, columns, [1, 1, total.shape[2], 1])
+    if dtype.is_float:
+        return formula(t.b, lambda u, m, n: (u / (m * n).to(acc)).to(dtype), total, rows, columns)
+    zero = shapes.reshape(t.b, t.zero_point(op, x, 2, "output_zp", I32), [])
+
+    def mean(u: Element, m: Element, n: Element, out: Element) -> Element:
+        multiplier, shift = reciprocal(m * n)
+        return saturated(scaled(u.to(I64), multiplier, shift, False) + out.to(I64), dtype)
+
+    return formula(t.b, mean, total, rows, columns, zero)
+
+
+ROWS: dict[str, Convert] = {
+    "tosa.max_pool2d": _max_pool, "tosa.max_pool2d_adaptive": _max_pool, "tosa.avg_pool2d": _avg_pool,
+    "tosa.avg_pool2d_adaptive": _avg_pool,
+}

@@ -1,0 +1,56 @@
+"""Many elements become one along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.dtypes import F32, DType
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import reductions
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
+from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+
+
+def _reduce(function: str) -> Convert:
+    return lambda t, op, x: reductions.reduce(t.b, function, x[0], [t.axis(op, x[0])], keep=True)
+
+
+def _extreme(name: str) -> Convert:
+    def convert(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+        axis = t.axis(op, x[0])
+        if not ignores_nan(t, op) or not x[0].dtype.is_float:
+            return reductions.reduce(t.b, name, x[0], [axis], keep=True)
+
+        def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+            return [extreme(name, True, Element(s, running[0]), Element(s, elements[0])).scalar]
+
+        start = t.b.constant(_start(name, x[0].dtype), x[0].dtype)
+        (made,) = reductions.reduce_with(t.b, x, [start], [axis], combine)
+        return reductions.kept_axes(t.b, made, x[0], [axis])
+
+    return convert
+
+
+def _start(name: str, dtype: DType) -> float:
+    return reductions.least(dtype) if name == "max" else reductions.largest(dtype)
+
+
+def _argmax(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    axis = t.axis(op, x[0])
+    values = ew.convert(t.b, x[0], F32) if x[0].dtype.is_float and x[0].dtype.bits < 16 else x[0]
+    if ignores_nan(t, op) and values.dtype.is_float:
+        low = reductions.least(values.dtype)
+        values = formula(t.b, lambda u: u.of("is_nan").choose(u.const(low), u), values)
+    return reductions.argument(t.b, "max", values, axis, dtype=t.dtype(op))
+
+
+ROWS: dict[str, Convert] = {
+    "tosa.reduce_all": _reduce("and"), "tosa.reduce_any": _reduce("or"), "tosa.reduce_prod": _reduce("mul"),
+    "tosa.reduce_product": _reduce("mul"), "tosa.reduce_sum": _reduce("add"), "tosa.reduce_max": _extreme("max"),
+    "tosa.reduce_min": _extreme("min"), "tosa.argmax": _argmax,
+}  # fmt: skip

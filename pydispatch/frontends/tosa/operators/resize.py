@@ -1,0 +1,97 @@
+"""Images in another size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import I32, DType
+from pydispatch.frontends.graph.sizes import Expr, Size, maximum
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import reductions, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Where the elements of a resized axis lie: between `lower` and `upper`, `rest` / `scale` after `lower`."""
+
+    size: Size
+    scale: int
+    lower: Tensor
+    upper: Tensor
+    rest: Tensor
+
+
+def _axis(b: Builder, size: Size, numerator: int, denominator: int, offset: int, border: int) -> _Axis:
+    room = (size - 1) * numerator - offset + border
+    if not isinstance(room, Expr) and (room < 0 or room % denominator):
+        raise b.fail(f"{size} elements times {numerator} / {denominator} with offset {offset} and border {border} are no "
+                     f"whole number of elements")  # fmt: skip
+    out = room // denominator + 1
+
+    def number(n: Size) -> Tensor:
+        return reductions.size_as(b, n, I32)
+
+    def binary(name: str, x: Tensor, n: Size) -> Tensor:
+        return ew.binary(b, name, x, number(n))
+
+    at = binary("add", binary("mul", shapes.iota(b, [out], 0, I32), denominator), offset)
+    rest = binary("rem", binary("add", binary("rem", at, numerator), numerator), numerator)
+    whole = binary("div", ew.binary(b, "sub", at, rest), numerator)
+    last = maximum(size - 1, 0)
+    lower, upper = (binary("min", binary("max", n, 0), last) for n in (whole, binary("add", whole, 1)))
+    return _Axis(out, numerator, lower, upper, rest)
+
+
+def _taken(b: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
+    def places(p: Places) -> list[SSAValue]:
+        return [p.index(0), p.index_of(p.given[0]), p.index_of(p.given[1]), p.index(3)]
+
+    return elements_at(b, x, shape, places, _along(b, rows, 1), _along(b, columns, 2))
+
+
+def _along(b: Builder, x: Tensor, axis: int) -> Tensor:
+    """A vector along an axis of an image."""
+    return shapes.reshape(b, x, [x.shape[0] if d == axis else 1 for d in range(4)])
+
+
+def _nearest(b: Builder, axis: _Axis) -> Tensor:
+    return formula(b, lambda low, high, rest: (rest * 2 >= axis.scale).choose(high, low), axis.lower, axis.upper, axis.rest)
+
+
+def _resize(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    t.rank(x[0], 4, "the image")
+    given = [t.listed(op, x, at, name, count)
+             for at, name, count in ((1, "scale", 4), (2, "offset", 2), (3, "border", 2))]  # fmt: skip
+    scale, offset, border = ([n for n in sizes if isinstance(n, int)] for sizes in given)
+    if len(scale) != 4 or len(offset) != 2 or len(border) != 2 or min(scale) < 1:
+        raise t.b.fail(f"the scale {given[0]}, offset {given[1]} and border {given[2]} are numbers, the scale from 1")
+    y, x_ = (_axis(t.b, x[0].shape[1 + d], scale[2 * d], scale[2 * d + 1], offset[d], border[d]) for d in (0, 1))
+    shape = (x[0].shape[0], y.size, x_.size, x[0].shape[3])
+    if t.word(op, "mode", "") == "NEAREST_NEIGHBOR":
+        return _taken(t.b, x[0], shape, _nearest(t.b, y), _nearest(t.b, x_))
+    corners = [_taken(t.b, x[0], shape, row, column) for row in (y.lower, y.upper) for column in (x_.lower, x_.upper)]
+    dtype = t.dtype(op)
+    return formula(t.b, lambda *e: _blend(dtype, y.scale, x_.scale, *e), *corners, _along(t.b, y.rest, 1),
+                   _along(t.b, x_.rest, 2))  # fmt: skip
+
+
+def _blend(
+    dtype: DType, height: int, width: int, v00: Element, v01: Element, v10: Element, v11: Element, dy: Element, dx: Element
+) -> Element:
+    """The four neighbours by their nearness; of integers times the scales."""
+    dy, dx = dy.to(dtype), dx.to(dtype)
+    if dtype.is_float:
+        dy, dx, height, width = dy / height, dx / width, 1, 1
+    v00, v01, v10, v11 = (v.to(dtype) for v in (v00, v01, v10, v11))
+    ny, nx = dy.const(height) - dy, dx.const(width) - dx
+    return v00 * ny * nx + v01 * ny * dx + v10 * dy * nx + v11 * dy * dx
+
+
+ROWS: dict[str, Convert] = {"tosa.resize": _resize}

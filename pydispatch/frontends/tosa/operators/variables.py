@@ -1,0 +1,73 @@
+"""Tensors that outlive a call: globals of the program."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.values import Tensor, tensor_type
+from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.types import dtype_of, shape_of
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.tosa.control import VariableOp
+from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalOp, GlobalStoreOp
+
+
+def declare(t: Tracer, op: VariableOp) -> None:
+    """The global of a variable; without an initial value it holds zeros."""
+    with t.b.at(op):
+        dtype, shape = dtype_of(op.type, location_of(op)), shape_of(op.type) or []
+        sizes = [n for n in shape if n is not None]
+        if len(sizes) != len(shape):
+            raise t.b.fail(f"the variable @{op.sym_name.data} is {op.type}, whose sizes are not known")
+        type = tensor_type(dtype.element, sizes)
+        value = op.initial_value
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            data = value.data.data
+        else:
+            import numpy as np
+
+            data = np.zeros(sizes, dtype.numpy).tobytes()
+        made = GlobalOp(
+            properties={"sym_name": StringAttr(op.sym_name.data), "sym_visibility": StringAttr("private"),
+                        "is_mutable": UnitAttr(), "type": type,
+                        "initial_value": DenseIntOrFPElementsAttr(type, BytesAttr(data))}  # type: ignore[arg-type]
+        )  # fmt: skip
+        made.location = op.location
+        t.b.module.body.block.add_op(made)
+
+
+def _symbol(t: Tracer, op: Operation) -> SymbolRefAttr:
+    name = op.properties["name"]
+    assert isinstance(name, SymbolRefAttr)
+    known = {g.sym_name.data: g.type for g in t.b.module.ops if isinstance(g, GlobalOp)}
+    if name.root_reference.data not in known:
+        raise t.b.fail(f"there is no tosa.variable @{name.root_reference.data}")
+    return name
+
+
+def _type(t: Tracer, name: SymbolRefAttr) -> object:
+    return next(g.type for g in t.b.module.ops if isinstance(g, GlobalOp) and g.sym_name == name.root_reference)
+
+
+def _read(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    name = _symbol(t, op)
+    type = _type(t, name)
+    made = t.b.add(GlobalLoadOp(properties={"global": name}, result_types=[type]))  # type: ignore[list-item]
+    shape = [n for n in shape_of(made.result.type) or () if n is not None]
+    return t.b.wrap(dtype_of(op.results[0].type), shape, made.result)
+
+
+def _write(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+    name = _symbol(t, op)
+    value = t.b.value(x[0])
+    if value.type != _type(t, name):
+        raise t.b.fail(f"{x[0]} is written to @{name.root_reference.data}, which holds {_type(t, name)}")
+    t.b.add(GlobalStoreOp(operands=[value], properties={"global": name}))
+    return []
+
+
+ROWS: dict[str, Convert] = {
+    "tosa.variable": lambda t, op, x: [], "tosa.variable_read": _read, "tosa.variable.read": _read,
+    "tosa.variable_write": _write, "tosa.variable.write": _write,
+}  # fmt: skip

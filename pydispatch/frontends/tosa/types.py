@@ -1,0 +1,42 @@
+"""MLIR's types of TOSA programs → element types and shapes."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerType, TensorType, UnrankedTensorType
+from xdsl.ir import Attribute
+
+from pydispatch.errors import CompileError, Location
+from pydispatch.frontends.graph.dtypes import I64, DType, of_element
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.tosa.attributes import ShapeType
+
+ACCUMULATOR = 48
+"""Bits of the wide sums of TOSA, which are kept in 64."""
+
+
+def dtype_of(type: Attribute, place: Location | None = None) -> DType:
+    """The element type of a tensor or of a list of sizes. CompileError for one that is not supported."""
+    if isinstance(type, ShapeType):
+        return I64
+    if not isinstance(type, TensorType | UnrankedTensorType):
+        raise CompileError(f"a value of type {type} is no tensor", place)
+    return element_dtype(type.element_type, place)
+
+
+def element_dtype(element: Attribute, place: Location | None = None) -> DType:
+    """The type of an element."""
+    if isinstance(element, IntegerType) and element.width.data == ACCUMULATOR:
+        return I64
+    try:
+        return of_element(element)
+    except (KeyError, StopIteration):
+        raise CompileError(
+            f"elements of type {element} are not supported", place, "take quantized types away with the exporter's passes"
+        ) from None
+
+
+def shape_of(type: Attribute) -> list[int | None] | None:
+    """The sizes of a type, None for one that it does not state; None for a tensor of any rank."""
+    if isinstance(type, ShapeType):
+        return [type.data]
+    return [None if n == DYNAMIC else n for n in type.get_shape()] if isinstance(type, TensorType) else None

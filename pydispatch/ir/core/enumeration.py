@@ -1,0 +1,45 @@
+"""Attributes that are one of a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, Data
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+
+class Enumeration(Data[str]):
+    """`#dialect.name<WORD>`. In the attribute dictionary of an operation the word may stand alone, or as text."""
+
+    WORDS: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> str:
+        with parser.in_angle_brackets():
+            return cls._checked(parser.pos, parser.parse_identifier(), parser)
+
+    @classmethod
+    def parse_short(cls, parser: AttrParser) -> Attribute:
+        """The attribute where the place says which one it is."""
+        start = parser.pos
+        word = parser.parse_optional_identifier()
+        if word is None:
+            value = parser.parse_attribute()
+            if not isinstance(value, StringAttr):
+                return value
+            word = value.data
+        return cls(cls._checked(start, word, parser))
+
+    @classmethod
+    def _checked(cls, start: int, word: str, parser: AttrParser) -> str:
+        if word not in cls.WORDS:
+            what = cls.name.rpartition(".")[2]
+            parser.raise_error(f"unknown {what} '{word}', expected {' or '.join(cls.WORDS)}", start, parser.pos)
+        return word
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.data)

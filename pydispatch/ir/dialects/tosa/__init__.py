@@ -1,0 +1,1 @@
+"""The TOSA dialect: tensors of neural networks, floats and quantized integers."""

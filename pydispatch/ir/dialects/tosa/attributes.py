@@ -1,0 +1,98 @@
+"""Types and attributes of TOSA."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core.enumeration import Enumeration
+
+
+@irdl_attr_definition
+class ShapeType(Data[int], TypeAttribute):
+    """`!tosa.shape<3>`: a list of three sizes."""
+
+    name = "tosa.shape"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> int:
+        with parser.in_angle_brackets():
+            return parser.parse_integer(allow_boolean=False, allow_negative=False)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(str(self.data))
+
+
+@irdl_attr_definition
+class NanMode(Enumeration):
+    """Whether NaN is the larger and the smaller one of two numbers, or neither."""
+
+    name = "tosa.nan_mode"
+    WORDS: ClassVar = ("PROPAGATE", "IGNORE")
+
+
+@irdl_attr_definition
+class RoundingMode(Enumeration):
+    """How products with a scale are rounded."""
+
+    name = "tosa.rounding_mode"
+    WORDS: ClassVar = ("SINGLE_ROUND", "DOUBLE_ROUND", "INEXACT_ROUND")
+
+
+@irdl_attr_definition
+class ResizeMode(Enumeration):
+    """Which elements of an image a resized one is made of."""
+
+    name = "tosa.resize_mode"
+    WORDS: ClassVar = ("NEAREST_NEIGHBOR", "BILINEAR")
+
+
+class ZeroPoints(ParametrizedAttribute):
+    """`<input_zp = 3, weight_zp = 0>`, as releases before 1.0 write zero points."""
+
+    values: DictionaryAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            entries = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser._parse_attribute_entry)
+        return [DictionaryAttr(dict(entries))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        def entry(item: tuple[str, Attribute]) -> None:
+            printer.print_string(f"{item[0]} = ")
+            printer.print_attribute(item[1])
+
+        with printer.in_angle_brackets():
+            printer.print_list(self.values.data.items(), entry)
+
+
+@irdl_attr_definition
+class ConvQuant(ZeroPoints):
+    name = "tosa.conv_quant"
+
+
+@irdl_attr_definition
+class MatMulQuant(ZeroPoints):
+    name = "tosa.matmul_quant"
+
+
+@irdl_attr_definition
+class PadQuant(ZeroPoints):
+    name = "tosa.pad_quant"
+
+
+@irdl_attr_definition
+class UnaryQuant(ZeroPoints):
+    name = "tosa.unary_quant"
+
+
+ATTRIBUTES: list[type[Attribute]] = [
+    ShapeType, NanMode, RoundingMode, ResizeMode, ConvQuant, MatMulQuant, PadQuant, UnaryQuant,
+]  # fmt: skip

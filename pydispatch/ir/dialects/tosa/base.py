@@ -1,0 +1,75 @@
+"""What operations of TOSA share: values in, values out, and attributes, all in one syntax."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    UnrankedTensorType,
+)
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    BaseAttr,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    opt_prop_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.dialects.tosa.attributes import NanMode, ResizeMode, RoundingMode, ShapeType, ZeroPoints
+
+VALUE = BaseAttr(TensorType) | BaseAttr(UnrankedTensorType) | BaseAttr(ShapeType)
+
+ANY = BaseAttr(Attribute)
+NUMBER = BaseAttr(IntegerAttr)
+NUMBERS = BaseAttr(DenseArrayBase) | BaseAttr(ArrayAttr)
+TEXT = BaseAttr(StringAttr)
+NAN = BaseAttr(NanMode)
+ROUNDING = BaseAttr(RoundingMode)
+RESIZE = BaseAttr(ResizeMode) | BaseAttr(StringAttr)
+ZERO_POINTS = BaseAttr(ZeroPoints)
+MANY = 1 << 30
+
+
+class TosaOp(IRDLOperation):
+    """`tosa.name %a, %b {key = value} : (T, U) -> V`. COUNTS: of its operands, the least and the most."""
+
+    COUNTS: ClassVar[tuple[int, int]] = (0, MANY)
+    RESULTS: ClassVar[int | None] = 1
+
+    inputs = var_operand_def(VALUE)
+    outputs = var_result_def(VALUE)
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$inputs attr-dict `:` functional-type($inputs, $outputs)"
+
+    def verify_(self) -> None:
+        least, most = self.COUNTS
+        if not least <= len(self.inputs) <= most:
+            wanted = str(least) if least == most else f"at least {least}" if most == MANY else f"{least} to {most}"
+            raise VerifyException(f"{len(self.inputs)} operand(s) are given, expected {wanted}")
+        if self.RESULTS is not None and len(self.outputs) != self.RESULTS:
+            raise VerifyException(f"{len(self.outputs)} result(s) are given, expected {self.RESULTS}")
+
+
+def operation(
+    mnemonic: str, operands: int | tuple[int, int], *, results: int | None = 1, pure: bool = True, **properties: Any
+) -> type[TosaOp]:
+    """The class of an operation. operands: how many, or the least and the most. properties: what its attributes are."""
+    counts = operands if isinstance(operands, tuple) else (operands, operands)
+    fields: dict[str, Any] = {name: opt_prop_def(kind) for name, kind in properties.items()}
+    fields |= {"name": f"tosa.{mnemonic}", "__module__": __name__}
+    if pure:
+        fields["traits"] = traits_def(Pure())
+    made = op_definition(type(f"{mnemonic.title().replace('_', '')}Op", (TosaOp,), fields))
+    made.COUNTS, made.RESULTS = counts, results
+    return made

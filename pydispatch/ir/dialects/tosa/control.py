@@ -1,0 +1,277 @@
+"""Branches, loops, and variables that outlive a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import SymbolNameConstraint, SymbolRefAttr, TensorType, i1
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, CustomDirective, ParsingState, PrintingState
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
+from pydispatch.ir.dialects.tosa.base import VALUE
+
+Pairs = tuple[list[Parser.UnresolvedArgument], list[UnresolvedOperand]]
+
+
+@op_definition
+class YieldOp(IRDLOperation):
+    """Ends a branch or an iteration."""
+
+    name = "tosa.yield"
+    inputs = var_operand_def(VALUE)
+    traits = traits_def(IsTerminator())
+    assembly_format = "$inputs attr-dict `:` type($inputs)"
+
+
+def _parse_pairs(p: Parser) -> Pairs:
+    """`(%inner = %outer, ...)`, or nothing."""
+    names: list[Parser.UnresolvedArgument] = []
+    values: list[UnresolvedOperand] = []
+
+    def pair() -> None:
+        names.append(p.parse_argument(expect_type=False))
+        p.parse_punctuation("=")
+        values.append(p.parse_unresolved_operand())
+
+    p.parse_optional_comma_separated_list(p.Delimiter.PAREN, pair, " in values of a region")
+    return names, values
+
+
+def _print_pairs(printer: Printer, region: Region, values: Sequence[SSAValue]) -> None:
+    block = region.blocks.first
+    assert block is not None
+
+    def pair(each: tuple[SSAValue, SSAValue]) -> None:
+        printer.print_ssa_value(each[0])
+        printer.print_string(" = ")
+        printer.print_ssa_value(each[1])
+
+    with printer.in_parens():
+        printer.print_list(list(zip(block.args, values, strict=True)), pair)
+
+
+def _print_in_parens(printer: Printer, types: Sequence[Attribute]) -> None:
+    with printer.in_parens():
+        printer.print_list(types, printer.print_attribute)
+
+
+def _check(region: Region, what: str, taken: Sequence[Attribute], given: Sequence[Attribute] | None) -> None:
+    """A region of one block, what it takes, and what it passes on."""
+    if len(region.blocks) != 1:
+        raise VerifyException(f"the {what} has {len(region.blocks)} blocks, expected one")
+    block = region.block
+    if [a.type for a in block.args] != list(taken):
+        raise VerifyException(f"the {what} takes {_shown([a.type for a in block.args])}, expected {_shown(taken)}")
+    last = block.last_op
+    if not isinstance(last, YieldOp):
+        raise VerifyException(f"the {what} does not end with tosa.yield")
+    if given is not None and len(last.inputs) != len(given):
+        raise VerifyException(f"the {what} passes on {len(last.inputs)} value(s), expected {len(given)}")
+
+
+def _shown(types: Sequence[Attribute]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+@irdl_op_definition
+class IfOp(IRDLOperation):
+    """`cond_if %c (%a = %x) : tensor<i1> (T) -> U {...} else {...}`; without values in parentheses the branches use those
+    of outside. Older releases write `cond_if %c -> (U) {...}`."""
+
+    name = "tosa.cond_if"
+    cond = operand_def(VALUE)
+    inputs = var_operand_def(VALUE)
+    outputs = var_result_def(VALUE)
+    then_branch = region_def()
+    else_branch = region_def()
+
+    @classmethod
+    def parse(cls, p: Parser) -> IfOp:
+        condition = p.parse_unresolved_operand()
+        names, values = _parse_pairs(p)
+        start = p.pos
+        type: Attribute | None = None
+        types: list[Attribute] = []
+        if p.parse_optional_punctuation(":") is not None:
+            type = p.parse_type()
+            if values:
+                types = list(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type, " in types of values"))
+        p.parse_punctuation("->", " in 'tosa.cond_if'")
+        results = syntax.parse_types(p)
+        operands = [p.resolve_operand(condition, type or _TRUTH), *p.resolve_operands(values, types, start)]
+        then = p.parse_region()
+        p.parse_keyword("else", " in 'tosa.cond_if'")
+        otherwise = p.parse_region()
+        return cls.create(operands=operands, result_types=results, regions=[then, otherwise],
+                          attributes=p.parse_optional_attr_dict())  # fmt: skip
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.cond)
+        if self.inputs:
+            printer.print_string(" ")
+            _print_pairs(printer, self.then_branch, self.inputs)
+        printer.print_string(" : ")
+        printer.print_attribute(self.cond.type)
+        if self.inputs:
+            printer.print_string(" ")
+            _print_in_parens(printer, self.inputs.types)
+        printer.print_string(" -> ")
+        syntax.print_types(printer, self.outputs.types)
+        printer.print_string(" ")
+        printer.print_region(self.then_branch, print_empty_block=False)
+        printer.print_string(" else ")
+        printer.print_region(self.else_branch, print_empty_block=False)
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+
+    def verify_(self) -> None:
+        for region, what in ((self.then_branch, "branch"), (self.else_branch, "else branch")):
+            _check(region, what, self.inputs.types, self.outputs.types)
+
+
+_TRUTH = TensorType(i1, [])
+
+
+@irdl_op_definition
+class WhileOp(IRDLOperation):
+    """`while_loop (%a = %x) : (T) -> T {condition} do {^bb0(%a: T): body}`."""
+
+    name = "tosa.while_loop"
+    inputs = var_operand_def(VALUE)
+    outputs = var_result_def(VALUE)
+    cond_graph = region_def()
+    body_graph = region_def()
+
+    @classmethod
+    def parse(cls, p: Parser) -> WhileOp:
+        names, values = _parse_pairs(p)
+        p.parse_punctuation(":", " in 'tosa.while_loop'")
+        start = p.pos
+        types = list(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type, " in types of values"))
+        operands = p.resolve_operands(values, types, start)
+        p.parse_punctuation("->")
+        results = syntax.parse_types(p)
+        condition = p.parse_region([name.resolve(type) for name, type in zip(names, types, strict=True)])
+        p.parse_keyword("do", " in 'tosa.while_loop'")
+        body = p.parse_region()
+        attributes = p.parse_optional_attr_dict_with_keyword()
+        return cls.create(operands=operands, result_types=results, regions=[condition, body],
+                          attributes=attributes.data if attributes else {})  # fmt: skip
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        _print_pairs(printer, self.cond_graph, self.inputs)
+        printer.print_string(" : ")
+        _print_in_parens(printer, self.inputs.types)
+        printer.print_string(" -> ")
+        syntax.print_types(printer, self.outputs.types)
+        printer.print_string(" ")
+        printer.print_region(self.cond_graph, print_entry_block_args=False)
+        printer.print_string(" do ")
+        printer.print_region(self.body_graph)
+        syntax.print_attributes(printer, self.attributes)
+
+    def verify_(self) -> None:
+        _check(self.cond_graph, "condition", self.inputs.types, [_TRUTH])
+        _check(self.body_graph, "body", self.inputs.types, self.outputs.types)
+
+
+@directive
+class TypeOrValue(CustomDirective):
+    """`= value` or `: T`."""
+
+    type: AttributeVariable
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        if parser.parse_optional_punctuation("=") is not None:
+            value = parser.parse_attribute()
+            type = getattr(value, "type", None)
+            if not isinstance(type, TensorType):
+                parser.raise_error("expected the elements of a tensor", start, parser.pos)
+            self.value.set(state, value)
+        else:
+            parser.parse_punctuation(":", " or '=' in 'tosa.variable'")
+            type = parser.parse_type()
+        self.type.set(state, type)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        value, type = self.value.get(op), self.type.get(op)
+        shown = value or type
+        assert shown is not None
+        printer.print_string(" : " if value is None else " = ")
+        printer.print_attribute(shown)
+
+
+@op_definition
+class VariableOp(IRDLOperation):
+    """A tensor that outlives a call."""
+
+    name = "tosa.variable"
+    sym_name = prop_def(SymbolNameConstraint())
+    type = prop_def(TensorType)
+    initial_value = opt_prop_def(Attribute)
+    traits = traits_def(SymbolOpInterface())
+    custom_directives = (TypeOrValue,)
+    assembly_format = "$sym_name attr-dict custom<TypeOrValue>($type, $initial_value)"
+
+
+class _Read(IRDLOperation):
+    variable = prop_def(SymbolRefAttr, prop_name="name")
+    output1 = result_def(VALUE)
+    assembly_format = "$name attr-dict `:` type($output1)"
+
+
+class _Write(IRDLOperation):
+    variable = prop_def(SymbolRefAttr, prop_name="name")
+    input1 = operand_def(VALUE)
+    assembly_format = "$name attr-dict `,` $input1 `:` type($input1)"
+
+
+@op_definition
+class VariableReadOp(_Read):
+    name = "tosa.variable_read"
+
+
+@op_definition
+class VariableWriteOp(_Write):
+    name = "tosa.variable_write"
+
+
+@op_definition
+class FormerVariableReadOp(_Read):
+    """What older releases write."""
+
+    name = "tosa.variable.read"
+
+
+@op_definition
+class FormerVariableWriteOp(_Write):
+    """What older releases write."""
+
+    name = "tosa.variable.write"
+
+
+OPERATIONS: list[type[Operation]] = [
+    YieldOp, IfOp, WhileOp, VariableOp, VariableReadOp, VariableWriteOp, FormerVariableReadOp, FormerVariableWriteOp,
+]  # fmt: skip
