@@ -81,7 +81,7 @@ class Replacer:
         self, pattern: Pattern, kernel: Any, inputs: list[SSAValue], outputs: list[SSAValue], match: Match
     ) -> tuple[str, str]:
         """The symbols that do the work, as text, and the name of the function among them."""
-        signature = signature_of(pattern, inputs, outputs, match)
+        signature = signature_of(pattern, inputs, outputs, match, not isinstance(kernel, Traced))
         if isinstance(kernel, Traced):
             return self._traced(pattern, kernel, signature), pattern.name
         if isinstance(kernel, CFunction):
@@ -93,7 +93,7 @@ class Replacer:
                            "pydispatch.shader(...) or a WholeKernel")  # fmt: skip
 
     def _traced(self, pattern: Pattern, kernel: Traced, signature: Signature) -> str:
-        values = [Value("input", type, (), i) for i, (_, type) in enumerate(signature.inputs)]
+        values = [Value("input", type, (), i) for i, (n, type) in enumerate(signature.inputs) if not signature.is_size(n)]
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))
         wanted = [t for _, t in signature.outputs]
         if [v.type.mlir for v in results] != [t.mlir for t in wanted]:

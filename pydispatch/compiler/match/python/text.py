@@ -47,10 +47,13 @@ class Signature:
         return f"{{{', '.join(named)}}}" if named else ""
 
 
-def signature_of(pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match) -> Signature:
-    """Of a traced pattern as written, of a matcher from the match."""
+def signature_of(
+    pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match, named: bool = True
+) -> Signature:
+    """Of a traced pattern as written, of a matcher from the match. named: a custom operation's sizes have names, also
+    those that are numbers, for kernels to ask for."""
     if isinstance(match.root, CustomOp):
-        return _custom_signature(match.root)
+        return _custom_signature(match.root, named)
     if pattern.match_op is None:
         given = [(n, _named(n, t)) for n, t in pattern.inputs]
         names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]
@@ -71,8 +74,8 @@ def signature_of(pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValu
     return signature
 
 
-def _custom_signature(op: CustomOp) -> Signature:
-    """As the operation states: every axis of an operand has a name."""
+def _custom_signature(op: CustomOp, named: bool) -> Signature:
+    """As the operation states."""
     names = [name.data for name in op.operand_names.data]
     signature = Signature([], [])
     for number, (name, value) in enumerate(zip(names, op.arguments, strict=True)):
@@ -83,9 +86,13 @@ def _custom_signature(op: CustomOp) -> Signature:
         if not isinstance(value.type, IrTensor):
             signature.inputs.append((name, TensorType(str(value.type), None)))
             continue
-        sizes = [f"{name}_size{axis}" if n.isdecimal() else n for axis, n in enumerate(op.sizes_of(number))]
+        sizes: list[Size] = [
+            n if not n.isdecimal() else f"{name}_size{axis}" if named else int(n)
+            for axis, n in enumerate(op.sizes_of(number))
+        ]
         for axis, size in enumerate(sizes):
-            signature.sizes.setdefault(size, (name, axis))
+            if isinstance(size, str):
+                signature.sizes.setdefault(size, (name, axis))
         signature.inputs.append((name, TensorType(str(value.type.element_type), tuple(sizes))))
     for number, value in enumerate(op.results_):
         assert isinstance(value.type, IrTensor)
