@@ -154,7 +154,7 @@ def _prepare(
     cpu_features: str,
     object_search_path: Sequence[str | os.PathLike[str]],
     dump: str | os.PathLike[str] | None,
-    read_options: ReadOptions,
+    read_options: ReadOptions | None = None,
 ) -> tuple[Options, ModuleOp]:
     options = Options(
         targets=arguments.names("targets", targets, "'cpu'"),
