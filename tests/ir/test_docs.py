@@ -7,6 +7,7 @@ from pydispatch.ir.dialects import (
     arith,
     check,
     iree_codegen,
+    iree_encoding,
     iree_tensor_ext,
     math,
     ml_program,
@@ -26,7 +27,7 @@ from pydispatch.ir.dialects.util import dialect as util
 DIALECTS = [
     hal.Hal, stream.Stream, flow.Flow, util.Util, iree_codegen.Codegen, iree_tensor_ext.TensorExt, arith.Arith,
     math.Math, affine.Affine, scf.Scf, tensor.Tensor, check.Check, ml_program.MLProgram, linalg.Linalg,
-    linalg_ext.LinalgExt, tm_tensor.TMTensor,
+    linalg_ext.LinalgExt, tm_tensor.TMTensor, iree_encoding.Encoding,
 ]  # fmt: skip
 
 

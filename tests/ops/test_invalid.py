@@ -646,6 +646,13 @@ CASES: dict[str, tuple[str, int, str]] = {
         1,
         "'flow.dispatch.region': the workgroup_size of an export_config is one to three positive integers, got [4, 1, 1, 1]",
     ),
+    "set_encoding_shape": (
+        """
+        %r = iree_encoding.set_encoding %a : tensor<4xf32> -> tensor<5xf32, #iree_encoding.testing<>>
+        """,
+        1,
+        "'iree_encoding.set_encoding': tensor<4xf32> and tensor<5xf32, #iree_encoding.testing> differ in more than their encoding",
+    ),
     "sort_dimension": (
         """
         %r = iree_linalg_ext.sort dimension(1) outs(%a : tensor<4xf32>) {

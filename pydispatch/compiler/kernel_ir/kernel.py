@@ -29,6 +29,9 @@ MOST = "pyd.most"
 OWN_BYTE = "pyd.own_byte"
 """On a store of a packed element: no other point or workgroup writes elements of its byte."""
 
+UNPREDICTABLE = "pyd.unpredictable"
+"""On an arith.select: its condition follows no pattern, so that a branch in its place would often be mispredicted."""
+
 
 @dataclass(frozen=True)
 class Target:

@@ -11,6 +11,7 @@ from xdsl.ir.affine import AffineDimExpr
 from pydispatch.compiler.analysis.kinds import is_fill, is_view
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.ir.affine_maps import dims_in, is_identity
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.structured import is_reduction, structured
 from pydispatch.ir.values import shape_of
@@ -74,7 +75,7 @@ def _is_pointwise(op: Operation) -> bool:
 
 
 def _weight(op: Operation) -> int:
-    return 3 if is_contraction(op) else 2 if is_reduction(op) else 1
+    return 3 if is_contraction(op) else 2 if is_reduction(op) or isinstance(op, RecurrenceOp) else 1
 
 
 def body_words(op: Operation) -> list[str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, cf, math, tensor
-from xdsl.dialects.builtin import IndexType, TensorType, i64
+from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr, i64
 from xdsl.ir import SSAValue
 
+from pydispatch.compiler.kernel_ir.kernel import UNPREDICTABLE
 from pydispatch.compiler.normalize.build import Build
 from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, host_loop, recurrence
 from pydispatch.compiler.normalize.linalg_ext.rows import Mixed, as_value, blocks_of, joined_blocks, size_of
@@ -124,8 +125,11 @@ def _taken(
     exhausted = code.opposite(code.less(left, middle))
     taken = code.both(code.less(right, end), code.add(arith.OrIOp(exhausted, before(code, other, mine))))
     one = code.index(1)
+    chosen = arith.SelectOp(taken, right, left)
+    # Read again: a processor chooses a place without a branch, which could not be foreseen, but not a float.
+    chosen.attributes[UNPREDICTABLE] = UnitAttr()
     places = [code.either(taken, left, code.plus(left, one)), code.either(taken, code.plus(right, one), right)]
-    return places, [code.either(taken, b, a) for a, b in zip(mine, other, strict=True)]
+    return places, read(code.add(chosen))
 
 
 def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:

@@ -16,6 +16,7 @@ from pydispatch.compiler.emit.llvm.definitions import expand, native, natively, 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.types import float_constant, int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import MemRef, components, flatten, unflatten
+from pydispatch.compiler.kernel_ir.kernel import UNPREDICTABLE
 from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, INT_PREDICATES, attribute, flags, integer, op_name
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer
 
@@ -184,8 +185,11 @@ def _select(f: FunctionEmitter, op: Operation) -> None:
         raise unsupported_type(f, op.operands[0].type)
     result = op.results[0]
     a, b = f.values[then], f.values[other]
+    note = ""
+    if attribute(op, UNPREDICTABLE) is not None:
+        note = f", !unpredictable !{f.once('empty', lambda: str(f.module.metadata('!{}')))}"
     parts = [
-        left if left == right else f.body.let(f"select i1 {condition}, {type_} {left}, {type_} {right}")
+        left if left == right else f.body.let(f"select i1 {condition}, {type_} {left}, {type_} {right}{note}")
         for type_, left, right in zip(
             components(result.type), flatten(a, result.type), flatten(b, result.type), strict=True
         )

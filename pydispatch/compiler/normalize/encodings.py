@@ -1,0 +1,44 @@
+"""`iree_encoding.set_encoding` and `unset_encoding`: elements lie in their order here, whatever is set."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import FunctionType, NoneAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.packed_bits import is_packed
+from pydispatch.ir.dialects.iree_encoding import EncodingOp
+
+
+def _plain(type_: Attribute) -> Attribute:
+    """A tensor type without its encoding; packed bits stay what they are."""
+    if isinstance(type_, TensorType) and not isinstance(type_.encoding, NoneAttr) and not is_packed(type_):
+        return TensorType(type_.element_type, type_.shape)
+    return type_
+
+
+def _strip(module: Operation) -> None:
+    """Takes all encodings off the values and functions of a program."""
+    for op in module.walk():
+        values: list[SSAValue] = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
+        for value in values:
+            plain = _plain(value.type)
+            if plain != value.type:
+                value._type = plain
+        signature = op.properties.get("function_type")
+        if isinstance(signature, FunctionType):
+            inputs, outputs = ([_plain(t) for t in types] for types in (signature.inputs, signature.outputs))
+            op.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
+
+
+def _encoding(op: Operation, build: Build) -> None:
+    assert isinstance(op, EncodingOp)
+    if any(_plain(v.type) != v.type for v in (op.source, op.result)):
+        top: Operation = op
+        while (around := top.parent_op()) is not None:
+            top = around
+        _strip(top)
+    build.replace(op.source)
+
+
+ROWS: dict[str, Row] = {"iree_encoding.set_encoding": _encoding, "iree_encoding.unset_encoding": _encoding}

@@ -1,0 +1,90 @@
+"""`iree_encoding`: tensors whose memory the peer's compiler lays out as it likes. Encodings are kept as text."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import Attribute, Dialect
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    operand_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
+
+
+@directive
+class MaybeSized(CustomDirective):
+    """`T{%d}` with a value for each `?` in T, or `T`, as older programs have it."""
+
+    type: TypeDirective
+    dims: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        type = parser.parse_type()
+        self.type.set(state, (type,))
+        sized = parser._current_token.text == "{"
+        self.dims.set(state, syntax.parse_dim_names(parser, type) if sized else ())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_attribute(self.type.get(op)[0])
+        syntax.print_dims(printer, self.dims.get(op))
+
+
+class EncodingOp(IRDLOperation):
+    """The same elements under another encoding.
+
+    encoding_dims: sizes of the operation that the encoding is for. result_dims: the dynamic sizes of the result.
+    """
+
+    source = operand_def(TensorType)
+    encoding_dims = var_operand_def(IndexType)
+    result_dims = var_operand_def(IndexType)
+    result = result_def(TensorType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+    custom_directives = (MaybeSized,)
+    assembly_format = (
+        "$source (`encoding_dims` `{` $encoding_dims^ `}`)? attr-dict `:` type($source) `->` "
+        "custom<MaybeSized>(type($result), $result_dims)"
+    )
+
+    def verify_(self) -> None:
+        found, wanted = _plain(self.result.type), _plain(self.source.type)
+        if found != wanted:
+            raise VerifyException(f"{self.source.type} and {self.result.type} differ in more than their encoding")
+
+
+def _plain(type_: Attribute) -> Attribute:
+    assert isinstance(type_, TensorType)
+    return TensorType(type_.element_type, type_.shape)
+
+
+@op_definition
+class SetEncodingOp(EncodingOp):
+    name = "iree_encoding.set_encoding"
+
+
+@op_definition
+class UnsetEncodingOp(EncodingOp):
+    name = "iree_encoding.unset_encoding"
+
+
+Encoding = Dialect("iree_encoding", [SetEncodingOp, UnsetEncodingOp], [])
