@@ -54,6 +54,13 @@ def test_refused_when_compiled(message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_memory_is_no_argument_of_a_host_function() -> None:
+    type = "memref<4xf32>"
+    copy = f"linalg.copy ins(%a : {type}) outs(%b : {type})"
+    with pytest.raises(pd.CompileError, match=r"argument 0 \('a'\) has the type memref<4xf32>"):
+        pd.compile(f"func.func @f(%a: {type}, %b: {type}) {{\n  {copy}\n  return\n}}\n")
+
+
 STOPPED = {
     "loaded before anything was stored": "%0 = util.global.load @late : tensor<2xf32>\n"
     "  check.expect_eq(%0, %0) : tensor<2xf32>",
