@@ -29,7 +29,7 @@ REFUSED = {
     "'arith.truncf' narrows": "%a = arith.constant dense<1.0> : tensor<2xf32>\n"
     "  %b = arith.truncf %a : tensor<2xf32> to tensor<2xf64>",
     "nearest: math.exp": "%a = arith.constant dense<1.0> : tensor<2xf32>\n  %b = math.exp3 %a : tensor<2xf32>",
-    "dialect 'stablehlo' is not known": "%a = arith.constant 1.0 : f32\n  %b = stablehlo.add %a, %a : f32",
+    "dialect 'handmade' is not known": "%a = arith.constant 1.0 : f32\n  %b = handmade.add %a, %a : f32",
     "12 is not 16": "%a = util.unfoldable_constant dense<1> : tensor<3xi32>\n"
     "  %b = flow.tensor.reshape %a : tensor<3xi32> -> tensor<2x2xi32>\n  check.expect_eq(%b, %b) : tensor<2x2xi32>",
     "takes 2 elements from 2 of axis 0, which has 3": "%c2 = arith.constant 2 : index\n"
