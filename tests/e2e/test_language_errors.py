@@ -29,7 +29,7 @@ REFUSED = {
     "'arith.truncf' narrows": "%a = arith.constant dense<1.0> : tensor<2xf32>\n"
     "  %b = arith.truncf %a : tensor<2xf32> to tensor<2xf64>",
     "nearest: math.exp": "%a = arith.constant dense<1.0> : tensor<2xf32>\n  %b = math.exp3 %a : tensor<2xf32>",
-    "dialect 'stablehlo' is not known": "%a = arith.constant 1.0 : f32\n  %b = stablehlo.add %a, %a : f32",
+    "dialect 'handmade' is not known": "%a = arith.constant 1.0 : f32\n  %b = handmade.add %a, %a : f32",
     "12 is not 16": "%a = util.unfoldable_constant dense<1> : tensor<3xi32>\n"
     "  %b = flow.tensor.reshape %a : tensor<3xi32> -> tensor<2x2xi32>\n  check.expect_eq(%b, %b) : tensor<2x2xi32>",
     "takes 2 elements from 2 of axis 0, which has 3": "%c2 = arith.constant 2 : index\n"
@@ -52,6 +52,13 @@ def test_refused_when_compiled(message: str) -> None:
     with pytest.raises(pd.CompileError) as caught:
         pd.compile(text)
     assert message in str(caught.value)
+
+
+def test_memory_is_no_argument_of_a_host_function() -> None:
+    type = "memref<4xf32>"
+    copy = f"linalg.copy ins(%a : {type}) outs(%b : {type})"
+    with pytest.raises(pd.CompileError, match=r"argument 0 \('a'\) has the type memref<4xf32>"):
+        pd.compile(f"func.func @f(%a: {type}, %b: {type}) {{\n  {copy}\n  return\n}}\n")
 
 
 STOPPED = {

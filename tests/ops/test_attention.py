@@ -105,6 +105,15 @@ def changed(number: int, map: str) -> list[str]:
     return [*MAPS[:number], f"(b, m, d, k, n) -> {map}", *MAPS[number + 1 :]]
 
 
+def matrices(*shapes: str) -> str:
+    """A `tm_tensor.attention` of query, key, value and output."""
+    query, key, value, out = (f"tensor<{shape}xf32>" for shape in shapes)
+    return f"""func.func @f(%q: {query}, %k: {key}, %v: {value}, %o: {out}) -> {out} {{
+  %r = tm_tensor.attention ins(%q, %k, %v : {query}, {key}, {value}) outs(%o : {out}) -> {out}
+  return %r : {out}
+}}"""
+
+
 REFUSED = {
     "expected 4 or 5 input(s), got 3": program(values="%q, %k, %v"),
     "6 operand(s) need as many indexing maps, got 4": program(MAPS[:4]),
@@ -129,6 +138,15 @@ REFUSED = {
     "the body asks for iteration d2, which scores do not have": program(
         body="^bb0(%x: f32):\n %i = iree_linalg_ext.index 2 : index\n iree_linalg_ext.yield %x : f32"
     ),
+    "the operation works on tensors, got memref<2x3x6xf32>": program(types={"%o": "memref<2x3x6xf32>"})
+    .replace("%r = ", "")
+    .replace("} -> memref<2x3x6xf32>", "}")
+    .replace("%r", "%o"),
+    "query, key and value are matrices or batches of them": matrices("4", "3x4", "3x5", "5"),
+    "the key is tensor<2x3x5xf32>, expected the shape 2x3x4": matrices("2x6x4", "2x3x5", "2x3x5", "2x6x5"),
+    "the value is tensor<2x4x5xf32>, expected the shape 2x3x5": matrices("2x6x4", "2x3x4", "2x4x5", "2x6x5"),
+    "the output is tensor<2x6x4xf32>, expected the shape 2x6x5": matrices("2x6x4", "2x3x4", "2x3x5", "2x6x4"),
+    "the columns of the query have a static number, got tensor<6x?xf32>": matrices("6x?", "3x?", "3x5", "6x5"),
     "expected an attention around it": "func.func @f() -> index {\n  %i = iree_linalg_ext.index 0 : index\n"
     "  return %i : index\n}",
 }

@@ -30,6 +30,11 @@ def program(stage: str = "2 : index", type: str = "tensor<8xf32>", other: str = 
 
 
 REFUSED = {
+    "the operation works on tensors, got memref<8xf32>": """func.func @f(%a: memref<8xf32>) {
+  %s = arith.constant 2 : index
+  iree_linalg_ext.fft ins(%s : index) outs(%a, %a : memref<8xf32>, memref<8xf32>)
+  return
+}""",
     "the stage is an index, got i32": program("2 : i32"),
     "a transform of tensor<8xf32> has no stage 4": program("4 : index"),
     "a transform of tensor<8xf32> has no stage 0": program("0 : index"),

@@ -83,7 +83,7 @@ def is_connector(op: Operation) -> bool:
 
 def needs_dispatch(op: Operation) -> bool:
     """Whether the operation computes tensors on a device."""
-    return not stays_on_host(op)
+    return bool(op.results) and not stays_on_host(op)
 
 
 def may_join(op: Operation) -> bool:

@@ -10,7 +10,7 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.base import (
     RESULTS,
     SIDES,
-    DestinationOp,
+    OnTensorsOp,
     Yield,
     check_count,
     check_shape,
@@ -49,7 +49,7 @@ class TopkOp(Topk):
 
 
 @op_definition
-class AttentionOp(DestinationOp):
+class AttentionOp(OnTensorsOp):
     """softmax(query * transpose(key) / sqrt(d) + mask) * value, of matrices of d columns; all before is a batch.
 
     inputs: query [..., m, d], key [..., k, d], value [..., k, n] and perhaps a mask [..., m, k], as that of

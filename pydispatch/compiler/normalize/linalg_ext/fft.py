@@ -24,7 +24,8 @@ def _fft(op: Operation, build: Build) -> None:
     stage, type = op.stage, op.outputs[0].type
     if stage is None:
         raise VerifyException("the stage of a transform is a constant")
-    if not isinstance(type, TensorType) or type.get_shape()[-1] == DYNAMIC:
+    assert isinstance(type, TensorType)
+    if type.get_shape()[-1] == DYNAMIC:
         raise VerifyException(f"a transform works on tensors with a static last size, got {type}")
     shape, half = list(type.get_shape()), 1 << stage - 1
     if shape[-1] == 0:

@@ -17,7 +17,7 @@ from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.dialects.iree_linalg_ext.base import (
     RESULTS,
     SIDES,
-    DestinationOp,
+    OnTensorsOp,
     check_body,
     check_count,
 )
@@ -43,7 +43,7 @@ class Loops(NamedTuple):
         return self.rows + self.columns
 
 
-class Attention(DestinationOp):
+class Attention(OnTensorsOp):
     """softmax(body(scale * query * key) + mask) * value.
 
     inputs: query, key, value, a float scale, and a mask of floats that are added or of i1 that say what is looked at.

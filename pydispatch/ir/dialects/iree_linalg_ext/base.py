@@ -82,6 +82,16 @@ class DestinationOp(IRDLOperation):
         raise NotImplementedError
 
 
+class OnTensorsOp(DestinationOp):
+    """The same without memrefs."""
+
+    def verify_(self) -> None:
+        for value in self.outputs:
+            if not isinstance(value.type, TensorType):
+                raise VerifyException(f"the operation works on tensors, got {value.type}")
+        super().verify_()
+
+
 class BodyOp(DestinationOp):
     """The same with a body over elements."""
 

@@ -12,11 +12,11 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
-from pydispatch.ir.dialects.iree_linalg_ext.base import SIDES, DestinationOp, check_count, check_shape, shape_of
+from pydispatch.ir.dialects.iree_linalg_ext.base import SIDES, OnTensorsOp, check_count, check_shape, shape_of
 
 
 @op_definition
-class FftOp(DestinationOp):
+class FftOp(OnTensorsOp):
     """Stage s of a transform of numbers in the order of their reversed bits: of each 2^s elements, it adds the second
     half times exp(-2 pi i j / 2^s), for element j of the half, to the first and subtracts it for the second.
 

@@ -15,7 +15,7 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.base import (
     RESULTS,
     SIDES,
-    DestinationOp,
+    OnTensorsOp,
     check_count,
     check_shape,
     shape_of,
@@ -23,7 +23,7 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 from pydispatch.ir.dialects.linalg.shape import numbers
 
 
-class Winograd(DestinationOp):
+class Winograd(OnTensorsOp):
     """A tile of m x m of the output of a convolution with a kernel of k x k has m + k - 1 times as many numbers when it
     is transformed.
 
