@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pydispatch.frontends.graph.sizes import Expr, Size, Term, UndecidedError, maximum, minimum, sign, symbol
@@ -43,6 +43,7 @@ def sizes() -> st.SearchStrategy[Size]:
 AT = st.fixed_dictionaries({"n": st.integers(1, 9), "m": st.integers(1, 9)})
 
 
+@settings(deadline=None)
 @given(a=sizes(), b=sizes(), at=AT)
 def test_arithmetic_is_that_of_integers(a: Size, b: Size, at: dict[str, int]) -> None:
     x, y = value(a, at), value(b, at)
@@ -55,6 +56,7 @@ def test_arithmetic_is_that_of_integers(a: Size, b: Size, at: dict[str, int]) ->
         assert x == y
 
 
+@settings(deadline=None)
 @given(a=sizes(), at=AT)
 def test_a_decided_sign_holds(a: Size, at: dict[str, int]) -> None:
     try:

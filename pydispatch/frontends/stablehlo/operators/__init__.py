@@ -8,6 +8,7 @@ from pydispatch.frontends.stablehlo.operators import (
     dynamic,
     elementwise,
     indexing,
+    linear,
     normalization,
     products,
     quantized,
@@ -20,7 +21,7 @@ from pydispatch.frontends.stablehlo.operators.quantized import on_numbers
 from pydispatch.frontends.stablehlo.tracer import Convert
 
 _FILES = (
-    calls, control, dynamic, elementwise, indexing, normalization, products, quantized, random, reductions,
+    calls, control, dynamic, elementwise, indexing, linear, normalization, products, quantized, random, reductions,
     shapes, windows,
 )  # fmt: skip
 TABLE: dict[str, Convert] = {name: on_numbers(convert) for file in _FILES for name, convert in file.ROWS.items()}

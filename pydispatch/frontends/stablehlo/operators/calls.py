@@ -21,6 +21,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import custom
 from pydispatch.frontends.ops.products import Window
+from pydispatch.frontends.stablehlo.operators import linear
 from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in
 from pydispatch.frontends.stablehlo.operators.windows import reduced
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer, callee_of
@@ -113,6 +114,7 @@ TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
     "Sharding": _same, "SPMDFullToShardShape": _same, "SPMDShardToFullShape": _same,
     "annotate_device_placement": _same, "LayoutConstraint": _same, "MoveToHost": _same, "MoveToDevice": _same,
     "shape_assertion": _shape_assertion, "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+    **linear.TARGETS,
 }  # fmt: skip
 """Targets of custom calls that have a meaning here."""
 

@@ -1,0 +1,89 @@
+"""Fourier transforms, factors of matrices, and solutions of triangular systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import fourier, linear
+from pydispatch.frontends.ops.reductions import reduce
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+
+
+def _fft(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,) = operands
+    kind: Any = op.properties["fft_type"]
+    lengths = t.numbers(op, "fft_length")
+    if not 1 <= len(lengths) <= min(3, x.rank):
+        raise t.b.fail(f"'stablehlo.fft' of {x} over {len(lengths)} axes: one to three, which the tensor has")
+    axes = list(range(x.rank - len(lengths), x.rank))
+    name = kind.data
+    for axis, length in zip(axes, lengths, strict=True):
+        expected = length // 2 + 1 if name == "IRFFT" and axis == axes[-1] else length
+        if x.shape[axis] != expected:
+            raise t.b.fail(f"'stablehlo.fft' of {x}: length {length} needs {expected} elements along axis {axis}")
+    if name == "RFFT":
+        x = fourier.rfft(t.b, x, axes.pop())
+    last = axes.pop() if name == "IRFFT" else None
+    for axis in axes:
+        x = fourier.fft(t.b, x, axis, inverse=name in ("IFFT", "IRFFT"))
+    return x if last is None else fourier.irfft(t.b, x, lengths[-1], last)
+
+
+def _cholesky(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    return linear.cholesky(t.b, operands[0], lower=bool(t.number(op, "lower")))
+
+
+def _triangular_solve(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    a, y = operands
+    transposed: Any = op.properties["transpose_a"]
+    left, lower, unit = (bool(t.number(op, name)) for name in ("left_side", "lower", "unit_diagonal"))
+    if transposed.data == "TRANSPOSE_INVALID":
+        raise t.b.fail("transpose_a is TRANSPOSE_INVALID")
+    return linear.triangular_solve(
+        t.b, a, y, left=left, lower=lower, transposed=transposed.data != "NO_TRANSPOSE", unit=unit
+    )
+
+
+# -- calls of LAPACK, which JAX makes for CPUs
+
+
+def _letter(t: Tracer, op: Operation, name: str) -> str:
+    """A letter among the attributes of a call."""
+    config = op.attributes.get("mhlo.backend_config")
+    value: Any = config.data.get(name) if isinstance(config, DictionaryAttr) else None
+    if value is None:
+        raise t.b.fail(f"the call of LAPACK has no attribute '{name}'")
+    return chr(value.value.data)
+
+
+def potrf(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Cholesky's factor, and whether the matrix is not positive definite."""
+    made = linear.cholesky(t.b, operands[0], lower=_letter(t, op, "uplo") == "L")
+    undefined = ew.unary(t.b, "is_nan", made)
+    failed = reduce(t.b, "or", undefined, [made.rank - 2, made.rank - 1])
+    return made, ew.convert(t.b, failed, t.dtype(op, 1))
+
+
+def trsm(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """The solution of a triangular system."""
+    a, y = operands
+    return linear.triangular_solve(
+        t.b, a, y, left=_letter(t, op, "side") == "L", lower=_letter(t, op, "uplo") == "L",
+        transposed=_letter(t, op, "trans_x") != "N", unit=_letter(t, op, "diag") == "U",
+    )  # fmt: skip
+
+
+TARGETS = {f"lapack_{kind}{name}_ffi": function
+           for kind in "sd" for name, function in (("potrf", potrf), ("trsm", trsm))}  # fmt: skip
+"""Targets of custom calls."""
+
+ROWS: dict[str, Convert] = {
+    "stablehlo.cholesky": _cholesky,
+    "stablehlo.fft": _fft,
+    "stablehlo.triangular_solve": _triangular_solve,
+}
