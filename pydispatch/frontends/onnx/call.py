@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from pydispatch.errors import CompileError
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
+from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import Fault
-
-if TYPE_CHECKING:
-    from pydispatch.frontends.graph.builder import Builder
-    from pydispatch.frontends.onnx.trace import Tracer, Values
-
-T = TypeVar("T")
 
 _TYPES = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors", 10: "graphs"}
 _TYPE_NAMES = {"f": "a float", "i": "an integer", "s": "a string", "t": "a tensor", "g": "a graph", "floats": "floats",
@@ -39,6 +36,23 @@ def type_of(attribute: model.Attribute) -> str:
     return "i"
 
 
+class Writer(Protocol):
+    """What conversions ask of whoever walks the model."""
+
+    builder: Builder
+
+    def constant(self, tensor: model.Tensor, what: str) -> Tensor:
+        """A tensor of the file. what: its name in errors."""
+
+    def read_indices(self, of: Tensor) -> list[SSAValue]:
+        """The elements of a vector of integers, read in each call, as values of type index."""
+
+    def graph(
+        self, graph: model.Graph, given: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
+    ) -> list[Tensor]:
+        """Writes a graph in place. given: its inputs by name; outer: the values around it."""
+
+
 class Call:
     """A node of an operator.
 
@@ -47,7 +61,7 @@ class Call:
     """
 
     def __init__(
-        self, tracer: Tracer, node: model.Node, attributes: dict[str, model.Attribute], version: int, values: Values,
+        self, tracer: Writer, node: model.Node, attributes: dict[str, model.Attribute], version: int, values: Values,
         opsets: Mapping[str, int],
     ) -> None:  # fmt: skip
         self.tracer = tracer

@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from xdsl.dialects import arith, builtin, tensor
+from xdsl.dialects import arith, builtin
+from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import SSAValue
 
 from pydispatch.errors import CompileError
@@ -18,6 +19,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import Call, type_of
+from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
 from pydispatch.frontends.ops import elementwise
 from pydispatch.frontends.ops.custom import custom_call, result_types
@@ -29,28 +31,6 @@ Conversion = Callable[..., Any]
 _KNOWN_ELEMENTS = 1024  # constants of at most so many elements take part in arithmetic while the program is written
 _DEPTH = 64  # functions in functions, graphs in graphs
 _OLDEST, _NEWEST = 1, 26
-
-
-class Values:
-    """The values of a graph by name; those of the graphs around it are seen too. made_here: the names that its nodes
-    define; stated: the types that the graph states."""
-
-    def __init__(
-        self, outer: Values | None, made_here: frozenset[str], stated: Mapping[str, model.ValueInfo] | None = None
-    ) -> None:
-        self.outer = outer
-        self.made_here = made_here
-        self.stated = stated or {}
-        self.by_name: dict[str, Tensor] = {}
-
-    def find(self, name: str) -> Tensor | None:
-        """The value of a name; None when nothing above has it."""
-        scope: Values | None = self
-        while scope is not None:
-            if name in scope.by_name:
-                return scope.by_name[name]
-            scope = scope.outer
-        return None
 
 
 class Tracer:
@@ -251,10 +231,10 @@ class Tracer:
 
     # -- values
 
-    def constant(self, tensor_: model.Tensor, what: str) -> Tensor:
+    def constant(self, tensor: model.Tensor, what: str) -> Tensor:
         """A tensor of the file. what: its name in errors and among the weights."""
         try:
-            dtype, array = array_of(tensor_, self.beside)
+            dtype, array = array_of(tensor, self.beside)
         except Fault as fault:
             raise self.builder.fail(f"tensor '{what}': {fault}") from None
         if array.size <= _KNOWN_ELEMENTS:
@@ -270,7 +250,7 @@ class Tracer:
         found: list[SSAValue] = []
         for n in range(count):
             places = [self.builder.index(n)] * of.rank
-            element = self.builder.add(tensor.ExtractOp(value, places, value.type.element_type)).result  # type: ignore[attr-defined]
+            element = self.builder.add(ExtractOp(value, places, value.type.element_type)).result  # type: ignore[attr-defined]
             found.append(self.builder.add(arith.IndexCastOp(element, builtin.IndexType())).result)
         return found
 

@@ -51,7 +51,7 @@ def scatter(
     if not indexed:
         indexed, places = [0], [full(b, 0, slices.shape[:batch], indices.dtype)]
     at = convert(b, concat(b, [expand_dims(b, p, [batch]) for p in places], batch), indices.dtype)
-    made = _scattered(b, moved, at, slices, len(indexed), combine, unique)
+    made = scatter_first(b, moved, at, slices, len(indexed), combine, unique)
     return transpose(b, made, [order.index(d) for d in range(x.rank)])
 
 
@@ -72,9 +72,13 @@ def _with_all_axes(b: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> 
     return reshape(b, made, shape)
 
 
-def _scattered(
-    b: Builder, x: Tensor, indices: Tensor, slices: Tensor, depth: int, combine: Combine, unique: bool
+def scatter_first(
+    b: Builder, x: Tensor, indices: Tensor, slices: Tensor, depth: int, combine: Combine, unique: bool = False
 ) -> Tensor:
+    """x with slices combined into it at the places along its first axes that the rows of `indices` [n, depth] name.
+
+    slices: [n, ...], with all axes of x, of size 1 along those that are named. Places outside of x are left out.
+    """
     elements = [x.dtype.element] * (2 if x.dtype.is_complex else 1)
     if len(elements) > 1:
         raise b.fail(f"a scatter into {x} is not supported")

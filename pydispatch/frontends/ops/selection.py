@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.ir import SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.dtypes import BOOL, I64
 from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise, reductions, scans, shapes
+from pydispatch.frontends.ops import elementwise, ordering, reductions, scans, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.indexing import Places, elements_at
-from pydispatch.frontends.ops.scalars import Scalars, scalars_of
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
+from pydispatch.frontends.ops.scatters import scatter_first
+from pydispatch.frontends.ops.special import total_order
 
 
 def _wrapped(p: Places, at: SSAValue, size: SSAValue) -> SSAValue:
@@ -92,114 +94,55 @@ def _columns(b: Builder, indices: Tensor) -> list[Tensor]:
 
 
 def put_along(b: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None) -> Tensor:
-    """x with updates at the indices along an axis, in their order. combine: add, mul, max, min of the old and the
-    new."""
-    missing = [0 if d == axis else n - m for d, (n, m) in enumerate(zip(x.shape, indices.shape, strict=True))]
-    indices = _from_front(b, indices, x.shape[axis])
-    indices = shapes.pad(b, indices, [0] * x.rank, missing, -1)
-    updates = shapes.pad(b, updates, [0] * x.rank, missing, False if x.dtype.is_bool else 0)
-    rank = x.rank
-    source = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(rank if d == axis else d) for d in range(rank)))
-    return _put(b, x, indices, source, updates, source, axis, combine)
+    """x with updates at the indices along an axis, in their order. combine: add, mul, max, min of the old and new."""
+    places = [
+        _from_front(b, indices, x.shape[d]) if d == axis else shapes.iota(b, indices.shape, d, I64)
+        for d in range(x.rank)
+    ]
+    count = product(indices.shape)
+    return _put(b, x, [shapes.reshape(b, p, [count]) for p in places], shapes.reshape(b, updates, [count]), combine)
 
 
 def put_nd(b: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
     """x with updates at the rows of indices [..., k], which name places along the first k axes."""
     parts = _columns(b, indices)
-    depth = len(parts)
-    if depth > x.rank:
-        raise b.fail(f"indices {indices} name places along {depth} axes of {x}")
-    count, rows, width = product(indices.shape[:-1]), product(x.shape[:depth]), product(x.shape[depth:])
-    flat: Tensor = b.constant(0, I64)
-    for d, part in enumerate(parts):
-        stride = reductions.size_as(b, product(x.shape[d + 1 : depth]), I64)
-        at = elementwise.convert(b, _from_front(b, part, x.shape[d]), I64)
-        flat = formula(b, lambda total, n, each: total + n * each, flat, at, stride)
-    flat = shapes.reshape(b, flat, [count])
-    table, added = shapes.reshape(b, x, [rows, width]), shapes.reshape(b, updates, [count, width])
-    loop = AffineExpr.dimension
-    made = _put(b, table, flat, AffineMap(3, 0, (loop(2),)), added, AffineMap(3, 0, (loop(2), loop(1))), 0, combine)
-    return shapes.reshape(b, made, x.shape)
+    if len(parts) > x.rank:
+        raise b.fail(f"indices {indices} name places along {len(parts)} axes of {x}")
+    count = product(indices.shape[:-1])
+    places = [shapes.reshape(b, _from_front(b, part, x.shape[d]), [count]) for d, part in enumerate(parts)]
+    return _put(b, x, places, shapes.reshape(b, updates, [count, *x.shape[len(parts) :]]), combine)
 
 
 def _from_front(b: Builder, indices: Tensor, size: Size) -> Tensor:
-    return formula(b, lambda i, n: (i < 0).choose(i + n, i), indices, reductions.size_as(b, size, indices.dtype))
+    wide = elementwise.convert(b, indices, I64)
+    return formula(b, lambda i, n: (i < 0).choose(i + n, i), wide, reductions.size_as(b, size, I64))
 
 
-def _put(
-    b: Builder, x: Tensor, indices: Tensor, index_map: AffineMap, updates: Tensor, update_map: AffineMap, axis: int,
-    combine: str | None,
-) -> Tensor:  # fmt: skip
-    """The last loop runs over the updates that may go to each element, in order."""
-    rank = x.rank
-    identity = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
-    inputs = [(b.value(indices), index_map), *((part, update_map) for part in b.parts(updates))]
+def _put(b: Builder, x: Tensor, places: Sequence[Tensor], updates: Tensor, combine: str | None) -> Tensor:
+    """places: a vector for each of the first axes. updates: [n, the other axes]."""
+    depth = len(places)
+    slices = shapes.reshape(b, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
+    rows = shapes.concat(b, [shapes.expand_dims(b, p, [1]) for p in places], 1)
 
-    def body(block: Block, args: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
-        s = Scalars(block)
-        at, update, running = scalars_of([indices.dtype, updates.dtype, x.dtype], args)
-        new = s.binary(combine, running, update) if combine else update
-        return s.select(s.compare("eq", at, s.position(axis, indices.dtype)), new, running).parts
+    def combined(s: Scalars, old: Scalar, new: Scalar) -> Scalar:
+        return s.binary(combine, old, new) if combine else new
 
-    outputs = [(part, identity) for part in b.parts(x)]
-    return b.wrap(x.dtype, x.shape, *b.generic(inputs, outputs, [True] * rank + [False], body))
+    return scatter_first(b, x, rows, slices, depth, combined)
 
 
-# -- ranked
-
-
-def ranks(b: Builder, x: Tensor, axis: int, largest: bool) -> Tensor:
-    """How many elements along an axis come before each one in the order by size; equal ones keep their order."""
-    rank = x.rank
-    d = AffineExpr.dimension
-    own = AffineMap(rank + 1, 0, tuple(d(n) for n in range(rank)))
-    other = AffineMap(rank + 1, 0, tuple(d(rank if n == axis else n) for n in range(rank)))
-    value = b.value(x)
-
-    def body(block: Block, args: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
-        s = Scalars(block)
-        mine, theirs, count = scalars_of([x.dtype, x.dtype, I64], args)
-        before = s.compare("gt" if largest else "lt", theirs, mine)
-        if x.dtype.is_float:  # NaN is beyond all in both orders
-            nan, their_nan = s.unary("is_nan", mine), s.unary("is_nan", theirs)
-            before = s.binary(
-                "and", s.binary("or", before, their_nan if largest else nan), s.compare("ne", nan, their_nan)
-            )
-            tied = s.binary("or", s.compare("eq", theirs, mine), s.binary("and", nan, their_nan))
-            before = s.binary("or", before, s.compare("gt" if largest else "lt", theirs, mine))
-        else:
-            tied = s.compare("eq", theirs, mine)
-        earlier = s.compare("lt", s.position(rank), s.position(axis))
-        before = s.binary("or", before, s.binary("and", tied, earlier))
-        return s.binary("add", count, s.convert(before, I64)).parts
-
-    outputs = [(b.splat(b.number(0, I64), x.shape), own)]
-    return b.wrap(I64, x.shape, *b.generic([(value, own), (value, other)], outputs, [True] * rank + [False], body))
-
-
-def by_rank(b: Builder, x: Tensor, order: Tensor, axis: int, count: Size) -> Tensor:
-    """The first `count` elements of x along an axis in an order: at r the one whose `order` is r."""
-    rank = x.rank
-    d = AffineExpr.dimension
-    source = AffineMap(rank + 1, 0, tuple(d(rank if n == axis else n) for n in range(rank)))
-    own = AffineMap(rank + 1, 0, tuple(d(n) for n in range(rank)))
-    shape = tuple(count if n == axis else size for n, size in enumerate(x.shape))
-
-    def body(block: Block, args: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
-        s = Scalars(block)
-        element, at, running = scalars_of([x.dtype, I64, x.dtype], args)
-        return s.select(s.compare("eq", at, s.position(axis)), element, running).parts
-
-    outputs = [(b.splat(b.number(0, x.dtype), shape), own)]
-    inputs = [(b.value(x), source), (b.value(order), source)]
-    return b.wrap(x.dtype, shape, *b.generic(inputs, outputs, [True] * rank + [False], body))
+# -- ordered
 
 
 def top(b: Builder, x: Tensor, count: Size, axis: int, largest: bool = True) -> tuple[Tensor, Tensor]:
-    """The `count` largest or smallest elements along an axis, in that order, and their places as i64."""
-    order = ranks(b, x, axis, largest)
-    places = shapes.iota(b, x.shape, axis, I64)
-    return by_rank(b, x, order, axis, count), by_rank(b, places, order, axis, count)
+    """The `count` largest or smallest elements along an axis, in that order, and their places as i64. Of equal ones
+    the first come first; NaN is larger than all."""
+
+    def before(s: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
+        keys = [total_order(s, v) if v.dtype.is_float else v for v in (a[0], other[0])]
+        return s.compare("gt" if largest else "lt", *keys)
+
+    values, places = ordering.sort(b, [x, shapes.iota(b, x.shape, axis, I64)], axis, before)
+    return shapes.slice_axis(b, values, axis, 0, count), shapes.slice_axis(b, places, axis, 0, count)
 
 
 def places_of_true(b: Builder, mask: Tensor) -> Tensor:
@@ -207,8 +150,46 @@ def places_of_true(b: Builder, mask: Tensor) -> Tensor:
     numbers = elementwise.convert(b, mask, I64)
     count = b.size_of(b.scalar(reductions.reduce(b, "add", numbers)), "count")
     before = scans.cumulative(b, "add", numbers, 0, exclusive=True)
+    targets = formula(b, lambda e, n: e.choose(n, n.const(-1)), mask, before)
+    room = b.wrap(I64, (count,), b.splat(b.number(0, I64), (count,)))
+    return _put(b, room, [targets], shapes.iota(b, mask.shape, 0, I64), None)
 
-    def placed(e: Element, n: Element) -> Element:
-        return e.choose(n, n.const(-1))
 
-    return by_rank(b, shapes.iota(b, mask.shape, 0, I64), formula(b, placed, mask, before), 0, count)
+def distinct(b: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The distinct rows of a table whose columns are vectors: (the place where each is first, for each row the number
+    of the one that it is, how often each is there).
+
+    sort: in rising order, column by column; else in the order in which they come first.
+    """
+    size = rows[0].shape[0]
+    places = shapes.iota(b, [size], 0, I64)
+
+    def before(s: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
+        less = s.const(False, BOOL)
+        for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):
+            below, tied = s.compare("lt", u, v), s.compare("eq", u, v)
+            less = s.binary("or", below, s.binary("and", tied, less))
+        return less
+
+    *columns, origin = ordering.sort(b, [*rows, places], 0, before)
+    earlier = [shapes.concat(b, [shapes.slice_axis(b, c, 0, 0, 1), shapes.slice_axis(b, c, 0, 0, size - 1)], 0)
+               for c in columns]  # fmt: skip
+
+    def begins(i: Element, *pairs: Element) -> Element:
+        new = i.is_equal(0)
+        for u, v in zip(pairs[::2], pairs[1::2], strict=True):
+            new = new | u.is_unequal(v)
+        return new
+
+    starts = formula(b, begins, places, *(t for pair in zip(columns, earlier, strict=True) for t in pair))
+    number = scans.cumulative(b, "add", elementwise.convert(b, starts, I64), 0)
+    number = formula(b, lambda n: n - 1, number)
+    first = take(b, origin, places_of_true(b, starts), 0)
+    room = b.wrap(I64, (size,), b.splat(b.number(0, I64), (size,)))
+    inverse = _put(b, room, [origin], number, None)
+    none = b.wrap(I64, first.shape, b.splat(b.number(0, I64), first.shape))
+    if not sort:
+        first, order = top(b, first, first.shape[0], 0, largest=False)
+        inverse = take(b, _put(b, none, [order], shapes.iota(b, first.shape, 0, I64), None), inverse, 0)
+    ones = b.wrap(I64, (size,), b.splat(b.number(1, I64), (size,)))
+    return first, inverse, _put(b, none, [inverse], ones, "add")

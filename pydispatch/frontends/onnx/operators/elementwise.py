@@ -262,7 +262,8 @@ TABLE: dict[str, Conversion] = {
         "Abs": "abs", "Neg": "neg", "Ceil": "ceil", "Floor": "floor", "Round": "round_even", "Sqrt": "sqrt",
         "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos",
         "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "Asinh": "asinh", "Acosh": "acosh",
-        "Atanh": "atanh", "Erf": "erf", "Sign": "sign", "Not": "not", "BitwiseNot": "not", "IsNaN": "is_nan", "Sigmoid": "logistic",
+        "Atanh": "atanh", "Erf": "erf", "Sign": "sign", "Not": "not", "BitwiseNot": "not", "IsNaN": "is_nan",
+        "Sigmoid": "logistic",
     }.items()},
     **{name: _binary(function) for name, function in {
         "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "And": "and", "Or": "or", "Xor": "xor",

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from pydispatch.frontends.graph.dtypes import BOOL, I64
+from pydispatch.frontends.graph.dtypes import BOOL, F32, I64
 from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, reductions, selection, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops import elementwise, loops, reductions, selection, shapes
+from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.indexing import Places, elements_at
 
 
@@ -161,6 +161,99 @@ def _in_other_shape(c: Call, places: Tensor, old: Sequence[Size], new: Sequence[
     return formula(c.b, moved, places, *sizes)
 
 
+def _non_max_suppression(
+    c: Call, boxes: Tensor, scores: Tensor, most: Tensor | None = None, overlap: Tensor | None = None,
+    least: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The best boxes of each class that overlap no better one too much: rows (batch, class, box).
+
+    boxes: [batch, boxes, 4]; scores: [batch, classes, boxes].
+    """
+    b = c.b
+    centered = c.integer("center_point_box", 0) == 1
+    if boxes.rank != 3 or scores.rank != 3 or boxes.shape[2] != 4:
+        raise c.fail(f"its operands are {boxes} and {scores}")
+    batch, classes, count = scores.shape
+    size = classes * batch
+    limit = shapes.reshape(b, most if most is not None else b.constant(0, I64), [])
+    enough = shapes.reshape(b, overlap if overlap is not None else b.constant(0.0, F32), [])
+    valued, order = selection.top(b, scores, count, 2)
+    good = formula(b, lambda v: v.is_equal(v), valued)
+    if least is not None:
+        good = formula(b, lambda v, n: v > n, valued, shapes.reshape(b, least, []))
+    sides = [selection.take_along(b, _spread(c, boxes, n, scores), order, 2) for n in range(4)]
+    low_y, low_x, high_y, high_x = formulas(b, lambda *v: _corners(v, centered), *sides)
+    flat = [shapes.reshape(b, t, [size, count]) for t in (low_y, low_x, high_y, high_x)]
+    good = shapes.reshape(b, good, [size, count])
+
+    def step(number: Size, held: list[Tensor]) -> list[Tensor]:
+        kept, taken = held
+        own = [shapes.slice_axis(b, t, 1, number, number + 1) for t in flat]
+        over = formula(b, _too_close, *flat, *own, enough, kept)
+        now = loops.number_of(b, number)
+        hidden = reductions.reduce(b, "or", over, [1], keep=True)
+        this = formula(
+            b, lambda g, h, n, m: g & (h ^ True) & (n < m), shapes.slice_axis(b, good, 1, number, number + 1), hidden,
+            taken, limit,
+        )  # fmt: skip
+        kept = formula(b, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, this, now)
+        return [kept, formula(b, lambda n, t: n + t.to(I64), taken, this)]
+
+    none = shapes.full(b, False, (size, count), BOOL)
+    kept, _ = loops.count_to(b, count, [none, shapes.full(b, 0, (size, 1), I64)], step)
+    found = selection.places_of_true(b, shapes.reshape(b, kept, [size * count]))
+    box = selection.take(b, shapes.reshape(b, order, [size * count]), found, 0)
+    number, each = (reductions.size_as(b, n, I64) for n in (classes, count))
+    image = formula(b, lambda at, k, n: at / (k * n), found, number, each)
+    kind = formula(b, lambda at, k, n: at / n % k, found, number, each)
+    return shapes.concat(b, [shapes.expand_dims(b, t, [1]) for t in (image, kind, box)], 1)
+
+
+def _spread(c: Call, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
+    """A coordinate of each box, for each class."""
+    part = shapes.reshape(c.b, shapes.slice_axis(c.b, boxes, 2, side, side + 1), [boxes.shape[0], 1, boxes.shape[1]])
+    return shapes.broadcast_to(c.b, part, scores.shape)
+
+
+def _corners(v: Sequence[Element], centered: bool) -> list[Element]:
+    """The lower and the upper corner of a box: of two corners in any order, or of a center and sizes."""
+    if centered:
+        x, y, width, height = v
+        return [y - height * 0.5, x - width * 0.5, y + height * 0.5, x + width * 0.5]
+    return [v[0].at_most(v[2]), v[1].at_most(v[3]), v[0].at_least(v[2]), v[1].at_least(v[3])]
+
+
+def _too_close(*given: Element) -> Element:
+    """Whether a box that is kept overlaps one: their common area by that of both."""
+    low_y, low_x, high_y, high_x, y0, x0, y1, x1, enough, kept = given
+    height = (high_y.at_most(y1) - low_y.at_least(y0)).at_least(0.0)
+    width = (high_x.at_most(x1) - low_x.at_least(x0)).at_least(0.0)
+    common = height * width
+    both = (high_y - low_y) * (high_x - low_x) + (y1 - y0) * (x1 - x0) - common
+    return kept & (common > both * enough.to(common.dtype))
+
+
+def _unique(c: Call, x: Tensor) -> list[Tensor]:
+    """Distinct elements, or slices along an axis; where they are first, which one each is, how often they are there."""
+    sort = c.flag("sorted", True)
+    if c.has("axis"):
+        axis = c.axis(c.integer("axis"), x.rank)
+    else:
+        x, axis = shapes.reshape(c.b, x, [product(x.shape)]), 0
+    front = shapes.transpose(c.b, x, [axis, *(d for d in range(x.rank) if d != axis)])
+    width = product(front.shape[1:])
+    if isinstance(width, Expr) or width > _MOST_COLUMNS:
+        raise c.fail(
+            f"the slices of {x} along axis {axis} have more than {_MOST_COLUMNS} elements, or a computed number"
+        )
+    table = shapes.reshape(c.b, front, [front.shape[0], width])
+    columns = [shapes.reshape(c.b, shapes.slice_axis(c.b, table, 1, n, n + 1), [table.shape[0]]) for n in range(width)]
+    first, inverse, counts = selection.distinct(c.b, columns, sort)
+    return [selection.take(c.b, x, first, axis), first, inverse, counts]
+
+
+_MOST_COLUMNS = 64
+
 TABLE: dict[str, Conversion] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
@@ -175,4 +268,6 @@ TABLE: dict[str, Conversion] = {
     "Compress": _compress,
     "ReverseSequence": _reverse_sequence,
     "MaxUnpool": _max_unpool,
+    "Unique": _unique,
+    "NonMaxSuppression": _non_max_suppression,
 }
