@@ -50,6 +50,7 @@ __all__ = [
     "device",
     "devices",
     "from_jax",
+    "from_torch",
     "get_include",
 ]
 
@@ -108,6 +109,16 @@ def from_jax(function: Any, *args: Any, params: Any = None, **options: Any) -> A
         from pydispatch.integrations.jax import from_jax as from_jax_
     with running("compiling", "compiler", CompileError):
         return from_jax_(function, *args, params=params, **options)
+
+
+def from_torch(model: Any, args: Any = (), keywords: Any = None, **options: Any) -> Artifact:
+    """Compiles a model or an exported program of PyTorch; see `pydispatch.integrations.torch.from_torch`."""
+    from pydispatch.packages import importing, running
+
+    with importing("compiling", "compiler", CompileError):
+        from pydispatch.integrations.torch import from_torch as from_torch_
+    with running("compiling", "compiler", CompileError):
+        return from_torch_(model, args, keywords, **options)
 
 
 def get_include() -> str:

@@ -13,7 +13,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.torch.archive import Array, Model
-from pydispatch.frontends.torch.expressions import symbol_name
+from pydispatch.frontends.torch.expressions import evaluate, symbol_name
 from pydispatch.frontends.torch.memory import Memory
 from pydispatch.frontends.torch.nodes import CONVERSIONS, VIEWS
 from pydispatch.frontends.torch.promotion import as_tensor
@@ -53,6 +53,8 @@ class _Program:
         for spec, argument in zip(self.program.inputs, self.program.graph.inputs, strict=True):
             if spec.kind == "user_input":
                 values.append(next(given) if isinstance(spec.argument, Name) else spec.argument)
+            elif spec.kind == "size":
+                values.append(evaluate(self.program.graph.numbers[_name(spec)], self.symbols))
             elif spec.kind == "constant_input":
                 values.append(spec.value)
             else:

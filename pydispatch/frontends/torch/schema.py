@@ -98,7 +98,8 @@ class Graph:
 
 @dataclass(frozen=True)
 class GraphInput:
-    """An input of the graph. kind: user_input, parameter, buffer, tensor_constant or constant_input.
+    """An input of the graph. kind: user_input, parameter, buffer, tensor_constant, constant_input; or size, that of
+    another input.
 
     argument: its name in the graph. target: of a weight, its name in the model. value: of a constant_input.
     """

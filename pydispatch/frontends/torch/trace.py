@@ -120,7 +120,10 @@ class Tracer:
                 if key in self.conversions:
                     return self.conversions[key], True
         given = ", ".join(shown(value) for value in (*positional, *keywords.values()))
-        raise self.b.fail(f"operator {operator}({given}) is not supported")
+        raise self.b.fail(
+            f"operator {operator}({given}) is not supported",
+            "`program.run_decompositions()`, before it is saved, may express it by others",
+        )
 
     def _is_custom(self, operator: str) -> bool:
         name = _without_overload(operator)

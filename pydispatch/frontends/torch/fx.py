@@ -1,0 +1,157 @@
+"""Graphs of torch.fx as typed data, the same as those of a file. PyTorch is not imported: its objects are asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydispatch.frontends.graph.dtypes import DTYPES, DType
+from pydispatch.frontends.torch.json_value import Fault
+from pydispatch.frontends.torch.schema import Argument, Graph, Name, Node, Other, SizeText, Symbolic, TensorMeta
+
+_DTYPES = {
+    "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16", "float32": "f32",
+    "float64": "f64", "complex64": "c64", "complex128": "c128", "bool": "bool", "bfloat16": "bf16", "uint16": "u16",
+    "uint32": "u32", "uint64": "u64", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
+    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e8m0fnu": "f8E8M0FNU",
+}  # fmt: skip
+"""Element types by their names in PyTorch."""
+
+_PLAIN = (bool, int, float, complex, str)
+
+
+def dtype_of(dtype: Any) -> DType:
+    """The element type that PyTorch calls `dtype`."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in _DTYPES:
+        raise Fault(f"element type {name} is not supported")
+    return DTYPES[_DTYPES[name]]
+
+
+def graph_of(module: Any) -> Graph:
+    """The graph of a `torch.fx.GraphModule` whose nodes know their values (`node.meta["val"]`)."""
+    return _Reader(module).graph()
+
+
+class _Reader:
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.parts: dict[Any, Argument] = {}  # nodes that take one of several results -> its name
+        self.tensors: dict[str, TensorMeta] = {}
+        self.numbers: dict[str, SizeText] = {}
+
+    def graph(self) -> Graph:
+        inputs: list[Argument] = []
+        outputs: Argument = ()
+        nodes: list[Node] = []
+        for node in self.module.graph.nodes:
+            if node.op == "placeholder":
+                self._describe(node.name, node.meta.get("val"))
+                inputs.append(Name(node.name))
+            elif node.op == "output":
+                outputs = self._argument(node.args[0])
+            elif node.op == "call_function" and node not in self.parts:
+                nodes.append(self._node(node))
+            elif node.op not in ("get_attr", "call_function"):
+                raise Fault(f"node '{node.name}' is a '{node.op}', which is not supported")
+        listed = outputs if isinstance(outputs, tuple) else (outputs,)
+        return Graph(tuple(inputs), listed, tuple(nodes), self.tensors, self.numbers)
+
+    def _node(self, node: Any) -> Node:
+        stack = node.meta.get("nn_module_stack") or {}
+        path = next(reversed(stack.values()))[0] if stack else ""
+        lines = str(node.meta.get("stack_trace") or "").splitlines()
+        frames = [line.strip() for line in lines if line.lstrip().startswith("File ")]
+        positional = tuple(self._argument(a) for a in node.args)
+        return Node(
+            _target(node.target), positional, _parameters(node.target, len(positional)),
+            {key: self._argument(a) for key, a in node.kwargs.items()}, self._results(node), node.name,
+            module=_module_path(path), line=frames[-1] if frames else "",
+        )  # fmt: skip
+
+    def _results(self, node: Any) -> tuple[Argument, ...]:
+        """The names of a node's results. Nodes that take one of several are left out: the name stands for it."""
+        value = node.meta.get("val")
+        if not isinstance(value, (tuple, list)):
+            self._describe(node.name, value)
+            return (Name(node.name),)
+        names = [Name(f"{node.name}.{n}") for n in range(len(value))]
+        for name, item in zip(names, value, strict=True):
+            self._describe(name.name, item)
+        for user in node.users:
+            if _target(user.target) != "_operator.getitem":
+                raise Fault(f"node '{user.name}' takes all results of '{node.name}' at once, which is not supported")
+            self.parts[user] = names[user.args[1]]
+        returns = getattr(getattr(node.target, "_schema", None), "returns", ())
+        is_list = len(returns) == 1 and "List" in str(returns[0].type)
+        return (tuple(names),) if is_list else tuple(names)
+
+    def _describe(self, name: str, value: Any) -> None:
+        if hasattr(value, "dtype") and hasattr(value, "shape"):
+            sizes = tuple(_size(n) for n in value.shape)
+            strides = tuple(_size(n) for n in value.stride())
+            self.tensors[name] = TensorMeta(dtype_of(value.dtype), sizes, strides, _size(value.storage_offset()))
+        elif hasattr(value, "node") or (isinstance(value, int) and not isinstance(value, bool)):
+            self.numbers[name] = _size(value)
+
+    def _argument(self, value: Any) -> Argument:
+        if value is None or isinstance(value, _PLAIN):
+            return value
+        if isinstance(value, (tuple, list)):
+            return tuple(self._argument(item) for item in value)
+        if isinstance(value, Mapping):
+            return {str(key): self._argument(item) for key, item in value.items()}
+        if hasattr(value, "op") and hasattr(value, "graph"):
+            return self._of_node(value)
+        kind = type(value).__name__
+        if kind == "dtype":
+            return dtype_of(value)
+        if kind == "SymInt" and isinstance(size := _size(value), int):
+            return size
+        return Other(kind, str(value))
+
+    def _of_node(self, node: Any) -> Argument:
+        if node.op != "get_attr":
+            return self.parts.get(node) or Name(node.name)
+        found = self.module
+        for part in node.target.split("."):
+            found = getattr(found, part)
+        if hasattr(found, "graph"):
+            return graph_of(found)
+        raise Fault(f"node '{node.name}' is a tensor of the graph module; it must be an input")
+
+
+def _size(n: Any) -> SizeText:
+    """A size: a number, or the text of sympy's expression."""
+    if isinstance(n, int) and not hasattr(n, "node"):
+        return n
+    expression = n.node.expr
+    return int(expression) if expression.is_number else Symbolic(_text(expression))
+
+
+def _text(expression: Any) -> str:
+    import sympy
+
+    return str(sympy.srepr(expression))
+
+
+def _target(target: Any) -> str:
+    """The name of an operator as files have it."""
+    if hasattr(target, "_schema"):
+        return f"torch.ops.{target}"
+    if hasattr(target, "namespace") and str(getattr(target, "namespace", "")) == "higher_order":
+        return f"torch.ops.higher_order.{target}"
+    module = getattr(target, "__module__", "") or ""
+    return f"{'torch' if module.startswith('torch') else module}.{getattr(target, '__name__', target)}"
+
+
+def _parameters(target: Any, count: int) -> tuple[str, ...]:
+    arguments: Sequence[Any] = getattr(getattr(target, "_schema", None), "arguments", ())
+    return tuple(a.name for a in arguments[:count]) + ("",) * (count - len(arguments))
+
+
+def _module_path(path: str) -> str:
+    """`L['self'].layer1[0]` and `L__self___layer1` as a path of names."""
+    text = re.sub(r"^L\['\w+'\]", "", path).replace("['", ".").replace("']", "")
+    return text.replace("[", ".").replace("]", "").partition("@")[0].strip(".")

@@ -1,0 +1,175 @@
+"""Models of PyTorch in a process that has it: compiled into artifacts, and as a backend of `torch.compile`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydispatch.compiler.driver import arguments, pipeline
+from pydispatch.errors import CompileError, InvalidArgumentError, Location
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.frontends.torch import fx
+from pydispatch.frontends.torch.archive import Model
+from pydispatch.frontends.torch.json_value import Fault
+from pydispatch.frontends.torch.nodes import CONVERSIONS
+from pydispatch.frontends.torch.read import module_of
+from pydispatch.frontends.torch.schema import ExportedProgram, Graph, GraphInput, GraphOutput, Name, Symbolic
+from pydispatch.packages import importing
+from pydispatch.runtime.device import device
+
+_NAME = "torch.compile"
+
+
+def from_torch(
+    model: Any, args: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None, *, dynamic_shapes: Any = None,
+    **options: Any,
+) -> Artifact:  # fmt: skip
+    """Compiles a model of PyTorch.
+
+    model: a `torch.nn.Module`, exported for arguments like args and keywords, or a `torch.export.ExportedProgram`.
+    dynamic_shapes: as for `torch.export.export`. options: as for `pydispatch.compile`. The artifact's function is
+    `main`.
+
+    Raises CompileError for what cannot be compiled, and whatever PyTorch raises when it exports the model.
+    """
+    with importing("from_torch", "torch"):
+        import torch
+    program = model
+    if isinstance(model, torch.nn.Module):
+        program = torch.export.export(model, tuple(args), dict(keywords or {}), dynamic_shapes=dynamic_shapes)
+    elif not isinstance(model, torch.export.ExportedProgram):
+        raise InvalidArgumentError(
+            f"model: expected a torch.nn.Module or an ExportedProgram, got {type(model).__name__}"
+        )
+    elif args or keywords or dynamic_shapes is not None:
+        raise InvalidArgumentError("args: an exported program knows its arguments; give them where it is exported")
+    table = {op: f for op, f in torch.export.default_decompositions().items() if not _is_known(op)}
+    return pipeline.compile(program.run_decompositions(table), **options)
+
+
+def _is_known(operator: Any) -> bool:
+    """Whether an operator is converted as a whole."""
+    name = str(operator)
+    return name in CONVERSIONS or name.rpartition(".")[0] in CONVERSIONS
+
+
+# -- a backend of torch.compile
+
+
+def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+    """The backend "pydispatch" of `torch.compile`.
+
+    options: of `pydispatch.compile`, and "device", the name of the device that runs the program ("cpu").
+    """
+    import torch
+    from torch._decomp import core_aten_decompositions
+    from torch._dynamo.backends.common import aot_autograd
+    from functorch.compile import make_boxed_func
+
+    given = dict(options or {})
+    runs_on = device(given.pop("device", "cpu"))
+    kernels, weights = given.pop("kernels", None), "embed"
+    read = arguments.read_options(kernels, weights)
+
+    def compiled(graph: Any, example: Sequence[Any]) -> Any:
+        traced = _traced(graph)
+        artifact = pipeline.compile(module_of(traced.model, _NAME, read), kernels=kernels, **given)
+        return make_boxed_func(_Runner(torch, runs_on.load(artifact).main, traced))
+
+    table = {op: f for op, f in core_aten_decompositions().items() if not _is_known(op)}
+    made = aot_autograd(
+        fw_compiler=compiled, inference_compiler=compiled, bw_compiler=compiled, decompositions=table
+    )
+    return made(module, inputs)
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """A graph as a model. passed: the numbers of the inputs that are arguments of the program. results: what each output
+    of the graph is: a result of the program, or what the call knows without it."""
+
+    model: Model
+    passed: tuple[int, ...]
+    results: tuple[_Result, ...]
+
+
+@dataclass(frozen=True)
+class _Result:
+    """kind: "tensor" and "number" are results of the program; "input" has a place, "constant" a value."""
+
+    kind: str
+    place: int = 0
+    value: Any = None
+
+
+def _traced(module: Any) -> _Traced:
+    """A graph of AOTAutograd. Sizes of tensors, which come as inputs of their own, are no arguments of the program."""
+    try:
+        graph = fx.graph_of(module)
+    except Fault as fault:
+        raise CompileError(str(fault), Location(_NAME, 0, 0)) from None
+    names = [argument.name for argument in graph.inputs if isinstance(argument, Name)]
+    sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}
+    inputs, passed = [], []
+    for place, name in enumerate(names):
+        number = graph.numbers.get(name)
+        is_size = isinstance(number, Symbolic) and number in sizes
+        inputs.append(GraphInput("size" if is_size else "user_input", Name(name)))
+        if not is_size:
+            passed.append(place)
+    results = tuple(_result(output, names, graph) for output in graph.outputs)
+    kept = tuple(o for o, r in zip(graph.outputs, results, strict=True) if r.kind in ("tensor", "number"))
+    outputs = tuple(GraphOutput("user_output", output) for output in kept)
+    program = ExportedProgram(replace(graph, outputs=kept), tuple(inputs), outputs, {}, (), (), "")
+    return _Traced(Model(_NAME, program, {}, {}), tuple(passed), results)
+
+
+def _result(output: Any, names: Sequence[str], graph: Graph) -> _Result:
+    if not isinstance(output, Name):
+        return _Result("constant", value=output)
+    if output.name in graph.tensors:
+        return _Result("tensor")
+    return _Result("input", names.index(output.name)) if output.name in names else _Result("number")
+
+
+class _Runner:
+    """Calls a program with tensors of PyTorch, which share their memory with its arguments and results."""
+
+    def __init__(self, torch: Any, function: Callable[..., Any], traced: _Traced) -> None:
+        self.torch = torch
+        self.function = function
+        self.traced = traced
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        made = self.function(*(self._given(inputs[place]) for place in self.traced.passed))
+        found = iter(made if isinstance(made, (tuple, list)) else (made,))
+        return [self._received(result, inputs, found) for result in self.traced.results]
+
+    def _given(self, value: Any) -> Any:
+        if not isinstance(value, self.torch.Tensor):
+            import numpy as np
+
+            return np.asarray(value, np.int64)
+        tensor = value.detach() if value.requires_grad else value
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+    def _received(self, result: _Result, inputs: Sequence[Any], found: Iterator[Any]) -> Any:
+        if result.kind == "constant":
+            return result.value
+        if result.kind == "input":
+            return inputs[result.place]
+        if result.kind == "number":
+            return int(next(found))
+        return self._tensor(next(found))
+
+    def _tensor(self, array: Any) -> Any:
+        import numpy as np
+
+        values = np.asarray(array)
+        if values.dtype.kind == "V":  # a float that NumPy has not, from the package ml_dtypes
+            bits = self.torch.from_numpy(values.view(f"u{values.dtype.itemsize}"))
+            return bits.view(getattr(self.torch, values.dtype.name))
+        return self.torch.from_numpy(values)
