@@ -12,7 +12,7 @@ from pydispatch.compiler.analysis.in_place import updated_arguments
 from pydispatch.compiler.analysis.views import is_contiguous
 from pydispatch.compiler.flatten.inline import inline_calls
 from pydispatch.compiler.normalize import normalize
-from pydispatch.compiler.outline.form import form_dispatches, host_functions
+from pydispatch.compiler.outline.form import form_dispatches, host_functions, sort_topologically
 from pydispatch.ir.dialects.flow import dialect as flow
 
 
@@ -76,6 +76,12 @@ def test_matmul_bias_and_activation_are_one_dispatch(dynamic: bool) -> None:
     text = host_text(module)
     assert f"_matmul_{'D' if dynamic else 8}x512x784xf32_" in text
     assert "tensor.splat" not in text and "tensor.empty" not in text
+
+
+def test_what_dispatches_have_taken_in_is_gone_from_host_code() -> None:
+    module, _ = formed(dense_layer(False))
+    (function,) = host_functions(module)
+    assert [op.name for op in function.regions[0].block.ops] == ["flow.dispatch", "func.return"]
 
 
 def test_layer_norm_is_one_dispatch() -> None:
@@ -281,6 +287,25 @@ def test_effects_keep_their_order() -> None:
     effects = [n for n in names if n.startswith("util.global")]
     assert effects == ["util.global.load", "util.global.store", "util.global.load"]
     assert names.count("flow.dispatch") == 2
+
+
+def test_what_is_needed_earlier_does_not_pass_other_effects() -> None:
+    module = ir.parse("""
+util.global private mutable @g = 1 : i32
+func.func @f(%v: i32) -> i32 {
+  util.global.store %v, @g : i32
+  %b = util.global.load @g : i32
+  %d = arith.addi %b, %b : i32
+  return %d : i32
+}""")
+    (function,) = host_functions(module)
+    block = function.regions[0].block
+    _, _, add, _ = block.ops
+    assert block.first_op is not None
+    add.detach()
+    block.insert_op_before(add, block.first_op)
+    sort_topologically(block)
+    assert [op.name for op in block.ops] == ["util.global.store", "util.global.load", "arith.addi", "func.return"]
 
 
 def test_an_unknown_operation_is_refused_by_name() -> None:

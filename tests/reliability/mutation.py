@@ -33,7 +33,7 @@ SAMPLE = {
         f"{CUDA}cuda_device_{name}.py" for name in ("driver", "calls", "errors", "interop")
     ],
     "pydispatch/compiler/outline/form.py": [
-        f"tests/compiler/test_{name}.py" for name in ("fusion", "form", "form_programs")
+        f"tests/compiler/test_{name}.py" for name in ("fusion", "form", "form_programs", "regions")
     ],
     "pydispatch/runtime/simulators/ptx/instructions/loads.py": [
         f"{CUDA}{name}.py"
