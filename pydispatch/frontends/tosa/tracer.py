@@ -162,7 +162,7 @@ class Tracer:
             return default
         if not isinstance(value, IntegerAttr):
             raise self.b.fail(f"'{op.name}' needs {name}, an integer")
-        return abs(value.value.data) if value.type.width.data == 1 else value.value.data  # type: ignore[union-attr]
+        return abs(value.value.data) if value.type.width.data == 1 else value.value.data
 
     def axis(self, op: Operation, x: Tensor) -> int:
         """The attribute `axis`, which x must have."""

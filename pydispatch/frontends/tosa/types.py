@@ -30,9 +30,8 @@ def element_dtype(element: Attribute, place: Location | None = None) -> DType:
     try:
         return of_element(element)
     except (KeyError, StopIteration):
-        raise CompileError(
-            f"elements of type {element} are not supported", place, "take quantized types away with the exporter's passes"
-        ) from None
+        note = "let the exporter take types of quantized numbers away"
+        raise CompileError(f"elements of type {element} are not supported", place, note) from None
 
 
 def shape_of(type: Attribute) -> list[int | None] | None:

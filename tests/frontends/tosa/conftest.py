@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tosa_programs import Runner
 
 import pydispatch as pd
-from tosa_programs import Runner
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tosa_programs import Array, Const, Runner
 
 RNG = np.random.default_rng(5)
@@ -64,7 +63,8 @@ COMPARISONS = {"equal": np.equal, "greater": np.greater, "greater_equal": np.gre
 @pytest.mark.parametrize("name", [*BINARY, *COMPARISONS])
 def test_functions_of_two_numbers(tosa: Runner, name: str) -> None:
     function = {**BINARY, **COMPARISONS}[name]
-    for x, y in ((floats(3, 4), floats(1, 4)), (floats(), floats()), (integers(np.int32, 2, 3, 1), integers(np.int32, 2, 1, 4))):
+    pairs = [(floats(3, 4), floats(1, 4)), (integers(np.int32, 2, 3, 1), integers(np.int32, 2, 1, 4))]
+    for x, y in pairs:
         y = np.where(RNG.random(y.shape) < 0.2, x.reshape(-1)[0], y).astype(y.dtype)
         tosa.check(name, [x, y], np.asarray(function(x, y)))
     x, y = floats(3, 4), floats(3, 4)
@@ -125,7 +125,7 @@ def test_products(tosa: Runner) -> None:
 def test_quotients(tosa: Runner) -> None:
     a, c = integers(np.int32, 100), RNG.integers(-9, 9, 100).astype(np.int32)
     c[c == 0] = 3
-    wanted = np.array([int(abs(p) // abs(q)) * (1 if (p < 0) == (q < 0) else -1) for p, q in zip(a.tolist(), c.tolist(), strict=True)])
+    wanted = np.abs(a.astype(np.int64)) // np.abs(c) * np.sign(a) * np.sign(c)
     tosa.check("intdiv", [a, c], wanted.astype(np.int32))
     tosa.check("div", [a, c], wanted.astype(np.int32))
     (undefined,) = tosa("intdiv", [np.array([5, -(2**31)], np.int32), np.array([0, -1], np.int32)], ["tensor<2xi32>"])
@@ -156,7 +156,8 @@ def test_choices_and_limits(tosa: Runner) -> None:
                "min_fp = 0.0 : f32, max_fp = 6.0 : f32, min_int = 0 : i64, max_int = 6 : i64")  # fmt: skip
     for dtype in (np.int8, np.int16):
         a = integers(dtype, 30)
-        tosa.check("clamp", [a], np.clip(a, -20, 100), f"min_val = -20 : {a.dtype.name.replace('nt', '')}, max_val = 100 : i8")
+        bits = np.iinfo(dtype).bits
+        tosa.check("clamp", [a], np.clip(a, -20, 100), f"min_val = -20 : i{bits}, max_val = 100 : i{bits}")
     u = integers(np.uint8, 30)
     tosa.check("clamp", [u], np.clip(u, 3, 200), "min_val = 3 : ui8, max_val = 200 : ui8")
 
@@ -165,8 +166,8 @@ def test_casts(tosa: Runner) -> None:
     x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -130.7, 127.6, 40000.0, -1e20, 1e20, np.inf, -np.inf, np.nan], np.float32)
     for dtype in (np.int8, np.int16, np.int32):
         info = np.iinfo(dtype)
-        whole = [0 if math.isnan(v) else min(max(round(v) if math.isfinite(v) else v, info.min), info.max) for v in x.tolist()]
-        tosa.check("cast", [x], np.array(whole).astype(dtype))
+        whole = np.clip(np.nan_to_num(np.rint(x.astype(float)), posinf=1e30, neginf=-1e30), info.min, info.max)
+        tosa.check("cast", [x], whole.astype(dtype))
     for source in (np.int8, np.int16, np.int32):
         a = integers(source, 40)
         for target in (np.int8, np.int16, np.int32, np.float32, np.bool_):

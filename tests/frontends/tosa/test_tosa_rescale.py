@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from tosa_programs import Array, Const, Runner
 
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -22,7 +21,9 @@ def scaled(value: int, multiplier: int, shift: int, double: bool) -> int:
     return (value * multiplier + half) >> shift
 
 
-def rescaled(x: Array, multipliers: list[int], shifts: list[int], zeros: tuple[int, int], double: bool, to: Any) -> Array:
+def rescaled(
+    x: Array, multipliers: list[int], shifts: list[int], zeros: tuple[int, int], double: bool, to: Any
+) -> Array:
     """The last axis has the channels. zeros: of what goes in and of what comes out."""
     info = np.iinfo(to)
     found = np.empty(x.shape, to)
@@ -71,8 +72,9 @@ def test_both_roundings_differ(tosa: Runner) -> None:
         for mode in ("SINGLE_ROUND", "DOUBLE_ROUND", "INEXACT_ROUND"):
             wanted = rescaled(x, [multiplier], [shift], (0, 0), mode == "DOUBLE_ROUND", np.int32)
             zero = Const(np.array([0], np.int32))
-            tosa.check("rescale", [x, Const(np.array([multiplier], np.int32)), Const(np.array([shift], np.int8)), zero, zero],
-                       wanted, f"rounding_mode = {mode}, scale32 = true, per_channel = false")  # fmt: skip
+            factors = [Const(np.array([multiplier], np.int32)), Const(np.array([shift], np.int8))]
+            attributes = f"rounding_mode = {mode}, scale32 = true, per_channel = false"
+            tosa.check("rescale", [x, *factors, zero, zero], wanted, attributes)
             results.append(wanted)
     assert any((results[0] != results[1]).tolist())
 
@@ -89,7 +91,8 @@ def test_unsigned_numbers(tosa: Runner, signed_in: bool, signed_out: bool, marke
     given, made = (x.view(np.int8), wanted.view(np.int8)) if marked else (x, wanted)
     attributes = "rounding_mode = SINGLE_ROUND, scale32 = true, per_channel = false"
     if marked:
-        attributes += f", input_unsigned = {str(not signed_in).lower()}, output_unsigned = {str(not signed_out).lower()}"
+        words = [str(not signed).lower() for signed in (signed_in, signed_out)]
+        attributes += f", input_unsigned = {words[0]}, output_unsigned = {words[1]}"
     pair = [np.array([zero]).astype(t) for zero, t in zip(zeros, (x.dtype, wanted.dtype), strict=True)]
     stored = [z.view(np.int8) if marked else z for z in pair]
     operands = [given, Const(np.array([1518500250], np.int32)), Const(np.array([31], np.int8)), *map(Const, stored)]

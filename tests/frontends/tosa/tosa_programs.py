@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 import pydispatch as pd
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +39,9 @@ def type_of(array: Array, dynamic: bool = False, element: str = "") -> str:
 
 
 def dense(array: Array) -> str:
-    shown = {"b": lambda v: str(bool(v)).lower(), "f": lambda v: repr(float(v))}.get(array.dtype.kind, lambda v: str(int(v)))
+    def shown(v: Any) -> str:
+        kinds = {"b": lambda: str(bool(v)).lower(), "f": lambda: repr(float(v))}
+        return kinds.get(array.dtype.kind, lambda: str(int(v)))()
 
     def nested(part: Any) -> str:
         return shown(part) if part.ndim == 0 else f"[{', '.join(nested(p) for p in part)}]"
@@ -85,7 +88,8 @@ def program(name: str, operands: Sequence[Any], results: Sequence[str], attribut
         elif isinstance(operand, Const):
             array = np.asarray(operand.array)
             types.append(type_of(array, element=operand.element))
-            lines.append(f'%x{number} = "tosa.const"() <{{values = dense<{dense(array)}> : {types[-1]}}}> : () -> {types[-1]}')
+            value = f"dense<{dense(array)}> : {types[-1]}"
+            lines.append(f'%x{number} = "tosa.const"() <{{values = {value}}}> : () -> {types[-1]}')
         else:
             types.append(type_of(operand, dynamic))
             arguments.append(f"%x{number}: {types[-1]}")

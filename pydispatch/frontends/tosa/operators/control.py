@@ -20,9 +20,8 @@ def _cond_if(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
 
 def _while_loop(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
     assert isinstance(op, WhileOp)
-    return control.while_(
-        t.b, x, lambda values: t.block(op.cond_graph.block, values)[0], lambda values: t.block(op.body_graph.block, values)
-    )
+    condition, body = op.cond_graph.block, op.body_graph.block
+    return control.while_(t.b, x, lambda values: t.block(condition, values)[0], lambda values: t.block(body, values))
 
 
 ROWS: dict[str, Convert] = {"tosa.cond_if": _cond_if, "tosa.while_loop": _while_loop}

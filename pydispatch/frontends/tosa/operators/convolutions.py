@@ -92,7 +92,8 @@ def _depthwise(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
     _same(t, image.shape[-1], kernel.shape[2], "the image and the kernel differ in their channels")
     window = _window(t, op, 2)
     image = shapes.pad(t.b, image, (0, *window.low, 0), (0, *window.high, 0))
-    out = window_sizes(t.b, image.shape[1:3], kernel.shape[:2], Window(window.strides, (0, 0), (0, 0), window.dilations))
+    inside = Window(window.strides, (0, 0), (0, 0), window.dilations)
+    out = window_sizes(t.b, image.shape[1:3], kernel.shape[:2], inside)
     n, y, x_, c, m, ky, kx = (AffineExpr.dimension(loop) for loop in range(7))
     (sy, sx), (dy, dx) = window.strides, window.dilations
     x_map = AffineMap(7, 0, (n, y * sy + ky * dy, x_ * sx + kx * dx, c))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I16, I32, I64, DType
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.reductions import largest, least
@@ -41,8 +40,3 @@ def shifted(b: Builder, x: Tensor, zero_point: Tensor) -> Tensor:
         return x
     wide = I16 if x.dtype.bits <= 8 else I32 if x.dtype.bits <= 16 else I64
     return formula(b, lambda u, zero: u.to(wide) - zero.to(wide), x, shapes.reshape(b, zero_point, []))
-
-
-def widened(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """x as another type, for arithmetic in it."""
-    return ew.convert(b, x, dtype)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import F32, I32, I64, DType
+from pydispatch.frontends.graph.dtypes import F32, I32, I64
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.products import Window, window_sizes
-from pydispatch.frontends.ops.scalars import Scalars, scalars_of
+from pydispatch.frontends.ops.products import Window
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
+from pydispatch.frontends.ops.windows import reduce_windows
 from pydispatch.frontends.tosa.operators.convolutions import accumulator
 from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
 from pydispatch.frontends.tosa.operators.fixed_point import reciprocal, saturated, scaled, shifted
@@ -33,30 +34,19 @@ def _attributes(t: Tracer, op: Operation, x: list[Tensor], first: int) -> tuple[
     )
     found = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]
     if [len(numbers) for numbers in found] != [2, 2, 4] or min(found[0] + found[1]) < 1 or min(found[2]) < 0:
-        raise t.b.fail(f"a kernel of {kernel} moves by {strides} with padding {pad}: numbers from 1, and padding from 0")
+        raise t.b.fail(f"kernel {kernel}, stride {strides} and pad {pad} are numbers from 1, those of pad from 0")
     return list(kernel), Window((found[1][0], found[1][1]), tuple(pad[::2]), tuple(pad[1::2]), (1, 1))
 
 
-def _pooled(
-    t: Tracer, x: Tensor, kernel: Sequence[Size], window: Window, start: float, dtype: DType, combine: Combine
-) -> Tensor:
-    """The loops are n, y, x, c, and two within the kernel. start: what lies around x too."""
-    b = t.b
-    out = window_sizes(b, x.shape[1:3], kernel, window)
-    x = shapes.pad(b, x, (0, *window.low, 0), (0, *window.high, 0), start)
-    n, y, x_, c, ky, kx = (AffineExpr.dimension(loop) for loop in range(6))
-    sy, sx = window.strides
-    bounds = b.empty(x.dtype.element, tuple(kernel))  # States how large windows are; no element is read.
-    inputs = [(b.value(x), AffineMap(6, 0, (n, y * sy + ky, x_ * sx + kx, c))), (bounds, AffineMap(6, 0, (ky, kx)))]
-    shape = (x.shape[0], *out, x.shape[3])
-    outputs = [(b.splat(b.number(start, dtype), shape), AffineMap(6, 0, (n, y, x_, c)))]
+def _pooled(t: Tracer, x: Tensor, kernel: Sequence[Size], window: Window, start: float, combine: Combine) -> Tensor:
+    """start: the first running value, which lies around x too."""
+    whole = Window((1, *window.strides, 1), (0, *window.low, 0), (0, *window.high, 0), (1, 1, 1, 1))
 
-    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        s = Scalars(block)
-        element, _, running = (Element(s, e) for e in scalars_of([x.dtype, x.dtype, dtype], args))
-        return [combine(running, element).scalar.value]
+    def combined(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        return [combine(Element(s, running[0]), Element(s, elements[0])).scalar]
 
-    return b.wrap(dtype, shape, *b.generic(inputs, outputs, [loop < 4 for loop in range(6)], body))
+    first = t.b.constant(start, x.dtype)
+    return reduce_windows(t.b, [x], [first], (1, *kernel, 1), whole, combined)[0]
 
 
 def _max_pool(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
@@ -64,7 +54,7 @@ def _max_pool(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
     values = ew.convert(t.b, x[0], F32) if x[0].dtype.is_float and x[0].dtype.bits < 16 else x[0]
     ignore = ignores_nan(t, op)
     low = reductions.least(values.dtype)
-    made = _pooled(t, values, kernel, window, low, values.dtype, lambda u, v: extreme("max", ignore, u, v))
+    made = _pooled(t, values, kernel, window, low, lambda u, v: extreme("max", ignore, u, v))
     return ew.convert(t.b, made, x[0].dtype)
 
 
@@ -87,8 +77,8 @@ def _avg_pool(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
     acc, dtype = accumulator(t, op), t.dtype(op)
     if acc == dtype and dtype.is_integer:
         acc = I32
-    values = shifted(t.b, x[0], t.zero_point(op, x, 1, "input_zp", I32))
-    total = _pooled(t, values, kernel, window, 0, acc, lambda u, v: u + v.to(acc))
+    values = ew.convert(t.b, shifted(t.b, x[0], t.zero_point(op, x, 1, "input_zp", I32)), acc)
+    total = _pooled(t, values, kernel, window, 0, lambda u, v: u + v)
     rows, columns = (
         _counts(t, x[0].shape[1 + d], total.shape[1 + d], kernel[d], window.strides[d], window.low[d]) for d in (0, 1)
     )
@@ -106,6 +96,8 @@ def _avg_pool(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
 
 
 ROWS: dict[str, Convert] = {
-    "tosa.max_pool2d": _max_pool, "tosa.max_pool2d_adaptive": _max_pool, "tosa.avg_pool2d": _avg_pool,
+    "tosa.max_pool2d": _max_pool,
+    "tosa.max_pool2d_adaptive": _max_pool,
+    "tosa.avg_pool2d": _avg_pool,
     "tosa.avg_pool2d_adaptive": _avg_pool,
 }

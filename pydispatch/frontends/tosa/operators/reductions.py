@@ -11,7 +11,8 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import reductions
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
 from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
 

@@ -31,8 +31,10 @@ class _Axis:
 def _axis(b: Builder, size: Size, numerator: int, denominator: int, offset: int, border: int) -> _Axis:
     room = (size - 1) * numerator - offset + border
     if not isinstance(room, Expr) and (room < 0 or room % denominator):
-        raise b.fail(f"{size} elements times {numerator} / {denominator} with offset {offset} and border {border} are no "
-                     f"whole number of elements")  # fmt: skip
+        raise b.fail(
+            f"an axis of {size} scaled by {numerator} / {denominator} with offset {offset} and border {border} has no "
+            "whole number of elements"
+        )
     out = room // denominator + 1
 
     def number(n: Size) -> Tensor:
@@ -62,7 +64,10 @@ def _along(b: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def _nearest(b: Builder, axis: _Axis) -> Tensor:
-    return formula(b, lambda low, high, rest: (rest * 2 >= axis.scale).choose(high, low), axis.lower, axis.upper, axis.rest)
+    def nearer(low: Element, high: Element, rest: Element) -> Element:
+        return (rest * 2 >= axis.scale).choose(high, low)
+
+    return formula(b, nearer, axis.lower, axis.upper, axis.rest)
 
 
 def _resize(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
@@ -83,8 +88,9 @@ def _resize(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
 
 
 def _blend(
-    dtype: DType, height: int, width: int, v00: Element, v01: Element, v10: Element, v11: Element, dy: Element, dx: Element
-) -> Element:
+    dtype: DType, height: int, width: int, v00: Element, v01: Element, v10: Element, v11: Element, dy: Element,
+    dx: Element,
+) -> Element:  # fmt: skip
     """The four neighbours by their nearness; of integers times the scales."""
     dy, dx = dy.to(dtype), dx.to(dtype)
     if dtype.is_float:

@@ -31,7 +31,7 @@ def declare(t: Tracer, op: VariableOp) -> None:
         made = GlobalOp(
             properties={"sym_name": StringAttr(op.sym_name.data), "sym_visibility": StringAttr("private"),
                         "is_mutable": UnitAttr(), "type": type,
-                        "initial_value": DenseIntOrFPElementsAttr(type, BytesAttr(data))}  # type: ignore[arg-type]
+                        "initial_value": DenseIntOrFPElementsAttr(type, BytesAttr(data))}  # type: ignore[type-var]
         )  # fmt: skip
         made.location = op.location
         t.b.module.body.block.add_op(made)

@@ -70,6 +70,6 @@ def operation(
     fields |= {"name": f"tosa.{mnemonic}", "__module__": __name__}
     if pure:
         fields["traits"] = traits_def(Pure())
-    made = op_definition(type(f"{mnemonic.title().replace('_', '')}Op", (TosaOp,), fields))
+    made: type[TosaOp] = op_definition(type(f"{mnemonic.title().replace('_', '')}Op", (TosaOp,), fields))
     made.COUNTS, made.RESULTS = counts, results
     return made

@@ -94,8 +94,10 @@ def _shown(types: Sequence[Attribute]) -> str:
 
 @irdl_op_definition
 class IfOp(IRDLOperation):
-    """`cond_if %c (%a = %x) : tensor<i1> (T) -> U {...} else {...}`; without values in parentheses the branches use those
-    of outside. Older releases write `cond_if %c -> (U) {...}`."""
+    """`cond_if %c (%a = %x) : tensor<i1> (T) -> U {...} else {...}`; branches may use values of outside too.
+
+    Older releases write `cond_if %c -> (U) {...}`.
+    """
 
     name = "tosa.cond_if"
     cond = operand_def(VALUE)
@@ -107,7 +109,7 @@ class IfOp(IRDLOperation):
     @classmethod
     def parse(cls, p: Parser) -> IfOp:
         condition = p.parse_unresolved_operand()
-        names, values = _parse_pairs(p)
+        _, values = _parse_pairs(p)
         start = p.pos
         type: Attribute | None = None
         types: list[Attribute] = []

@@ -6,6 +6,8 @@ way round: both are read.
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.ir import Operation
 
 from pydispatch.ir.dialects.tosa.base import (
@@ -51,10 +53,17 @@ ELEMENTWISE: list[type[Operation]] = [
     ),
 ]  # fmt: skip
 
-_POOL = {"kernel": NUMBERS, "stride": NUMBERS, "pad": NUMBERS}
-_ZEROS = {"input_zp": NUMBER, "weight_zp": NUMBER, "quantization_info": ZERO_POINTS}
-_CONV = {"pad": NUMBERS, "stride": NUMBERS, "dilation": NUMBERS, "acc_type": ANY, "local_bound": NUMBER, **_ZEROS}
-_AVERAGE = {"acc_type": ANY, "input_zp": NUMBER, "output_zp": NUMBER, "quantization_info": ZERO_POINTS}
+_POOL: dict[str, Any] = {"kernel": NUMBERS, "stride": NUMBERS, "pad": NUMBERS}
+_ZEROS: dict[str, Any] = {"input_zp": NUMBER, "weight_zp": NUMBER, "quantization_info": ZERO_POINTS}
+_CONV: dict[str, Any] = {
+    "pad": NUMBERS,
+    "stride": NUMBERS,
+    "dilation": NUMBERS,
+    "acc_type": ANY,
+    "local_bound": NUMBER,
+    **_ZEROS,
+}
+_AVERAGE: dict[str, Any] = {"acc_type": ANY, "input_zp": NUMBER, "output_zp": NUMBER, "quantization_info": ZERO_POINTS}
 
 PRODUCTS: list[type[Operation]] = [
     operation("conv2d", (3, 5), **_CONV),
