@@ -50,13 +50,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_readme_python(folder: Path) -> None:
-    block, model = blocks("README.md", "python")
+    block, *models = blocks("README.md", "python")
     first, second = execute([sys.executable, "-c", block], folder).splitlines()
     assert first == second == printed(block)[0] == "[96. 96. 96. 96. 96. 96. 96. 96.]"
     assert printed(block)[1].startswith("the same")
     assert (folder / "mixed.pdx").is_file()
     imports = block.splitlines()[0]
-    assert execute([sys.executable, "-c", f"{imports}\n{model}"], folder).splitlines() == printed(model)
+    assert len(models) == 2
+    for model in models:
+        assert execute([sys.executable, "-c", f"{imports}\n{model}"], folder).splitlines() == printed(model)
 
 
 def test_readme_commands(folder: Path) -> None:

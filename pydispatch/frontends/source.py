@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -30,45 +30,38 @@ class ReadOptions:
     constants: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Frontend(Protocol):
-    """A way in for programs that are not in pydispatch's own language. Registered with `extensions.frontend`."""
+HEAD = 4096
+"""Bytes of a file that frontends are shown."""
+
+
+class Frontend:
+    """A way in for programs that are not in pydispatch's own language. Registered with `extensions.frontend`.
+
+    Every compilation asks all frontends: what reads a model is imported by `read`. suffixes: of its files; dialects:
+    a parsed program with operations of these is still one for this frontend.
+    """
+
+    suffixes: tuple[str, ...] = ()
+    dialects: frozenset[str] = frozenset()
 
     def reads_file(self, path: Path, head: bytes) -> bool:
         """Whether a file is one for this frontend. head: its first bytes, up to `HEAD`."""
+        return path.suffix.lower() in self.suffixes
 
     def reads_object(self, source: object) -> bool:
-        """Whether an object of a framework is a source for this frontend. Must not import the framework."""
-
-    def reads_module(self, module: ModuleOp) -> bool:
-        """Whether a parsed program is still in the dialects of this frontend."""
+        """Whether an object of a framework is a source for this frontend. Does not import the framework."""
+        return False
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
         """The program of a file, an object or a module: one public function, `main` unless the source names it.
         CompileError, which names the layer, for a model that cannot be compiled."""
+        raise NotImplementedError
 
-
-HEAD = 4096
-"""Bytes of a file that frontends are shown."""
+    def operators(self) -> Mapping[str, Iterable[str]]:
+        """The names of all operators that it reads, under headings, for the documentation."""
+        raise NotImplementedError
 
 
 def frontends() -> list[Frontend]:
     """All frontends, the built-in ones first."""
     return [part.load() for part in extensions.parts("frontend")]
-
-
-class FileFrontend:
-    """A frontend of files with a suffix. `suffixes`: the ones that it reads."""
-
-    suffixes: tuple[str, ...] = ()
-
-    def reads_file(self, path: Path, head: bytes) -> bool:
-        return path.suffix.lower() in self.suffixes
-
-    def reads_object(self, source: object) -> bool:
-        return False
-
-    def reads_module(self, module: ModuleOp) -> bool:
-        return False
-
-    def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        raise NotImplementedError

@@ -44,8 +44,9 @@ def reader_of(path: Path) -> Frontend | None:
 
 def _translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     """A module of a frontend's dialects as a program; any other as it is."""
+    used = {op.name.partition(".")[0] for op in module.walk()}
     for frontend in frontends():
-        if frontend.reads_module(module):
+        if not frontend.dialects.isdisjoint(used):
             return frontend.read(module, options)
     return module
 

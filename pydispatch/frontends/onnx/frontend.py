@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.frontends.onnx.read import read
-from pydispatch.frontends.source import FileFrontend, ReadOptions
+from pydispatch.frontends.source import Frontend, ReadOptions
 
 
-class Onnx(FileFrontend):
+class Onnx(Frontend):
     """`.onnx` files, and `onnx.ModelProto`."""
 
     suffixes = (".onnx",)
@@ -19,10 +19,17 @@ class Onnx(FileFrontend):
         return type(source).__name__ == "ModelProto" and hasattr(source, "SerializeToString")
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        from pydispatch.frontends.onnx.read import read
+
         if isinstance(source, Path):
             return read(source, options)
         data: bytes = source.SerializeToString()  # type: ignore[attr-defined]
         return read(data, options)
+
+    def operators(self) -> Mapping[str, Iterable[str]]:
+        from pydispatch.frontends.onnx.operators import OPERATORS
+
+        return {f"ONNX, domain {domain or 'ai.onnx'}": table for domain, table in OPERATORS.items()}
 
 
 FRONTEND = Onnx()

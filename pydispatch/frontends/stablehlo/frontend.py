@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
 from pydispatch.errors import CompileError
-from pydispatch.frontends.source import ReadOptions
-from pydispatch.frontends.stablehlo.program import translated
-
-DIALECTS = ("stablehlo", "chlo")
+from pydispatch.frontends.source import Frontend, ReadOptions
 
 
-class StableHlo:
+class StableHlo(Frontend):
     """Text with operations of StableHLO or CHLO, and what `jax.jit(f).lower(...)` and `jax.export` give."""
+
+    dialects = frozenset({"stablehlo", "chlo"})
 
     def reads_file(self, path: Path, head: bytes) -> bool:
         return head.startswith(b"ML\xefR") and b"StableHLO" in head
@@ -24,10 +24,9 @@ class StableHlo:
     def reads_object(self, source: object) -> bool:
         return type(source).__module__.startswith("jax.") and _text_of(source) is not None
 
-    def reads_module(self, module: ModuleOp) -> bool:
-        return any(op.name.partition(".")[0] in DIALECTS for op in module.walk())
-
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        from pydispatch.frontends.stablehlo.program import translated
+
         if isinstance(source, Path):
             raise CompileError(
                 f"'{source}' is StableHLO bytecode, which is not supported",
@@ -37,6 +36,11 @@ class StableHlo:
             return translated(source, options)
         text: Any = _text_of(source)
         return translated(ir.parse(text(), type(source).__name__), options)
+
+    def operators(self) -> Mapping[str, Iterable[str]]:
+        from pydispatch.frontends.stablehlo.operators import TABLE
+
+        return {"StableHLO and CHLO": TABLE}
 
 
 def _text_of(source: object) -> Any:

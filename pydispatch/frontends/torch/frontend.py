@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.frontends.source import FileFrontend, ReadOptions
+from pydispatch.frontends.source import Frontend, ReadOptions
 
 
-class TorchFrontend(FileFrontend):
+class TorchFrontend(Frontend):
     """Reads `.pt2` files without PyTorch. An exported program is saved first, by the PyTorch that made it."""
 
     suffixes = (".pt2",)
@@ -29,6 +30,11 @@ class TorchFrontend(FileFrontend):
         sys.modules["torch"].export.save(source, stream)
         name = "exported program"
         return module_of(archive.read(stream.getvalue(), name), name, options)
+
+    def operators(self) -> Mapping[str, Iterable[str]]:
+        from pydispatch.frontends.torch.nodes import CONVERSIONS
+
+        return {"PyTorch": CONVERSIONS}
 
 
 FRONTEND = TorchFrontend()

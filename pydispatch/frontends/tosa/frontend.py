@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.frontends.source import ReadOptions
-from pydispatch.frontends.tosa.program import translated
+from pydispatch.frontends.source import Frontend, ReadOptions
 
 
-class Tosa:
+class Tosa(Frontend):
     """Modules with operations of TOSA."""
 
-    def reads_file(self, path: Path, head: bytes) -> bool:
-        return False
-
-    def reads_object(self, source: object) -> bool:
-        return False
-
-    def reads_module(self, module: ModuleOp) -> bool:
-        return any(op.name.startswith("tosa.") for op in module.walk())
+    dialects = frozenset({"tosa"})
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        from pydispatch.frontends.tosa.program import translated
+
         assert isinstance(source, ModuleOp)
         return translated(source)
+
+    def operators(self) -> Mapping[str, Iterable[str]]:
+        from pydispatch.frontends.tosa.operators import TABLE
+
+        return {"TOSA": [name for name in TABLE if name.startswith("tosa.")]}
 
 
 FRONTEND = Tosa()

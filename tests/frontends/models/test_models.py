@@ -1,4 +1,4 @@
-"""Small twins of `examples/models`, as their scripts wrote them: each with a kernel of the user's, without a framework."""
+"""Small twins of `examples/models`, written by their scripts (`--small --write`), run without a framework."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 import pydispatch as pd
 
-HERE = Path(__file__).parent
-KERNELS = HERE.parents[2] / "examples" / "models"
+KERNELS = Path(__file__).resolve().parents[3] / "examples" / "models"
+HERE = KERNELS / "small"
 GELU = {"tile": {"count": 4096}}
 
 

@@ -1,0 +1,37 @@
+"""Every operator that frontends read, from their tables: the last chapter of docs/models.md.
+
+    python -m pydispatch.frontends.operators    prints the chapter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydispatch import extensions
+from pydispatch.frontends.source import Frontend
+
+HEADING = "## Every operator"
+
+
+def chapter() -> str:
+    """The chapter as Markdown; frontends of other packages are left out."""
+    parts = [HEADING, "", "Generated from the frontends' tables."]
+    for part in extensions.parts("frontend"):
+        frontend: Frontend = part.load()
+        for heading, names in frontend.operators().items() if part.owner == "pydispatch" else ():
+            parts += ["", f"{heading}:", *_by_group(names)]
+    return "\n".join(parts) + "\n"
+
+
+def _by_group(names: Iterable[str]) -> list[str]:
+    """A line for each word before the first dot."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        group, dot, rest = name.partition(".")
+        groups.setdefault(group if dot else "", []).append(rest or name)
+    return [f"- {f'`{group}`: ' if group else ''}{' '.join(f'`{name}`' for name in each)}"
+            for group, each in groups.items()]  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(chapter(), end="")
