@@ -171,3 +171,103 @@ def test_maps(shape, element, steps, sizes, seed, former):
     linalg_ext.map_store(body, shape, element, steps, "map_scatter" if former else "map_store")
     linalg_ext.map_load(body, shape, element, "map_gather" if former else "map_load")
     run(body)
+
+
+@pytest.mark.parametrize("sizes", ["static", "dynamic"])
+@pytest.mark.parametrize("unique", ["true", "false"])
+def test_scatter_of_blocks_that_begin_at_an_index(unique, sizes):
+    """Slices with the dimensions that are indexed too: what an element has as index there is added."""
+    body = Body(sizes, seed=4)
+    target, old = linalg_ext.small(body, [7, 5], "i32")
+    updates, new = linalg_ext.small(body, [2, 3, 2, 2], "i32")
+    starts = np.array([[[0, 0], [2, 2], [6, 4]], [[4, 1], [-1, 3], [9, 0]]])
+    if unique == "false":
+        starts[0, 1] = [1, 1]
+    places = body.input(starts, "i64", 1)
+    text = f"iree_linalg_ext.scatter dimension_map = [0, 1] unique_indices({unique})"
+    code = "%r = arith.subi %a0, %a1 : i32"
+    (found,) = linalg_ext.operation(body, text, [updates, places], [target], code, ["i32", "i32"], "i32")
+    result = old.copy()
+    for batch in np.ndindex(2, 3):
+        for offset in np.ndindex(2, 2):
+            at = tuple(starts[batch] + offset)
+            if 0 <= at[0] < 7 and 0 <= at[1] < 5:
+                result[at] = new[(*batch, *offset)] - result[at]
+    body.expect(found, result)
+    run(body)
+
+
+@pytest.mark.parametrize("sizes", ["static", "dynamic"])
+def test_indices_without_a_last_dimension(sizes):
+    """One index for each slice, in two dimensions of slices."""
+    body = Body(sizes, seed=5)
+    target, old = linalg_ext.small(body, [7, 3], "f32")
+    updates, new = linalg_ext.small(body, [4, 2, 3], "f32")
+    numbers = np.array([[0, 3], [3, 8], [-2, 6], [3, 0]])
+    places = body.input(numbers, "i32")
+    text = "iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)"
+    code = "%r = arith.addf %a0, %a1 : f32"
+    (found,) = linalg_ext.operation(body, text, [updates, places], [target], code, ["f32", "f32"], "f32")
+    result = old.copy()
+    inside = (numbers >= 0) & (numbers < 7)
+    np.add.at(result, numbers[inside], new[inside])
+    body.expect(found, result)
+    out = body.empty([4, 2, 3], "f32")
+    (rows,) = linalg_ext.operation(
+        body, "iree_linalg_ext.gather dimension_map = [0]", [target, places], [out], "", [], ""
+    )
+    body.expect(rows, old[np.clip(numbers, 0, 6)])
+    run(body)
+
+
+def test_gather_with_a_mask():
+    body = Body("static", seed=6)
+    source, array = linalg_ext.small(body, [5, 2], "i32")
+    out, before = linalg_ext.small(body, [4, 2], "i32")
+    places = body.input([[0], [4], [2], [3]], "i32")
+    mask = body.input([True, False, True, False], "i1")
+    (found,) = linalg_ext.operation(
+        body, "iree_linalg_ext.gather dimension_map = [0]", [source, places, mask], [out], "", [], ""
+    )
+    body.expect(found, np.where([[1], [0], [1], [0]], array[[0, 4, 2, 3]], before))
+    run(body)
+
+
+@pytest.mark.parametrize("device", ["cpu", "vulkan:0", "ptx-interpreter"])
+def test_elements_that_share_a_byte(device):
+    """Rows of three i4: two of them meet in a byte."""
+    text = """func.func @f(%x: tensor<6x3xi8>, %i: tensor<4x1xi32>)
+        -> (tensor<6x3xi8>, tensor<6x3xi8>, tensor<6x3xi8>) {
+      %p = arith.trunci %x : tensor<6x3xi8> to tensor<6x3xi4>
+      %z = arith.constant dense<0> : tensor<6xi4>
+      %s = iree_linalg_ext.sort dimension(1) outs(%p : tensor<6x3xi4>) {
+      ^bb0(%a: i4, %b: i4):
+        %r = arith.cmpi slt, %a, %b : i4
+        iree_linalg_ext.yield %r : i1
+      } -> tensor<6x3xi4>
+      %t:2 = iree_linalg_ext.scan dimension(1) inclusive(true) ins(%p : tensor<6x3xi4>)
+          outs(%p, %z : tensor<6x3xi4>, tensor<6xi4>) {
+      ^bb0(%a: i4, %b: i4):
+        %r = arith.maxsi %a, %b : i4
+        iree_linalg_ext.yield %r : i4
+      } -> tensor<6x3xi4>, tensor<6xi4>
+      %u = tensor.extract_slice %p[0, 0] [4, 3] [1, 1] : tensor<6x3xi4> to tensor<4x3xi4>
+      %v = iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
+          ins(%u, %i : tensor<4x3xi4>, tensor<4x1xi32>) outs(%s : tensor<6x3xi4>) {
+      ^bb0(%a: i4, %b: i4):
+        %r = arith.maxsi %a, %b : i4
+        iree_linalg_ext.yield %r : i4
+      } -> tensor<6x3xi4>
+      %0 = arith.extsi %s : tensor<6x3xi4> to tensor<6x3xi8>
+      %1 = arith.extsi %t#0 : tensor<6x3xi4> to tensor<6x3xi8>
+      %2 = arith.extsi %v : tensor<6x3xi4> to tensor<6x3xi8>
+      return %0, %1, %2 : tensor<6x3xi8>, tensor<6x3xi8>, tensor<6x3xi8>
+    }"""
+    targets = {"c": "cpu", "v": "vulkan", "p": "cuda"}[device[0]]
+    x = np.random.default_rng(2).integers(-8, 8, (6, 3)).astype(np.int8)
+    i = np.array([[5], [1], [5], [7]], np.int32)
+    found = pd.device(device).load(pd.compile(text, targets=targets))["f"](x, i)
+    updated = np.sort(x, 1)
+    np.maximum.at(updated, i[:3, 0], x[:3])
+    for got, expected in zip(found, (np.sort(x, 1), np.maximum.accumulate(x, 1), updated), strict=True):
+        np.testing.assert_array_equal(np.asarray(got), expected)

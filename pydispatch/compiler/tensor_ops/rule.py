@@ -87,9 +87,9 @@ class Update(TensorOp):
         """How many leading dimensions of what is written are walked in order, since they may meet in one element."""
         return 0
 
-    def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index | None:
-        """A number for the `ordered` dimensions: those that may meet in an element have the same. None: all may."""
-        return None
+    def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
+        """A number for indices of the `ordered` dimensions: those that may meet in an element have the same."""
+        return 0
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Dim(op.operands[self.destination], axis)

@@ -33,8 +33,6 @@ def parts_of(e: Elements, build: Builder, update: UpdateStep, most: int) -> Inde
     """How many parts the destination has: a power of two, `most` at most."""
     dims = update.dims(e)
     slices = build.product(dims[: update.ordered])
-    if update.meeting(e, build, [0] * update.ordered) is None:
-        return 1
     if not isinstance(slices, int):
         return most
     return min(most, 1 << (max(1, slices // SLICES_OF_A_PART) - 1).bit_length())
@@ -90,9 +88,7 @@ def walk(
         leading = b.split(number, dims)
         own: SSAValue | bool = True
         if parts != 1:
-            place = update.meeting(e, b, leading)
-            assert place is not None
-            own = equal(b, b.remainder(place, parts), part)
+            own = equal(b, b.remainder(update.meeting(e, b, leading), parts), part)
         b.when(own, lambda c: body(c, leading))
         return []
 

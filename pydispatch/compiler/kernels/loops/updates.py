@@ -35,8 +35,8 @@ class UpdateStep:
         """How many leading dimensions of what is written are walked in order."""
         return self.rule.ordered(self.op)
 
-    def meeting(self, e: Elements, build: Builder, leading: Sequence[Index]) -> Index | None:
-        """A number that leading indices share when what they write may meet; None when all may."""
+    def meeting(self, e: Elements, build: Builder, leading: Sequence[Index]) -> Index:
+        """A number that leading indices share when what they write may meet."""
         return self.rule.meeting(e, build, self.op, leading)
 
     def lands(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:

@@ -40,12 +40,16 @@ class Scatter(Update):
         return rows
 
     def ordered(self, op: Any) -> int:
-        return 0 if op.is_unique else op.windows().batch
+        """Slices that begin anywhere may meet in different elements of theirs."""
+        if op.is_unique:
+            return 0
+        windows = op.windows()
+        return len(shape_of(op.operands[0])) if windows.offsets else windows.batch
 
-    def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index | None:
-        if op.windows().offsets:
-            return None
+    def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
         sizes = e.dims(op.operands[2])
+        if op.windows().offsets:
+            return build.join(self.position(e, build, op, leading), sizes)
         return build.join(self._coordinates(e, build, op, leading), [sizes[d] for d in op.indexed])
 
     def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
