@@ -2,25 +2,29 @@
 
 A length is taken apart into factors of at most `DIRECT`: along each of them a transform is a product with a matrix
 (Cooley and Tukey). What has no such factor is a product with its matrix while that is small, and otherwise a
-convolution by transforms of a power of two (Bluestein).
+convolution by transforms of a power of two (Bluestein). Where only a call decides the length, the matrix is computed in
+the call.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import C64, C128, DType
+from pydispatch.frontends.graph.dtypes import C64, C128, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops.formulas import Element, formula, positions
 from pydispatch.frontends.ops.indexing import reverse
 from pydispatch.frontends.ops.products import contract
 from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.reductions import size_as
 from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.ops.shapes import axis_of, concat, pad, reshape, slice_axis, transpose
+from pydispatch.frontends.ops.shapes import axis_of, concat, full, pad, reshape, slice_axis, transpose
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,37 +36,52 @@ DIRECT_PRIME = 256
 
 
 def fft(b: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> Tensor:
-    """numpy.fft.fft, or ifft, along one axis of a static size. x: complex, or real floats. The result is complex."""
+    """numpy.fft.fft, or ifft, along one axis. x: complex, or real floats. The result is complex."""
+    made = waves(b, x, axis, 1 if inverse else -1)
+    n = made.shape[axis]
+    if not inverse or n in (0, 1):
+        return made
+    factor = ew.binary(b, "div", full(b, 1.0, (), made.dtype.real), size_as(b, n, made.dtype.real))
+    return ew.apply(b, _scaled, made, factor)
+
+
+def waves(b: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
+    """The sums over j of x[..., j, ...] exp(sign 2 pi i j k / n), for each k below the size n of an axis."""
     axis = axis_of(b, axis, x.rank)
-    n = _length(b, x, axis)
-    made = _along_last(b, x, axis, lambda rows: _transform(b, rows, n, 1 if inverse else -1))
-    return ew.apply(b, lambda s, z: _scaled(s, z, 1 / n), made) if inverse and n > 1 else made
+    if not x.dtype.is_complex and x.dtype.name not in ("f32", "f64"):
+        raise b.fail(f"a Fourier transform of {x}: elements are f32, f64, c64 or c128")
+    order = [*(d for d in range(x.rank) if d != axis), axis]
+    moved = transpose(b, x, order)
+    rows = reshape(b, moved, [product(moved.shape[:-1]), moved.shape[-1]])
+    made = reshape(b, _transform(b, rows, x.shape[axis], sign), moved.shape)
+    return transpose(b, made, [order.index(d) for d in range(x.rank)])
 
 
 def rfft(b: Builder, x: Tensor, axis: int = -1) -> Tensor:
     """numpy.fft.rfft along one axis: of n real floats the first n // 2 + 1 elements of their transform."""
     axis = axis_of(b, axis, x.rank)
-    return slice_axis(b, fft(b, x, axis), axis, 0, _length(b, x, axis) // 2 + 1)
+    return slice_axis(b, fft(b, x, axis), axis, 0, x.shape[axis] // 2 + 1)
 
 
-def irfft(b: Builder, x: Tensor, n: int, axis: int = -1) -> Tensor:
+def irfft(b: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
     """numpy.fft.irfft along one axis: the n real floats of which x has the first n // 2 + 1 elements of the
     transform."""
     axis = axis_of(b, axis, x.rank)
-    if _length(b, x, axis) != n // 2 + 1:
+    if x.shape[axis] != n // 2 + 1 and not isinstance(x.shape[axis], Expr) and not isinstance(n, Expr):
         raise b.fail(f"{n} real elements along axis {axis} of {x} need {n // 2 + 1} elements of a transform")
     rest = reverse(b, slice_axis(b, x, axis, 1, n - n // 2), [axis])
-    whole = concat(b, [x, ew.apply(b, lambda s, z: s.conj(z), rest)], axis) if n > 2 else slice_axis(b, x, axis, 0, n)
-    return _parts(b, fft(b, whole, axis, inverse=True))[0]
+    whole = concat(b, [x, ew.apply(b, lambda s, z: s.conj(z), rest)], axis)
+    return parts_of(b, fft(b, whole, axis, inverse=True))[0]
 
 
-def _length(b: Builder, x: Tensor, axis: int) -> int:
-    n = x.shape[axis]
-    if isinstance(n, Expr):
-        raise b.fail(f"a Fourier transform along axis {axis} of {x}: its size must be known")
-    if not x.dtype.is_complex and x.dtype.name not in ("f32", "f64"):
-        raise b.fail(f"a Fourier transform of {x}: elements are f32, f64, c64 or c128")
-    return n
+def parts_of(b: Builder, x: Tensor) -> list[Tensor]:
+    """The real part and, of a complex tensor, the imaginary one."""
+    return [b.wrap(x.dtype.real, x.shape, part) for part in b.parts(x)]
+
+
+def complex_of(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
+    """The complex tensor of two parts of f32 or f64."""
+    return b.wrap(C128 if real.dtype.bits == 64 else C64, real.shape, b.value(real), b.value(imag))
 
 
 def _array(numbers: Any, dtype: DType) -> np.ndarray[Any, Any]:
@@ -71,31 +90,14 @@ def _array(numbers: Any, dtype: DType) -> np.ndarray[Any, Any]:
     return np.asarray(numbers).astype(dtype.numpy)
 
 
-def _parts(b: Builder, x: Tensor) -> list[Tensor]:
-    """The real part and, of a complex tensor, the imaginary one."""
-    return [b.wrap(x.dtype.real, x.shape, part) for part in b.parts(x)]
+def _scaled(s: Scalars, z: Scalar, factor: Scalar) -> Scalar:
+    return s.complex(s.binary("mul", s.real(z), factor), s.binary("mul", s.imag(z), factor))
 
 
-def _complex(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
-    return b.wrap(C128 if real.dtype.bits == 64 else C64, real.shape, b.value(real), b.value(imag))
-
-
-def _scaled(s: Scalars, z: Scalar, factor: float) -> Scalar:
-    times = s.const(factor, z.dtype.real)
-    return s.complex(s.binary("mul", s.real(z), times), s.binary("mul", s.imag(z), times))
-
-
-def _along_last(b: Builder, x: Tensor, axis: int, transform: Any) -> Tensor:
-    """`transform` of matrices whose rows are x along an axis."""
-    order = [*(d for d in range(x.rank) if d != axis), axis]
-    moved = transpose(b, x, order)
-    rows = reshape(b, moved, [product(moved.shape[:-1]), moved.shape[-1]])
-    made = reshape(b, transform(rows), moved.shape)
-    return transpose(b, made, [order.index(d) for d in range(x.rank)])
-
-
-def _transform(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
+def _transform(b: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     """sum_j x[r, j] exp(sign 2 pi i j k / n) for each row r and each k."""
+    if isinstance(n, Expr):
+        return reshape(b, _along_blocks(b, reshape(b, x, [x.shape[0], n, 1]), n, sign), [x.shape[0], n])
     if n <= 1:
         return x if x.dtype.is_complex else ew.convert(b, x, C128 if x.dtype.bits == 64 else C64)
     factor = next((f for f in range(min(n, DIRECT), 1, -1) if n % f == 0), n)
@@ -118,27 +120,38 @@ def _powers(rows: int, columns: int, n: int, sign: int) -> np.ndarray[Any, Any]:
     return np.exp(sign * 2j * np.pi * (np.outer(np.arange(rows), np.arange(columns)) % n) / n)
 
 
-def _along_blocks(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
+def _matrix(b: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor, Tensor]:
+    """The real and the imaginary parts of exp(sign 2 pi i j k / n) for j and k below n."""
+    if not isinstance(n, Expr):
+        powers = _powers(n, n, n, sign)
+        return b.constant(_array(powers.real, dtype), dtype), b.constant(_array(powers.imag, dtype), dtype)
+    products = positions(b, lambda grid: grid.at(0) * grid.at(1), (n, n))
+
+    def angle(jk: Element, whole: Element) -> Element:
+        return (jk % whole).to(dtype) / whole.to(dtype) * (sign * 2 * math.pi)
+
+    angles = formula(b, angle, products, size_as(b, n, I64))
+    return ew.unary(b, "cos", angles), ew.unary(b, "sin", angles)
+
+
+def _along_blocks(b: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     """The transforms of x [rows, n, rest] along its second axis: one product of real matrices.
 
     Real and imaginary parts lie beside each other: (re, im) times ((c, s), (-s, c)).
     """
-    import numpy as np
-
-    powers = _powers(n, n, n, sign)
-    matrix = np.concatenate([powers.real, powers.imag], 1)
+    cos, sin = _matrix(b, n, sign, x.dtype.real)
+    matrix = concat(b, [cos, sin], 1)
     if x.dtype.is_complex:
-        matrix = np.concatenate([matrix, np.concatenate([-powers.imag, powers.real], 1)], 0)
-    parts = _parts(b, x)
-    both = concat(b, parts, 1)
+        matrix = concat(b, [matrix, concat(b, [ew.unary(b, "neg", sin), cos], 1)], 0)
+    both = concat(b, parts_of(b, x), 1)
     dims = [AffineExpr.dimension(d) for d in range(4)]
     row, made_k, rest, summed = dims
     made = contract(
-        b, both, b.constant(_array(matrix, x.dtype.real), x.dtype.real), AffineMap(4, 0, (row, summed, rest)),
-        AffineMap(4, 0, (summed, made_k)), AffineMap(4, 0, (row, made_k, rest)), (x.shape[0], 2 * n, x.shape[2]),
+        b, both, matrix, AffineMap(4, 0, (row, summed, rest)),
+        AffineMap(4, 0, (summed, made_k)), AffineMap(4, 0, (row, made_k, rest)), (x.shape[0], n * 2, x.shape[2]),
         [True, True, True, False], x.dtype.real,
     )  # fmt: skip
-    return _complex(b, slice_axis(b, made, 1, 0, n), slice_axis(b, made, 1, n, 2 * n))
+    return complex_of(b, slice_axis(b, made, 1, 0, n), slice_axis(b, made, 1, n, n * 2))
 
 
 def _bluestein(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
