@@ -19,6 +19,8 @@ from pydispatch.frontends.onnx.operators import (
     sampling,
     shapes,
 )
+from pydispatch.frontends.onnx.operators.microsoft import attention as microsoft_attention
+from pydispatch.frontends.onnx.operators.microsoft import fused
 from pydispatch.frontends.onnx.trace import Conversion
 
 SUBJECTS = {
@@ -38,6 +40,10 @@ SUBJECTS = {
 }
 
 OPERATORS: Mapping[str, Mapping[str, Conversion]] = {
-    "": {name: conversion for table in SUBJECTS.values() for name, conversion in table.items()},
+    "": {
+        **{name: conversion for table in SUBJECTS.values() for name, conversion in table.items()},
+        "SimplifiedLayerNormalization": fused.rms_norm,  # onnxruntime writes it without a domain
+    },
+    "com.microsoft": {**fused.TABLE, **microsoft_attention.TABLE},
 }
 """The conversions of each domain; "" is ai.onnx."""
