@@ -13,11 +13,13 @@ from pydispatch.frontends.onnx.operators import (
     pooling,
     products,
     quantization,
+    random,
     recurrent,
     reductions,
     resize,
     sampling,
     shapes,
+    spectral,
 )
 from pydispatch.frontends.onnx.operators.microsoft import attention as microsoft_attention
 from pydispatch.frontends.onnx.operators.microsoft import fused
@@ -37,6 +39,8 @@ SUBJECTS = {
     "recurrent": recurrent.TABLE,
     "resize": resize.TABLE,
     "sampling": sampling.TABLE,
+    "spectral": spectral.TABLE,
+    "random": random.TABLE,
 }
 
 OPERATORS: Mapping[str, Mapping[str, Conversion]] = {
