@@ -151,7 +151,7 @@ class Tracer:
                 f"give the kernel that computes it: kernels={{'{name}': ...}}",
             )
         least, most = _arity(conversion)
-        missing = len(operands) < least or any(operand is None for operand in operands[:least])
+        missing = len(operands) < least or any(operands[n] is None for n in _needed(conversion) if n < len(operands))
         if missing or len(operands) > most:
             expected = f"{least}" if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
             given = sum(operand is not None for operand in operands)
@@ -363,12 +363,24 @@ def _domain(name: str) -> str:
 
 
 @cache
+def _needed(conversion: Conversion) -> list[int]:
+    """The places of operands that may not be left out."""
+    required = [
+        p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty and "None" not in str(p.annotation)
+        for p in _parameters(conversion)
+    ]
+    return [n for n, is_required in enumerate(required) if is_required]
+
+
 def _arity(conversion: Conversion) -> tuple[int, int]:
     """The least and the greatest number of operands."""
-    parameters = list(inspect.signature(conversion).parameters.values())[1:]
+    parameters = _parameters(conversion)
     many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    fixed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    return sum(p.default is p.empty for p in fixed), 1 << 30 if many else len(fixed)
+    return 1 + max(_needed(conversion), default=-1), 1 << 30 if many else len(parameters)
+
+
+def _parameters(conversion: Conversion) -> list[inspect.Parameter]:
+    return list(inspect.signature(conversion).parameters.values())[1:]
 
 
 def _bind(

@@ -166,6 +166,51 @@ CASES: dict[str, tuple] = {
         {}, {"x": f32(1, 8, 2, 4)}),
 }  # fmt: skip
 
+# The same for models with operators of com.microsoft.
+MICROSOFT: dict[str, tuple] = {
+    "ms_attention": (
+        "(float[2, 3, 8] x, int32[2] n) => (float[2, 3, 8] y) { y = com.microsoft.Attention<num_heads=2, unidirectional=1>(x, w, b, n) }",
+        {"w": f32(8, 24), "b": f32(24)}, {"x": f32(2, 3, 8), "n": np.array([3, 2], np.int32)}),
+    "ms_multi_head_attention": (
+        """(float[2, 3, 8] q, float[2, 4, 8] k, float[2, 4, 8] v, int32[2, 4] m) => (float[2, 3, 8] y) {
+            y = com.microsoft.MultiHeadAttention<num_heads=2>(q, k, v, b, m) }""",
+        {"b": f32(24)}, {"q": f32(2, 3, 8), "k": f32(2, 4, 8), "v": f32(2, 4, 8), "m": np.array([[1, 1, 1, 0], [1, 0, 1, 1]], np.int32)}),
+    "ms_group_query_attention": (
+        """(float[1, 2, 64] q, float[1, 2, 32] k, float[1, 2, 32] v, float[1, 2, 3, 16] pk, float[1, 2, 3, 16] pv) =>
+            (float[1, 2, 64] y, float[1, 2, 5, 16] nk, float[1, 2, 5, 16] nv) {
+            y, nk, nv = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2, do_rotary=1>(q, k, v, pk, pv, n, t, c, s) }""",
+        {"n": np.array([4], np.int32), "t": np.array(5, np.int32), "c": np.cos(f32(16, 8)), "s": np.sin(f32(16, 8))},
+        {"q": f32(1, 2, 64), "k": f32(1, 2, 32), "v": f32(1, 2, 32), "pk": f32(1, 2, 3, 16), "pv": f32(1, 2, 3, 16)}),
+    "ms_norms": (
+        """(float[2, 3, 8] x, float[2, 3, 8] k) => (float[2, 3, 8] y, float[2, 3, 8] z, float[2, 3, 8] t) {
+            y, , , t = com.microsoft.SkipLayerNormalization<epsilon=1e-5>(x, k, g, b, c)
+            z = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=1e-5>(x, k, g) }""",
+        {"g": f32(8), "b": f32(8), "c": f32(8)}, {"x": f32(2, 3, 8), "k": f32(2, 3, 8)}),
+    "ms_embedding": (
+        """(int32[2, 3] i, int32[2, 3] s, int32[2, 3] m) => (float[2, 3, 8] y, int32[2] n) {
+            y, n = com.microsoft.EmbedLayerNormalization(i, s, w, p, t, g, b, m) }""",
+        {"w": f32(10, 8), "p": f32(5, 8), "t": f32(2, 8), "g": f32(8), "b": f32(8)},
+        {"i": np.array([[1, 2, 9], [0, 4, 4]], np.int32), "s": np.array([[0, 0, 1], [1, 1, 0]], np.int32),
+         "m": np.array([[1, 1, 1], [1, 1, 0]], np.int32)}),
+    "ms_products": (
+        """(float[2, 4, 3] x, float[2, 4, 5] y) => (float[2, 3, 5] z, float[2, 3, 5] g, float[2, 3, 5] f) {
+            z = com.microsoft.FusedMatMul<transA=1, alpha=0.5>(x, y) g = com.microsoft.BiasGelu(z, b) f = com.microsoft.FastGelu(z, b) }""",
+        {"b": f32(5)}, {"x": f32(2, 4, 3), "y": f32(2, 4, 5)}),
+    "ms_matmul_4_bits": (
+        "(float[2, 40] x) => (float[2, 6] y) { y = com.microsoft.MatMulNBits<K=40, N=6, bits=4, block_size=16>(x, w, s, z) }",
+        {"w": rng.integers(0, 255, (6, 3, 8)).astype(np.uint8), "s": f32(6 * 3), "z": rng.integers(0, 255, 6 * 2).astype(np.uint8)},
+        {"x": f32(2, 40)}),
+    "ms_quantized_products": (
+        """(float[2, 8] x) => (float[2, 4] y) { y = com.microsoft.DynamicQuantizeMatMul(x, w, s, z, b) }""",
+        {"w": rng.integers(0, 255, (8, 4)).astype(np.uint8), "s": np.array([0.02], np.float32), "z": np.array([120], np.uint8), "b": f32(4)},
+        {"x": f32(2, 8)}),
+    "ms_qlinear": (
+        """(uint8[2, 3, 4] x, uint8[2, 3, 4] y) => (uint8[2, 3, 4] a, uint8[2, 3, 4] m) {
+            a = com.microsoft.QLinearAdd(x, s, z, y, t, u, v, w) m = com.microsoft.QLinearMul(x, s, z, y, t, u, v, w) }""",
+        {"s": np.float32(0.02), "z": np.uint8(128), "t": np.float32(0.03), "u": np.uint8(100), "v": np.float32(0.05), "w": np.uint8(120)},
+        {"x": rng.integers(0, 255, (2, 3, 4)).astype(np.uint8), "y": rng.integers(0, 255, (2, 3, 4)).astype(np.uint8)}),
+}  # fmt: skip
+
 FUNCTION = """<ir_version: 9, opset_import: ["": 18, "mine": 1]>
 main (float[n, 3] x) => (float[n, 3] y) { a = mine.scaled<factor=2.5>(x) y = mine.scaled(a) }
 <opset_import: ["": 18], domain: "mine">
@@ -179,9 +224,13 @@ def main() -> None:
         model = parser.parse_model(f'<ir_version: 9, opset_import: ["": {opset}]> main {text}')
         model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items())
         keep(found, name, model, inputs)
+    for name, (text, weights, inputs) in MICROSOFT.items():
+        model = parser.parse_model(f'<ir_version: 9, opset_import: ["": 17, "com.microsoft": 1]> main {text}')
+        model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items())
+        keep(found, name, model, inputs)
     keep(found, "function", parser.parse_model(FUNCTION), {"x": f32(2, 3)})
     np.savez_compressed(HERE / "cases.npz", **found)
-    print(f"{len(CASES) + 1} models, {(HERE / 'cases.npz').stat().st_size} bytes")
+    print(f"{len(CASES) + len(MICROSOFT) + 1} models, {(HERE / 'cases.npz').stat().st_size} bytes")
 
 
 def keep(found: dict[str, np.ndarray], name: str, model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> None:

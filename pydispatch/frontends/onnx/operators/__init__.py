@@ -13,12 +13,16 @@ from pydispatch.frontends.onnx.operators import (
     pooling,
     products,
     quantization,
+    random,
     recurrent,
     reductions,
     resize,
     sampling,
     shapes,
+    spectral,
 )
+from pydispatch.frontends.onnx.operators.microsoft import attention as microsoft_attention
+from pydispatch.frontends.onnx.operators.microsoft import fused
 from pydispatch.frontends.onnx.trace import Conversion
 
 SUBJECTS = {
@@ -35,9 +39,15 @@ SUBJECTS = {
     "recurrent": recurrent.TABLE,
     "resize": resize.TABLE,
     "sampling": sampling.TABLE,
+    "spectral": spectral.TABLE,
+    "random": random.TABLE,
 }
 
 OPERATORS: Mapping[str, Mapping[str, Conversion]] = {
-    "": {name: conversion for table in SUBJECTS.values() for name, conversion in table.items()},
+    "": {
+        **{name: conversion for table in SUBJECTS.values() for name, conversion in table.items()},
+        "SimplifiedLayerNormalization": fused.rms_norm,  # onnxruntime writes it without a domain
+    },
+    "com.microsoft": {**fused.TABLE, **microsoft_attention.TABLE},
 }
 """The conversions of each domain; "" is ai.onnx."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.dtypes import F32, I32, DType
-from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum
+from pydispatch.frontends.graph.dtypes import F32, I32, I64, DType
+from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, products, shapes
+from pydispatch.frontends.ops import elementwise, products, reductions, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.products import Window
 
@@ -184,6 +184,39 @@ def _conv_transpose(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -
     return with_bias(c, made, bias, x.dtype)
 
 
+# -- determinants
+
+
+_LARGEST_DETERMINANT = 32
+
+
+def _det(c: Call, x: Tensor) -> Tensor:
+    """The determinants of [..., n, n], by elimination with the largest element of each column."""
+    b, n = c.b, x.shape[-1]
+    if x.rank < 2 or isinstance(n, Expr) or x.shape[-2] != n or n > _LARGEST_DETERMINANT:
+        raise c.fail(f"its operand is {x}; expected square matrices of at most {_LARGEST_DETERMINANT} rows")
+    lead = x.shape[:-2]
+    a = shapes.reshape(b, x, [product(lead), n, n])
+    found = shapes.full(b, 1.0, [a.shape[0], 1, 1], x.dtype)
+    for k in range(n):
+        column = shapes.slice_axis(b, a, 2, 0, 1)
+        size = elementwise.unary(b, "abs", column)
+        row = reductions.argument(b, "max", size, 1, keep=True)  # [batch, 1, 1]
+        top = selection.take_along(b, a, shapes.broadcast_to(b, row, [a.shape[0], 1, n - k]), 1)
+        # The row that was first goes to the place of the one with the largest element.
+        first = shapes.slice_axis(b, a, 1, 0, 1)
+        a = formula(b, lambda v, f, r: v.position(1, I64).is_equal(r).choose(f, v), a, first, row)
+        pivot = shapes.slice_axis(b, top, 2, 0, 1)
+        found = formula(b, lambda d, p, r: d * r.is_equal(0).choose(p, -p), found, pivot, row)
+        if k + 1 == n:
+            break
+        below = shapes.slice_(b, a, [0, 1, 1], a.shape)
+        factors = shapes.slice_(b, a, [0, 1, 0], [a.shape[0], n - k, 1])
+        others = shapes.slice_axis(b, top, 2, 1, n - k)
+        a = formula(b, lambda v, f, t, p: p.is_equal(0.0).choose(v, v - f / p * t), below, factors, others, pivot)
+    return shapes.reshape(b, found, lead)
+
+
 TABLE: dict[str, Conversion] = {
     "MatMul": matmul,
     "Gemm": gemm,
@@ -192,4 +225,5 @@ TABLE: dict[str, Conversion] = {
     "Conv": conv,
     "ConvInteger": conv_integer,
     "ConvTranspose": _conv_transpose,
+    "Det": _det,
 }

@@ -388,6 +388,17 @@ def _trilu(c: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
     return formula(c.b, kept, x, shapes.reshape(c.b, distance, []))
 
 
+# -- optional values: a tensor is one that is there
+
+
+def _has_element(c: Call, x: Tensor | None = None) -> Tensor:
+    return c.b.constant(np.bool_(x is not None))
+
+
+def _get_element(c: Call, x: Tensor) -> Tensor:
+    return x
+
+
 TABLE: dict[str, Conversion] = {
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
@@ -410,4 +421,6 @@ TABLE: dict[str, Conversion] = {
     "DepthToSpace": _depth_to_space,
     "SpaceToDepth": _space_to_depth,
     "Trilu": _trilu,
+    "OptionalHasElement": _has_element,
+    "OptionalGetElement": _get_element,
 }

@@ -1,0 +1,1 @@
+"""Operators of the domain com.microsoft that optimizers and quantizers of onnxruntime write."""

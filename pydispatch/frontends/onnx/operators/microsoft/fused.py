@@ -1,0 +1,265 @@
+"""Operators that are several of ai.onnx in one: products, norms, functions of quantized numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydispatch.frontends.graph.dtypes import F32, I64, U8
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.operators import elementwise as activations
+from pydispatch.frontends.onnx.operators import products, quantization
+from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.ops import elementwise, normalization, reductions, selection, shapes
+from pydispatch.frontends.ops import products as ops
+from pydispatch.frontends.ops.formulas import Element, formula
+
+# -- activations and what is added before them
+
+
+def _with_bias(written: Callable[[Element], Element]) -> Conversion:
+    def convert(c: Call, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        if bias is None:
+            return formula(c.b, written, x)
+        return formula(c.b, lambda v, k: written(v + k), x, bias)
+
+    return convert
+
+
+def _quick_gelu(c: Call, x: Tensor) -> Tensor:
+    alpha = c.real("alpha", 1.702)
+    return formula(c.b, lambda v: v * (v * alpha).of("logistic"), x)
+
+
+_ACTIVATIONS: dict[str, Callable[..., Element]] = {
+    "": lambda v: v,
+    "Relu": lambda v: v.at_least(0.0),
+    "Tanh": lambda v: v.of("tanh"),
+    "Sigmoid": lambda v: v.of("logistic"),
+    "LeakyRelu": lambda v, alpha=0.01: activations.leaky_relu(v, alpha),
+    "HardSigmoid": lambda v, alpha=0.2, beta=0.5: activations.hard_sigmoid(v, alpha, beta),
+    "Clip": lambda v, least=-3.4e38, most=3.4e38: v.at_least(least).at_most(most),
+}
+
+
+def _activated(c: Call, x: Tensor, numbers: Sequence[float]) -> Tensor:
+    name = c.text("activation", "")
+    if name not in _ACTIVATIONS:
+        raise c.fail(f"activation '{name:.40}' is not known")
+    return formula(c.b, lambda v: _ACTIVATIONS[name](v, *numbers), x)
+
+
+# -- products
+
+
+def _fused_matmul(c: Call, x: Tensor, y: Tensor) -> Tensor:
+    if c.flag("transBatchA") or c.flag("transBatchB"):
+        raise c.fail("transBatchA and transBatchB are not supported")
+    x = _last_swapped(c, x) if c.flag("transA") else x
+    y = _last_swapped(c, y) if c.flag("transB") else y
+    alpha = c.real("alpha", 1.0)
+    made = ops.matmul(c.b, x, y, products.accumulator(x.dtype))
+    return formula(c.b, lambda v: (v * alpha).to(x.dtype), made)
+
+
+def _last_swapped(c: Call, x: Tensor) -> Tensor:
+    return shapes.transpose(c.b, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2]) if x.rank > 1 else x
+
+
+def _fused_gemm(c: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
+    made = products.gemm(c, x, y, bias)
+    names = ("activation_alpha", "activation_beta", "activation_gamma")
+    return _activated(c, made, [c.real(name) for name in names if c.has(name)])
+
+
+def _fused_conv(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None, added: Tensor | None = None) -> Tensor:
+    made = products.conv(c, x, w, bias)
+    made = made if added is None else elementwise.binary(c.b, "add", made, added)
+    return _activated(c, made, c.reals("activation_params", []))
+
+
+def _matmul_n_bits(
+    c: Call, x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """x by a matrix [n, k] of numbers of a few bits, in blocks of k that have a scale and a zero point each."""
+    b = c.b
+    k, n, bits, block = c.integer("K"), c.integer("N"), c.integer("bits", 4), c.integer("block_size")
+    c.ignore("accuracy_level")
+    if bits not in (2, 4, 8) or order is not None or min(k, n, block) < 1:
+        raise c.fail(f"{bits} bits in blocks of {block}, or an order of the groups, are not supported")
+    blocks, each = -(-k // block), block * bits // 8
+    bytes_ = shapes.reshape(b, packed, [n, blocks, each])
+    numbers = _unpacked(c, bytes_, bits)  # [n, blocks, block]
+    inner = normalization.wide(x.dtype)
+    scale = shapes.reshape(b, scales, [n, blocks, 1])
+    if zeros is None:
+        made = formula(b, lambda v, s: (v.to(inner) - float(1 << bits - 1)) * s.to(inner), numbers, scale)
+    else:
+        if zeros.dtype == U8:
+            row = -(-blocks * bits // 8)
+            zeros = shapes.slice_axis(b, _unpacked(c, shapes.reshape(b, zeros, [n, row]), bits), 1, 0, blocks)
+        zeros = shapes.reshape(b, zeros, [n, blocks, 1])
+        made = formula(b, lambda v, s, z: (v.to(inner) - z.to(inner)) * s.to(inner), numbers, scale, zeros)
+    weights = shapes.slice_axis(b, shapes.reshape(b, made, [n, blocks * block]), 1, 0, k)
+    result = ops.dot_general(b, elementwise.convert(b, x, inner), weights, [], [(x.rank - 1, 1)])
+    if bias is not None:
+        result = formula(b, lambda v, w: v + w.to(inner), result, bias)
+    return elementwise.convert(b, result, x.dtype)
+
+
+def _unpacked(c: Call, x: Tensor, bits: int) -> Tensor:
+    """Numbers of a few bits in bytes, the first one in the lowest bits, along the last axis."""
+    if bits == 8:
+        return x
+    count = 8 // bits
+    shifts = c.b.constant([bits * n for n in range(count)], U8)
+    parts = formula(
+        c.b,
+        lambda v, s: v.binary("shift_right_logical", s) & ((1 << bits) - 1),
+        shapes.expand_dims(c.b, x, [x.rank]),
+        shifts,
+    )
+    return shapes.reshape(c.b, parts, [*x.shape[:-1], x.shape[-1] * count])
+
+
+def integer_product(c: Call, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
+    """The product of integers without their zero points, in i32."""
+    rows = products.without_zero_point(c, x, x_zero, None)
+    return ops.matmul(c.b, rows, products.without_zero_point(c, y, y_zero, -1))
+
+
+def scaled(c: Call, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
+    def written(v: Element, s: Element, t: Element, *more: Element) -> Element:
+        made = v.to(F32) * (s.to(F32) * t.to(F32))
+        return made + more[0].to(F32) if more else made
+
+    return formula(c.b, written, x, *scales, *([bias] if bias is not None else []))
+
+
+def _dynamic_quantize_matmul(
+    c: Call, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
+) -> Tensor:
+    rows, x_scale, x_zero = quantization.dynamic_quantize(c, x)
+    return scaled(c, integer_product(c, rows, y, x_zero, zero), [x_scale, scale], bias)
+
+
+def _matmul_integer_to_float(
+    c: Call, x: Tensor, y: Tensor, x_scale: Tensor, y_scale: Tensor, x_zero: Tensor | None = None,
+    y_zero: Tensor | None = None, bias: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    return scaled(c, integer_product(c, x, y, x_zero, y_zero), [x_scale, y_scale], bias)
+
+
+def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] = ()) -> Conversion:
+    """A function of `count` quantized tensors. names: its attributes that are numbers."""
+
+    def convert(c: Call, *operands: Tensor | None) -> Tensor:
+        if len(operands) not in (3 * count + 1, 3 * count + 2):
+            raise c.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
+        given = []
+        for n in range(count):
+            x, scale, zero = operands[3 * n : 3 * n + 3]
+            if x is None or scale is None:
+                raise c.fail("an operand is missing")
+            given.append(quantization.dequantize(c, x, scale, zero))
+        first, scale, zero = operands[0], operands[3 * count], (*operands, None)[3 * count + 1]
+        if first is None or scale is None:
+            raise c.fail("an operand is missing")
+        numbers = [c.real(name, 0.01) for name in names]
+        made = formula(c.b, lambda *v: written(*v, *numbers), *given)
+        return quantization.quantize(c, made, scale, zero, first.dtype)
+
+    return convert
+
+
+def _qlinear_global_average(
+    c: Call, x: Tensor, scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor
+) -> Tensor:
+    last = c.flag("channels_last")
+    axes = list(range(1, x.rank - 1)) if last else list(range(2, x.rank))
+    mean = reductions.mean(c.b, quantization.dequantize(c, x, scale, zero), axes, keep=True)
+    return quantization.quantize(c, mean, out_scale, out_zero, x.dtype)
+
+
+def _qlinear_concat(c: Call, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
+    if not operands or len(operands) % 3:
+        raise c.fail(f"{len(operands)} operands follow its scale and zero point; expected three for each tensor")
+    parts = [quantization.dequantize(c, *operands[n : n + 3]) for n in range(0, len(operands), 3)]
+    joined = shapes.concat(c.b, parts, c.axis(c.integer("axis"), parts[0].rank))
+    return quantization.quantize(c, joined, scale, zero, operands[0].dtype)
+
+
+# -- norms
+
+
+def _skip_norm(
+    c: Call, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
+) -> Sequence[Tensor]:
+    total = _sum(c, x, skip, bias)
+    made, mean, inverse = normalization.layer_norm(c.b, total, [x.rank - 1], scale, shift, c.real("epsilon", 1e-12))
+    return [made, mean, inverse, total]
+
+
+def _skip_rms_norm(
+    c: Call, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
+) -> Sequence[Tensor | None]:
+    total = _sum(c, x, skip, bias)
+    return [normalization.rms_norm(c.b, total, [x.rank - 1], scale, c.real("epsilon", 1e-12)), None, None, total]
+
+
+def _sum(c: Call, x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
+    total = elementwise.binary(c.b, "add", x, skip)
+    return total if bias is None else elementwise.binary(c.b, "add", total, bias)
+
+
+def rms_norm(c: Call, x: Tensor, scale: Tensor) -> Sequence[Tensor | None]:
+    """SimplifiedLayerNormalization."""
+    c.ignore("stash_type")
+    axis = c.axis(c.integer("axis", -1), x.rank)
+    return [normalization.rms_norm(c.b, x, range(axis, x.rank), scale, c.real("epsilon", 1e-5)), None]
+
+
+def _embed_norm(
+    c: Call, words: Tensor, segments: Tensor | None, table: Tensor, places: Tensor, kinds: Tensor | None, scale: Tensor,
+    shift: Tensor, mask: Tensor | None = None, at: Tensor | None = None,
+) -> Sequence[Tensor]:  # fmt: skip
+    """Embeddings of words, places and segments, summed and normalized. Gives how many words the mask leaves, and the
+    sum."""
+    b = c.b
+    c.ignore("mask_index_type")
+    total = selection.take(b, table, words, 0)
+    where = at if at is not None else shapes.iota(b, [words.shape[1]], 0, I64)
+    total = elementwise.binary(b, "add", total, selection.take(b, places, where, 0))
+    if segments is not None and kinds is not None:
+        total = elementwise.binary(b, "add", total, selection.take(b, kinds, segments, 0))
+    made = normalization.layer_norm(b, total, [2], scale, shift, c.real("epsilon", 1e-12))[0]
+    counted = mask if mask is not None else formula(b, lambda v: v * 0, words)
+    return [made, reductions.reduce(b, "add", counted, [1]), total]
+
+
+TABLE: dict[str, Conversion] = {
+    "Gelu": _with_bias(activations.gelu),
+    "BiasGelu": _with_bias(activations.gelu),
+    "FastGelu": _with_bias(activations.tanh_gelu),
+    "QuickGelu": _quick_gelu,
+    "FusedMatMul": _fused_matmul,
+    "TransposeMatMul": _fused_matmul,
+    "FusedGemm": _fused_gemm,
+    "FusedConv": _fused_conv,
+    "MatMulNBits": _matmul_n_bits,
+    "DynamicQuantizeMatMul": _dynamic_quantize_matmul,
+    "MatMulIntegerToFloat": _matmul_integer_to_float,
+    "QuantizeLinear": quantization.TABLE["QuantizeLinear"],
+    "DequantizeLinear": quantization.TABLE["DequantizeLinear"],
+    "QLinearAdd": _qlinear(lambda u, v: u + v, 2),
+    "QLinearMul": _qlinear(lambda u, v: u * v, 2),
+    "QLinearSigmoid": _qlinear(lambda v: v.of("logistic"), 1),
+    "QLinearLeakyRelu": _qlinear(activations.leaky_relu, 1, ("alpha",)),
+    "QLinearGlobalAveragePool": _qlinear_global_average,
+    "QLinearConcat": _qlinear_concat,
+    "SkipLayerNormalization": _skip_norm,
+    "SkipSimplifiedLayerNormalization": _skip_rms_norm,
+    "SimplifiedLayerNormalization": rms_norm,
+    "EmbedLayerNormalization": _embed_norm,
+}
