@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pydispatch.frontends.torch.nodes.activations import ACTIVATIONS
+from pydispatch.frontends.torch.nodes.attention import ATTENTION
 from pydispatch.frontends.torch.nodes.control import CONTROL
 from pydispatch.frontends.torch.nodes.creation import CREATION
 from pydispatch.frontends.torch.nodes.indexing import INDEXING
@@ -18,7 +19,7 @@ from pydispatch.frontends.torch.nodes.windows import WINDOWS
 
 CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **REDUCTIONS, **PRODUCTS, **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS,
-    **CONTROL, **ORDERING, **RECURRENT, **WINDOWS,
+    **ATTENTION, **CONTROL, **ORDERING, **RECURRENT, **WINDOWS,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 
