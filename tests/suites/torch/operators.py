@@ -164,6 +164,13 @@ add("gru", Flat(nn.GRU(4, 5, bidirectional=True)), torch.randn(3, 2, 4))
 add("rnn", Flat(nn.RNN(4, 5)), torch.randn(3, 2, 4))
 add("complex numbers", lambda x: (torch.view_as_real(torch.polar(x.abs(), x) * torch.view_as_complex(
     torch.stack([x, x], -1))), torch.view_as_complex(x.view(3, 2, 2)).abs()), X)  # fmt: skip
+def parts(x: Tensor) -> Tensor:
+    """Real and imaginary parts of complex numbers."""
+    return torch.view_as_real(x.resolve_conj())
+
+
+add("fourier", lambda x: (parts(torch.fft.fft(x)), parts(torch.fft.rfft(x, norm="ortho")), parts(torch.fft.ifft(x, 6)),
+                          torch.fft.irfft(torch.fft.rfft(x)), parts(torch.fft.fft2(x))), X, raw=False)  # fmt: skip
 add("distances", lambda x: (F.cosine_similarity(x, x + 1), torch.trace(x @ x.T), torch.kron(x[:2, :2], x[:2, :2])), X,
     raw=False)  # fmt: skip
 add("losses", lambda x, i: (F.cross_entropy(x, i), F.mse_loss(x, x + 1), F.l1_loss(x, x * 2),
