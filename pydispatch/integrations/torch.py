@@ -63,9 +63,9 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
     options: of `pydispatch.compile`, and "device", the name of the device that runs the program ("cpu").
     """
     import torch
+    from functorch.compile import make_boxed_func
     from torch._decomp import core_aten_decompositions
     from torch._dynamo.backends.common import aot_autograd
-    from functorch.compile import make_boxed_func
 
     given = dict(options or {})
     runs_on = device(given.pop("device", "cpu"))
@@ -75,7 +75,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
     def compiled(graph: Any, example: Sequence[Any]) -> Any:
         traced = _traced(graph)
         artifact = pipeline.compile(module_of(traced.model, _NAME, read), kernels=kernels, **given)
-        return make_boxed_func(_Runner(torch, runs_on.load(artifact).main, traced))
+        return make_boxed_func(_Runner(torch, runs_on.load(artifact)["main"], traced))
 
     table = {op: f for op, f in core_aten_decompositions().items() if not _is_known(op)}
     made = aot_autograd(
@@ -86,8 +86,11 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 
 @dataclass(frozen=True)
 class _Traced:
-    """A graph as a model. passed: the numbers of the inputs that are arguments of the program. results: what each output
-    of the graph is: a result of the program, or what the call knows without it."""
+    """A graph as a model.
+
+    passed: the numbers of the inputs that are arguments of the program. results: what each output of the graph is: a
+    result of the program, or what the call knows without it.
+    """
 
     model: Model
     passed: tuple[int, ...]

@@ -11,7 +11,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.sizes import Shape, Size, symbol
 from pydispatch.frontends.graph.values import Tensor, tensor_type
-from pydispatch.frontends.ops import shapes, updates
+from pydispatch.frontends.ops import indexing, shapes
 
 Carried = Sequence[Tensor]
 Body = Callable[[list[Tensor]], Carried]
@@ -87,7 +87,7 @@ def rows_for(b: Builder, count: Size, dtype: DType, shape: Shape) -> Tensor:
 def with_row(b: Builder, x: Tensor, number: Size, row: Tensor) -> Tensor:
     """x with a row in the place of that of a number, which must be in bounds."""
     made = b.as_shape(shapes.expand_dims(b, row, [0]), (1, *x.shape[1:]))
-    return updates.insert(b, x, made, [number, *[0] * row.rank])
+    return indexing.insert_slice(b, x, made, [number, *[0] * row.rank])
 
 
 def number_of(b: Builder, size: Size) -> Tensor:

@@ -76,16 +76,16 @@ class _Reader:
         if not isinstance(value, (tuple, list)):
             self._describe(node.name, value)
             return (Name(node.name),)
-        names = [Name(f"{node.name}.{n}") for n in range(len(value))]
+        names = tuple(Name(f"{node.name}.{n}") for n in range(len(value)))
         for name, item in zip(names, value, strict=True):
             self._describe(name.name, item)
         for user in node.users:
             if _target(user.target) != "_operator.getitem":
                 raise Fault(f"node '{user.name}' takes all results of '{node.name}' at once, which is not supported")
             self.parts[user] = names[user.args[1]]
-        returns = getattr(getattr(node.target, "_schema", None), "returns", ())
+        returns: Sequence[Any] = getattr(getattr(node.target, "_schema", None), "returns", ())
         is_list = len(returns) == 1 and "List" in str(returns[0].type)
-        return (tuple(names),) if is_list else tuple(names)
+        return (names,) if is_list else names
 
     def _describe(self, name: str, value: Any) -> None:
         if hasattr(value, "dtype") and hasattr(value, "shape"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pydispatch.frontends.torch.nodes.activations import ACTIVATIONS
+from pydispatch.frontends.torch.nodes.attention import ATTENTION
 from pydispatch.frontends.torch.nodes.control import CONTROL
 from pydispatch.frontends.torch.nodes.creation import CREATION
+from pydispatch.frontends.torch.nodes.fourier import FOURIER
 from pydispatch.frontends.torch.nodes.indexing import INDEXING
 from pydispatch.frontends.torch.nodes.normalization import NORMALIZATION
 from pydispatch.frontends.torch.nodes.ordering import ORDERING
@@ -18,7 +20,7 @@ from pydispatch.frontends.torch.nodes.windows import WINDOWS
 
 CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **REDUCTIONS, **PRODUCTS, **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS,
-    **CONTROL, **ORDERING, **RECURRENT, **WINDOWS,
+    **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT, **WINDOWS,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 

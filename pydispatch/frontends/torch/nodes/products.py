@@ -1,4 +1,4 @@
-"""Sums of products: matrix products, linear layers, convolutions."""
+"""Sums of products: matrix products, linear layers, convolutions; distances."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import attention as att
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, products, shapes
+from pydispatch.frontends.ops import normalization, products, reductions, shapes
 from pydispatch.frontends.torch.promotion import Number, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -73,6 +72,23 @@ def einsum(t: Tracer, equation: str, operands: Tensors, *, path: Ints | None = N
 def bilinear(t: Tracer, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     made = products.einsum(t.b, "...i,oij,...j->...o", input1, weight, input2)
     return made if bias is None else ew.binary(t.b, "add", made, bias)
+
+
+def trilinear(
+    t: Tracer, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Ints, expand2: Ints, expand3: Ints, sumdim: Ints,
+    unroll_dim: int = 1,
+) -> Tensor:  # fmt: skip
+    """The sum of products of three tensors, each with axes of size 1 put in."""
+    given = ((i1, expand1), (i2, expand2), (i3, expand3))
+    x, y, z = (shapes.expand_dims(t.b, i, list(axes)) if axes else i for i, axes in given)
+    made = ew.binary(t.b, "mul", ew.binary(t.b, "mul", x, y), z)
+    return reductions.reduce(t.b, "add", made, list(sumdim)) if sumdim else made
+
+
+def distances(t: Tracer, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
+    """The norm of order p of the difference of each row of x1 and each of x2."""
+    rows, columns = shapes.expand_dims(t.b, x1, [x1.rank - 1]), shapes.expand_dims(t.b, x2, [x2.rank - 2])
+    return normalization.lp_norm(t.b, ew.binary(t.b, "sub", rows, columns), p, [-1])
 
 
 # -- convolutions
@@ -141,25 +157,6 @@ def conv_transpose(
     return convolution(t, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
-# -- attention
-
-
-def sdpa(
-    t: Tracer, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
-) -> Tensor:  # fmt: skip
-    if dropout_p > 0:
-        raise t.b.fail("attention with dropout needs random numbers", "export the model after `model.eval()`")
-    return att.scaled_dot_product_attention(t.b, query, key, value, attn_mask, causal=is_causal, scale=scale)
-
-
-def flash_for_cpu(
-    t: Tracer, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
-    attn_mask: Tensor | None = None, scale: float | None = None,
-) -> tuple[Tensor, None]:  # fmt: skip
-    return sdpa(t, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None
-
-
 PRODUCTS: dict[str, Conversion] = {
     "aten.matmul": matmul,
     "aten.mm": matmul_as,
@@ -177,6 +174,7 @@ PRODUCTS: dict[str, Conversion] = {
     "aten.convolution": convolution,
     **{f"aten.conv{n}d": conv for n in (1, 2, 3)},
     **{f"aten.conv_transpose{n}d": conv_transpose for n in (1, 2, 3)},
-    "aten.scaled_dot_product_attention": sdpa,
-    "aten._scaled_dot_product_flash_attention_for_cpu": flash_for_cpu,
+    "aten._trilinear": trilinear,
+    "aten.cdist": distances,
+    "aten._cdist_forward": distances,
 }

@@ -1,0 +1,103 @@
+"""Attention, and the layers around it that PyTorch has as one operator."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import attention, normalization, shapes
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.torch.nodes.activations import gelu, relu
+from pydispatch.frontends.torch.nodes.products import linear
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def sdpa(
+    t: Tracer, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
+) -> Tensor:  # fmt: skip
+    if dropout_p > 0:
+        raise t.b.fail("attention with dropout needs random numbers", "export the model after `model.eval()`")
+    return attention.scaled_dot_product_attention(t.b, query, key, value, attn_mask, causal=is_causal, scale=scale)
+
+
+def flash_for_cpu(
+    t: Tracer, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
+    attn_mask: Tensor | None = None, scale: float | None = None,
+) -> tuple[Tensor, None]:  # fmt: skip
+    return sdpa(t, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None
+
+
+_SOURCE_MASK, _PADDING_MASK = 0, 1
+
+
+def _kept(t: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
+    """Which keys queries see, as a mask for [batch, heads, l, s]; the operators mark what they do not see."""
+    if mask is None or not mask.dtype.is_bool:
+        return mask
+    axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type if mask_type is not None else 2, [])
+    kept = ew.unary(t.b, "not", mask)
+    return shapes.expand_dims(t.b, kept, axes) if mask.rank == 2 else kept
+
+
+def _heads(t: Tracer, x: Tensor, heads: int) -> Tensor:
+    """[batch, l, features] -> [batch, heads, l, features of a head]."""
+    width = x.shape[2] // heads
+    return shapes.transpose(t.b, shapes.reshape(t.b, x, [x.shape[0], x.shape[1], heads, width]), [0, 2, 1, 3])
+
+
+def _attended(
+    t: Tracer, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
+    qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, kept: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """Multi-head attention of queries, keys and values [batch, l, features]."""
+    sizes = [embed_dim] * 3
+    weights, biases = (shapes.split(t.b, x, 0, sizes) for x in (qkv_weight, qkv_bias))
+    q, k, v = (
+        _heads(t, linear(t, x, w, bias), num_head) for x, w, bias in zip(inputs, weights, biases, strict=True)
+    )
+    made = shapes.transpose(t.b, attention.scaled_dot_product_attention(t.b, q, k, v, kept), [0, 2, 1, 3])
+    return linear(t, shapes.reshape(t.b, made, [*made.shape[:2], embed_dim]), proj_weight, proj_bias)
+
+
+def native_multi_head_attention(
+    t: Tracer, query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor,
+    qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
+    average_attn_weights: bool = True, mask_type: int | None = None,
+) -> tuple[Tensor, None]:  # fmt: skip
+    """The weights of attention are not given."""
+    given = (query, key, value)
+    kept = _kept(t, mask, mask_type)
+    made = _attended(t, given, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, kept)
+    return made, None
+
+
+def transformer_encoder_layer(
+    t: Tracer, src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
+    proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor,
+    norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor,
+    ffn_bias_2: Tensor, mask: Tensor | None = None, mask_type: int | None = None,
+) -> Tensor:  # fmt: skip
+    kept = _kept(t, mask, mask_type)
+
+    def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return normalization.layer_norm(t.b, x, [x.rank - 1], weight, bias, eps)[0]
+
+    def attend(x: Tensor) -> Tensor:
+        return _attended(t, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, kept)
+
+    def feed(x: Tensor) -> Tensor:
+        inner = linear(t, x, ffn_weight_1, ffn_bias_1)
+        return linear(t, gelu(t, inner) if use_gelu else relu(t, inner), ffn_weight_2, ffn_bias_2)
+
+    if norm_first:
+        x = ew.binary(t.b, "add", src, attend(norm(src, norm_weight_1, norm_bias_1)))
+        return ew.binary(t.b, "add", x, feed(norm(x, norm_weight_2, norm_bias_2)))
+    x = norm(ew.binary(t.b, "add", src, attend(src)), norm_weight_1, norm_bias_1)
+    return norm(ew.binary(t.b, "add", x, feed(x)), norm_weight_2, norm_bias_2)
+
+
+ATTENTION: dict[str, Conversion] = {
+    "aten.scaled_dot_product_attention": sdpa,
+    "aten._scaled_dot_product_flash_attention_for_cpu": flash_for_cpu,
+    "aten._native_multi_head_attention": native_multi_head_attention,
+    "aten._transformer_encoder_layer_fwd": transformer_encoder_layer,
+}

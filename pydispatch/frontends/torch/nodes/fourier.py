@@ -1,0 +1,103 @@
+"""Fourier transforms along axes whose sizes are known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.sizes import Expr, Size, product
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import fourier, shapes
+from pydispatch.frontends.torch.promotion import as_tensor
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+Ints = Sequence[int]
+
+_BY_ROOT, _BY_COUNT = 1, 2  # how results are scaled; 0 for not at all
+_SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT, _BY_ROOT), "forward": (_BY_COUNT, 0)}
+"""By the argument `norm`: of transforms forwards, and back."""
+
+
+def _scaled(t: Tracer, x: Tensor, count: Size, normalization: int, back: bool = False) -> Tensor:
+    """What a transform gave, scaled. back: it was divided by the number of elements."""
+    if isinstance(count, Expr):
+        raise t.b.fail("a Fourier transform along an axis whose size is not known")
+    factor = {_BY_ROOT: 1 / math.sqrt(max(count, 1)), _BY_COUNT: 1 / max(count, 1)}.get(normalization, 1.0)
+    factor *= count if back else 1
+    return x if factor == 1 else ew.binary(t.b, "mul", x, as_tensor(t, factor, x.dtype))
+
+
+def _count(x: Tensor, axes: Ints) -> Size:
+    return product(x.shape[d] for d in axes)
+
+
+def complex_to_complex(t: Tracer, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
+    axes = shapes.axes_of(t.b, list(dim), self.rank)
+    made = self
+    for axis in axes:
+        made = fourier.fft(t.b, made, axis, inverse=not forward)
+    return _scaled(t, made, _count(self, axes), normalization, back=not forward)
+
+
+def real_to_complex(t: Tracer, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
+    axes = [shapes.axis_of(t.b, d, self.rank) for d in dim]
+    made = fourier.rfft(t.b, self, axes[-1]) if onesided else fourier.fft(t.b, self, axes[-1])
+    for axis in axes[:-1]:
+        made = fourier.fft(t.b, made, axis)
+    return _scaled(t, made, _count(self, axes), normalization)
+
+
+def complex_to_real(t: Tracer, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
+    axes = [shapes.axis_of(t.b, d, self.rank) for d in dim]
+    made = self
+    for axis in axes[:-1]:
+        made = fourier.fft(t.b, made, axis, inverse=True)
+    made = fourier.irfft(t.b, made, last_dim_size, axes[-1])
+    return _scaled(t, made, _count(made, axes), normalization, back=True)
+
+
+def _of_size(t: Tracer, x: Tensor, n: Size | None, axis: int) -> Tensor:
+    """x cut or filled with zeros to a size along an axis."""
+    if n is None or n == x.shape[axis]:
+        return x
+    return shapes.pad(t.b, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])
+
+
+def _scale(t: Tracer, norm: str | None, back: bool) -> int:
+    if norm not in _SCALES:
+        raise t.b.fail(f"a Fourier transform with norm='{norm}'")
+    return _SCALES[norm][back]
+
+
+def _along(back: bool) -> Conversion:
+    def convert(t: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+        axis = shapes.axis_of(t.b, dim, self.rank)
+        return complex_to_complex(t, _of_size(t, self, n, axis), [axis], _scale(t, norm, back), not back)
+
+    return convert
+
+
+def rfft(t: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    axis = shapes.axis_of(t.b, dim, self.rank)
+    return real_to_complex(t, _of_size(t, self, n, axis), [axis], _scale(t, norm, False), True)
+
+
+def irfft(t: Tracer, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    axis = shapes.axis_of(t.b, dim, self.rank)
+    size = self.shape[axis]
+    count = n if n is not None else 2 * (size - 1)
+    if not isinstance(count, int):
+        raise t.b.fail(f"a Fourier transform of {self} along axis {axis}, whose size is not known")
+    return complex_to_real(t, _of_size(t, self, count // 2 + 1, axis), [axis], _scale(t, norm, True), count)
+
+
+FOURIER: dict[str, Conversion] = {
+    "aten._fft_c2c": complex_to_complex,
+    "aten._fft_r2c": real_to_complex,
+    "aten._fft_c2r": complex_to_real,
+    "aten.fft_fft": _along(back=False),
+    "aten.fft_ifft": _along(back=True),
+    "aten.fft_rfft": rfft,
+    "aten.fft_irfft": irfft,
+}

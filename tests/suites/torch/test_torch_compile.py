@@ -1,0 +1,181 @@
+"""`torch.compile(model, backend="pydispatch")`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+import pydispatch as pd
+from pydispatch.integrations.torch import backend
+
+
+class Counting:
+    """The backend, with the number of graphs that it compiled."""
+
+    def __init__(self) -> None:
+        self.graphs = 0
+
+    def __call__(self, module: Any, inputs: Sequence[Any], **options: Any) -> Any:
+        self.graphs += 1
+        return backend(module, inputs, **options)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+def check(model: nn.Module, *inputs: Tensor, **options: Any) -> None:
+    """A compiled model gives what the model gives."""
+    found = torch.compile(copy.deepcopy(model), backend=backend, **options)
+    with torch.no_grad():
+        torch.testing.assert_close(found(*inputs), model(*inputs), rtol=1e-5, atol=1e-5)
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, int]:
+        return F.gelu(self.layer(x)) + x, x.shape[0]
+
+
+def test_the_backend_goes_by_its_name() -> None:
+    model = Block().eval()
+    found = torch.compile(model, backend="pydispatch")
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(found(x), model(x))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(1)),
+        nn.TransformerEncoderLayer(16, 2, 32, batch_first=True),
+        nn.Sequential(nn.Embedding(20, 8), nn.LayerNorm(8)),
+    ],
+    ids=["convolution", "transformer", "embedding"],
+)
+def test_models(model: nn.Module) -> None:
+    inputs = {"C": torch.randn(2, 3, 8, 8), "T": torch.randn(2, 5, 16), "E": torch.randint(0, 20, (2, 5))}
+    first = next(iter(model.children())) if isinstance(model, nn.Sequential) else model
+    check(model.eval(), inputs[type(first).__name__[0]])
+
+
+def test_sizes_become_symbols_and_graphs_are_few() -> None:
+    counting, model = Counting(), Block().eval()
+    found = torch.compile(model, backend=counting)
+    with torch.no_grad():
+        for n in (4, 4, 5, 6, 9, 17):
+            x = torch.randn(n, 4)
+            torch.testing.assert_close(found(x), model(x))
+    assert counting.graphs == 2  # the first size, then any
+
+
+def test_any_size_from_the_beginning() -> None:
+    counting, model = Counting(), Block().eval()
+    found = torch.compile(model, backend=counting, dynamic=True)
+    with torch.no_grad():
+        for n in (5, 7, 3):  # not 4: sizes that are equal at first are taken to be one
+            torch.testing.assert_close(found(torch.ones(n, 4)), model(torch.ones(n, 4)))
+    assert counting.graphs == 1
+
+
+def test_a_graph_break_gives_two_graphs() -> None:
+    class Broken(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            y = x * 2
+            torch._dynamo.graph_break()
+            return y + 1
+
+    counting = Counting()
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(torch.compile(Broken(), backend=counting)(x), x * 2 + 1)
+    assert counting.graphs == 2
+
+
+def test_buffers_and_arguments_that_are_written() -> None:
+    class Counter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("total", torch.zeros(4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.total += x.sum(0)
+            x.mul_(2)
+            return x + self.total
+
+    plain = Counter()
+    ours = copy.deepcopy(plain)
+    compiled = torch.compile(ours, backend=backend)
+    for _ in range(3):
+        a = torch.randn(3, 4)
+        b = a.clone()
+        torch.testing.assert_close(compiled(a), plain(b))
+        torch.testing.assert_close(a, b)
+    torch.testing.assert_close(ours.total, plain.total)
+
+
+def test_views_are_given_as_they_are_meant() -> None:
+    check(Block().eval(), torch.randn(4, 3).t())
+
+
+def test_training() -> None:
+    """Forward and backward graphs are compiled; gradients are PyTorch's."""
+    plain = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))
+    ours = copy.deepcopy(plain)
+    x = torch.randn(5, 4)
+    plain(x).square().sum().backward()
+    torch.compile(ours, backend=backend)(x).square().sum().backward()
+    for a, b in zip(ours.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_half_types() -> None:
+    for dtype in (torch.float16, torch.bfloat16):
+        x = torch.randn(3, 4, dtype=dtype)
+        found = torch.compile(lambda x: F.silu(x) * 2, backend=backend)(x)
+        torch.testing.assert_close(found, F.silu(x) * 2, rtol=2e-2, atol=2e-2)
+        torch._dynamo.reset()
+
+
+def test_a_custom_operator_is_a_users_kernel(tmp_path: Path) -> None:
+    @torch.library.custom_op("pydispatch_tests::swish", mutates_args=())
+    def swish(x: Tensor, beta: float) -> Tensor:
+        return x * torch.sigmoid(x * beta)
+
+    @swish.register_fake
+    def _(x: Tensor, beta: float) -> Tensor:
+        return torch.empty_like(x)
+
+    source = tmp_path / "swish.c"
+    source.write_text(
+        "#include <math.h>\n#include <stddef.h>\n"
+        "void swish(const float *x, float *out, float beta, size_t count) {\n"
+        "  for (size_t i = 0; i < count; i++) out[i] = x[i] / (1 + expf(-x[i] * beta));\n}\n"
+    )
+    kernel = pd.CFunction(source, "swish", "x", "out", "beta", "count")
+    x = torch.randn(3, 4)
+
+    def model(x: Tensor) -> Tensor:
+        return swish(x + 1, 1.5) * 2
+
+    kernels = {"pydispatch_tests::swish": kernel}
+    with torch.no_grad():
+        found = torch.compile(model, backend="pydispatch", options={"kernels": kernels})(x)
+        torch.testing.assert_close(found, model(x), rtol=1e-5, atol=1e-5)
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match=r"pydispatch_tests::swish.*no kernel is given"):
+            torch.compile(model, backend=backend)(x)

@@ -1,0 +1,95 @@
+"""Exported programs run as PyTorch runs them: operators with and without decomposition, and whole models."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pydispatch as pd
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "frontends" / "torch")]
+
+from cases import CASES, exported, flat  # noqa: E402
+from operators import OPERATORS  # noqa: E402
+
+LOOSE = {torch.float16: 2e-3, torch.bfloat16: 2e-2}
+
+
+def array(tensor: Tensor) -> Any:
+    """A tensor as an argument: arrays where NumPy has the type."""
+    return tensor if tensor.dtype == torch.bfloat16 else tensor.detach().numpy()
+
+
+def tensor_of(result: Any) -> Tensor:
+    values = np.asarray(result)
+    if values.dtype.kind == "V":
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(values.copy())
+
+
+def check(program: Any, inputs: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    """A loaded program gives what is expected, in types too."""
+    made = program.main(*(array(x.clone()) for x in inputs))
+    found = list(made) if isinstance(made, (tuple, list)) else [made]
+    assert len(found) == len(expected)
+    for number, (result, wanted) in enumerate(zip(found, expected, strict=True)):
+        loose = LOOSE.get(wanted.dtype, 3e-5)
+        torch.testing.assert_close(
+            tensor_of(result), wanted, rtol=loose, atol=loose, equal_nan=True,
+            msg=lambda text, number=number: f"result {number}: {text}",
+        )  # fmt: skip
+
+
+RUNS = [(name, True) for name in OPERATORS] + [(name, False) for name, (_, _, raw) in OPERATORS.items() if raw]
+"""Every operator as it is exported and decomposed, but for those of which only the decomposition is supported."""
+
+
+@pytest.mark.parametrize(("name", "decomposed"), RUNS)
+def test_operators(name: str, decomposed: bool) -> None:
+    model, inputs, _ = OPERATORS[name]
+    model = model.eval()
+    with torch.no_grad():
+        program = torch.export.export(model, inputs)
+        expected = flat(model(*inputs))
+    if decomposed:
+        artifact = pd.from_torch(program)
+    else:
+        artifact = pd.compile(program)
+    check(pd.device("local-sync").load(artifact), inputs, expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_exported_by_this_version(name: str) -> None:
+    """What the committed files show, with the files that the PyTorch of this machine writes."""
+    case = CASES[name]
+    model, program = exported(case)
+    loaded = pd.device("local-sync").load(pd.compile(program))
+    for make in [case.inputs] * case.calls + ([case.more] if case.more else []):
+        inputs = make()
+        with torch.no_grad():
+            expected = [x.clone() for x in flat(model(*inputs))]
+        check(loaded, inputs, expected)
+
+
+def test_from_torch_exports_a_module() -> None:
+    model = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
+    batch = torch.export.Dim("batch", min=2, max=32)
+    artifact = pd.from_torch(model, (torch.randn(3, 5, 16),), dynamic_shapes=({0: batch},))
+    program = pd.device("local-sync").load(artifact)
+    for n in (2, 7):
+        x = torch.randn(n, 5, 16)
+        with torch.no_grad():
+            check(program, [x], [model(x)])
+
+
+def test_from_torch_says_what_it_takes() -> None:
+    with pytest.raises(pd.InvalidArgumentError, match=r"expected a torch\.nn\.Module or an ExportedProgram, got int"):
+        pd.from_torch(3)
