@@ -61,8 +61,9 @@ _LAZY = {
     "Program": "pydispatch.runtime.program.program",
     **dict.fromkeys(
         (
-            "CFunction", "CustomOperation", "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64",
-            "log", "matcher", "maximum", "minimum", "pattern", "ptx", "reduce", "rsqrt", "shader", "sqrt", "tanh",
+            "CFunction", "CustomOperation", "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8",
+            "i16", "i32", "i64", "log", "matcher", "maximum", "minimum", "pattern", "ptx", "reduce", "rsqrt", "shader",
+            "sqrt", "tanh",
         ),
         "pydispatch.patterns",
     ),

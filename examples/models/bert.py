@@ -50,7 +50,9 @@ class Model:
         self.weights.append(numpy_helper.from_array(array, name))
         return name
 
-    def node(self, kind: str, *inputs: str, output: str = "", domain: str = "", name: str = "", **attributes: Any) -> str:
+    def node(
+        self, kind: str, *inputs: str, output: str = "", domain: str = "", name: str = "", **attributes: Any
+    ) -> str:
         output = output or f"{name or kind}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [output], name=name or output, domain=domain, **attributes))
         return output
@@ -83,7 +85,8 @@ class Model:
         mixed = self.node("MatMul", self.node("Softmax", scores, axis=-1), self.split(v, [0, 2, 1, 3]))
         joined = self.node("Reshape", self.node("Transpose", mixed, perm=[0, 2, 1, 3]),
                            self.constant(f"{name}.whole", np.array([0, 0, wide])))  # fmt: skip
-        x = self.norm(f"{name}.attention.norm", self.node("Add", x, self.dense(f"{name}.attention.out", joined, wide, wide)))
+        mixed = self.dense(f"{name}.attention.out", joined, wide, wide)
+        x = self.norm(f"{name}.attention.norm", self.node("Add", x, mixed))
         inner = self.node("FastGelu", self.dense(f"{name}.up", x, wide, 4 * wide), domain="mylib", name=f"{name}.gelu")
         return self.norm(f"{name}.norm", self.node("Add", x, self.dense(f"{name}.down", inner, 4 * wide, wide)))
 

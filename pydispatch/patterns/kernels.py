@@ -205,5 +205,6 @@ def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
 
 
 __all__: Sequence[str] = [
-    "CFunction", "CustomOperation", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader", "unfit",
+    "CFunction", "CustomOperation", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader",
+    "unfit",
 ]  # fmt: skip

@@ -65,7 +65,7 @@ def artifact() -> pd.Artifact:
 def test_the_source_of_a_program(wrong: list[Any]) -> None:
     assert try_all(wrong, pd.compile) == len(wrong)
     for value in (None, 3, b"", []):
-        with pytest.raises(pd.InvalidArgumentError, match=r"source: expected MLIR text, the path of a file with a program or a model"):
+        with pytest.raises(pd.InvalidArgumentError, match="source: expected MLIR text, the path of a file with a"):
             pd.compile(value)
 
 

@@ -175,7 +175,7 @@ class Tracer:
         self, name: str, node: model.Node, operands: Sequence[Tensor | None], attributes: Mapping[str, model.Attribute],
         values: Values,
     ) -> list[Tensor]:  # fmt: skip
-        """A call of a kernel that the user gives. The types of its results are those that the user or the graph states."""
+        """A call of a kernel that the user gives. The types of its results are those that the user or graph states."""
         present = [t for t in operands if t is not None]
         results = result_types(self.builder, self.options.kernels, name, present)
         if results is None:
@@ -194,7 +194,8 @@ class Tracer:
         if info is None or shape is None:
             types = ", ".join(str(t) for t in operands if t is not None)
             raise self.builder.fail(
-                f"the model does not state the type of '{output}', a result of the custom operation '{name}' of {types}",
+                f"the model does not state the type of '{output}', a result of the custom operation '{name}' of "
+                f"{types}",
                 f'state it with the kernel: kernels={{"{name}": pydispatch.CustomOperation(kernel, results=lambda x: '
                 "[x])}, or in the graph's value_info",
             )  # fmt: skip

@@ -82,8 +82,9 @@ def result_types(
         pairs = [(x.dtype, x.shape) if isinstance(x, Tensor) else (x[0], x[1]) for x in listed]
         return [(d if isinstance(d, DType) else DTYPES[str(d)], tuple(shape)) for d, shape in pairs]
     except Exception as error:  # whatever the user's function does
+        given = ", ".join(map(str, operands)) or "no operand"
         raise b.fail(f"the function for the results of '{name}' failed: {type(error).__name__}: {error}",
-                     f"it gets {', '.join(map(str, operands)) or 'no operand'} and gives {expected}") from error  # fmt: skip
+                     f"it gets {given} and gives {expected}") from error  # fmt: skip
 
 
 def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:

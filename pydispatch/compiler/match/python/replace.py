@@ -93,7 +93,8 @@ class Replacer:
                            "pydispatch.shader(...) or a WholeKernel")  # fmt: skip
 
     def _traced(self, pattern: Pattern, kernel: Traced, signature: Signature) -> str:
-        values = [Value("input", type, (), i) for i, (n, type) in enumerate(signature.inputs) if not signature.is_size(n)]
+        given = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
+        values = [Value("input", type, (), i) for i, type in given]
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))
         wanted = [t for _, t in signature.outputs]
         if [v.type.mlir for v in results] != [t.mlir for t in wanted]:
