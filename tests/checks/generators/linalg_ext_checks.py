@@ -10,7 +10,7 @@ import transforms
 from attentions import Letters
 from harness import Body
 
-NOTE = "// Written by tests/checks/generators/linalg_ext.py; the expected values are NumPy's.\n\n"
+NOTE = "// Written by tests/checks/generators/linalg_ext_checks.py; the expected values are NumPy's.\n\n"
 
 HEADS = Letters("bmd", "bkd", "bkn", "bmn", "mk")
 GROUPED = Letters("bcmd", "kbd", "kbn", "mbcn", "k")
