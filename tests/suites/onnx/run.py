@@ -1,11 +1,10 @@
-"""Runs the node tests of the package onnx 1.18 (its folder backend/test/data/node): every operator, with expected
-results.
+"""Runs the node tests of the package onnx (its folder backend/test/data/node): every operator, with expected results.
 
-    python tests/suites/onnx/run.py --data .../onnx/backend/test/data/node [--device cpu] [--only TEXT] [--workers 2]
+    python tests/suites/onnx/run.py [--data .../onnx/backend/test/data/node] [--device cpu] [--only TEXT] [--workers 2]
 
-Tests whose inputs or results are no tensors of numbers (strings, sequences, optional values) are left out, and so are
-training and the decoding of images. Prints the reason of every failure, a table by operator, and the share that passed;
-the exit status is 1 when it is below --least.
+Left out are tests whose inputs or results are no tensors of numbers (strings, sequences, optional values), training,
+the decoding of images, numbers drawn at random, and those of `WRONG`. Prints the reason of every failure, the operators
+that have some, and the share that passed; the exit status is 1 when it is below --least.
 """
 
 from __future__ import annotations
@@ -22,7 +21,18 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-LEFT_OUT = ("ImageDecoder", "Gradient", "Adagrad", "Adam", "Momentum")
+LEFT_OUT = (
+    "ImageDecoder", "Gradient", "Adagrad", "Adam", "Momentum", "Bernoulli", "RandomNormal", "RandomNormalLike",
+    "RandomUniform", "RandomUniformLike", "Multinomial",
+)  # fmt: skip
+WRONG = {
+    "test_qlinearmatmul_2D_int8": "the stored results wrap around; operators and onnxruntime saturate",
+    "test_qlinearmatmul_3D_int8": "the same",
+    "test_training_dropout": "random",
+}
+"""What names of tests begin with -> why they are left out."""
+
+KEPT = ("test_training_dropout_zero_ratio",)  # nothing is random there
 
 
 def main() -> int:
@@ -32,7 +42,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="tests with this text in their name")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0, help="the time limit of a test")
-    parser.add_argument("--least", type=float, default=0.0, help="the share of tests that has to pass, per cent")
+    parser.add_argument("--least", type=float, default=97.0, help="the share of tests that has to pass, per cent")
     parser.add_argument("--json", help="a file for the result of each test")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -40,6 +50,7 @@ def main() -> int:
         return _work(options.device)
     folder = Path(options.data) if options.data else _installed()
     tests = sorted(p for p in folder.iterdir() if (p / "model.onnx").is_file() and options.only in p.name)
+    tests = [p for p in tests if not p.name.startswith(tuple(WRONG)) or p.name.startswith(KEPT)]
     results = _run(tests, options)
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import attention, elementwise, normalization, products, selection, shapes
+from pydispatch.frontends.ops import attention, elementwise, normalization, products, reductions, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
 
@@ -69,8 +69,9 @@ def attend(
 
 def _attention(
     c: Call, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, past_key: Tensor | None = None,
-    past_value: Tensor | None = None,
+    past_value: Tensor | None = None, lengths: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
+    """lengths: how many keys of each sequence count."""
     flat = query.rank == 3
     if flat:
         heads, shared = c.integer("q_num_heads"), c.integer("kv_num_heads")
@@ -82,9 +83,11 @@ def _attention(
         key = shapes.concat(c.b, [past_key, key], 2)
     if past_value is not None:
         value = shapes.concat(c.b, [past_value, value], 2)
-    masks = [mask] if mask is not None else []
+    masks = [_widened(c, mask, key.shape[2])] if mask is not None else []
     if c.flag("is_causal"):
-        masks.append(attention.seen(c.b, query, key))
+        masks.append(causal_mask(c, query.shape[2], key.shape[2], past_key.shape[2] if past_key is not None else 0))
+    if lengths is not None:
+        masks.append(length_mask(c, lengths, key.shape[2]))
     precision = dtype_of(c.integer("softmax_precision")) if c.has("softmax_precision") else None
     stage = c.integer("qk_matmul_output_mode", 0)
     if not 0 <= stage <= 3:
@@ -92,6 +95,36 @@ def _attention(
     scale = c.real("scale") if c.has("scale") else None
     made, scores = attend(c, query, key, value, masks, scale, c.real("softcap", 0.0), precision, stage)
     return [join_heads(c, made) if flat else made, key, value, scores]
+
+
+def _widened(c: Call, mask: Tensor, keys: Size) -> Tensor:
+    """A mask for as many keys; those that it says nothing of are left out."""
+    width = mask.shape[-1]
+    if width == 1 or isinstance(width, Expr) or isinstance(keys, Expr) or width >= keys:
+        return mask
+    high = [*[0] * (mask.rank - 1), keys - width]
+    return shapes.pad(c.b, mask, [0] * mask.rank, high, False if mask.dtype.is_bool else -math.inf)
+
+
+def causal_mask(c: Call, queries: Size, keys: Size, before: Size, window: int = -1) -> Tensor:
+    """The keys that queries see whose own places begin at `before`: those up to their own one, [1, 1, queries, keys].
+
+    window: how many of them, the last ones; all when it is negative.
+    """
+    places = shapes.iota(c.b, [1, 1, queries, keys], 3, I64)
+
+    def seen(j: Element, n: Element) -> Element:
+        own = j.position(2, I64) + n
+        return (j <= own) if window < 0 else (j <= own) & (j > own - window)
+
+    return formula(c.b, seen, places, reductions.size_as(c.b, before, I64))
+
+
+def length_mask(c: Call, lengths: Tensor, keys: Size) -> Tensor:
+    """The keys within the length of each sequence, [batch, 1, 1, keys]."""
+    limit = shapes.reshape(c.b, lengths, [lengths.shape[0], 1, 1, 1])
+    places = shapes.iota(c.b, [1, 1, 1, keys], 3, I64)
+    return formula(c.b, lambda j, n: j < n.to(I64), places, limit)
 
 
 def rotate(

@@ -9,11 +9,18 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators import products
-from pydispatch.frontends.onnx.operators.attention import attend, join_heads, rotate_any, split_heads
+from pydispatch.frontends.onnx.operators.attention import (
+    attend,
+    causal_mask,
+    join_heads,
+    length_mask,
+    rotate_any,
+    split_heads,
+)
 from pydispatch.frontends.onnx.operators.microsoft.fused import integer_product, scaled
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.formulas import formula
 
 
 def _packed_attention(
@@ -54,9 +61,7 @@ def _masks(c: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: Tens
                 raise c.fail(
                     f"its mask is {mask}; expected a length for each of {query.shape[0]}, or a mask of 2 or 3 axes"
                 )
-            lengths = shapes.reshape(b, mask, [mask.shape[0], 1, 1, 1])
-            places = shapes.iota(b, [1, 1, 1, key.shape[2]], 3, I64)
-            found.append(formula(b, lambda i, n: i < n.to(I64), places, lengths))
+            found.append(length_mask(c, mask, key.shape[2]))
         elif mask.rank in (2, 3):
             middle = [1, 1] if mask.rank == 2 else [1, mask.shape[1]]
             spread = shapes.reshape(b, mask, [mask.shape[0], *middle, mask.shape[-1]])
@@ -64,20 +69,8 @@ def _masks(c: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: Tens
         else:
             raise c.fail(f"its mask is {mask}; expected 1 to 3 axes")
     if c.flag("unidirectional"):
-        found.append(_seen(c, query.shape[2], key.shape[2]))
+        found.append(causal_mask(c, query.shape[2], key.shape[2], key.shape[2] - query.shape[2]))
     return found
-
-
-def _seen(c: Call, queries: Size, keys: Size, window: int = -1) -> Tensor:
-    """The keys that queries see that are the last of them: those up to their own place, [1, 1, queries, keys]."""
-    apart = reductions.size_as(c.b, keys - queries, I64)
-    places = shapes.iota(c.b, [1, 1, queries, keys], 3, I64)
-
-    def seen(j: Element, n: Element) -> Element:
-        own = j.position(2, I64) + n
-        return (j <= own) if window < 0 else (j <= own) & (j > own - window)
-
-    return formula(c.b, seen, places, apart)
 
 
 def _attention(
@@ -156,10 +149,8 @@ def _group_query_attention(
     queries, keys, values = split_heads(c, query, heads), split_heads(c, key, shared), split_heads(c, value, shared)
     if past_key is not None and past_value is not None:
         keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
-    limit = shapes.reshape(b, lengths, [query.shape[0], 1, 1, 1])
-    places = shapes.iota(b, [1, 1, 1, keys.shape[2]], 3, I64)
-    valid = formula(b, lambda j, n: j <= n.to(I64), places, limit)
-    masks = [_seen(c, queries.shape[2], keys.shape[2], window), valid]
+    counts = formula(b, lambda n: n + 1, lengths)
+    masks = [causal_mask(c, queries.shape[2], keys.shape[2], before, window), length_mask(c, counts, keys.shape[2])]
     made, _ = attend(c, queries, keys, values, masks, scale or None, softcap)
     return [join_heads(c, made), keys, values]
 
