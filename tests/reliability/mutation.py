@@ -33,7 +33,8 @@ SAMPLE = {
         f"{CUDA}cuda_device_{name}.py" for name in ("driver", "calls", "errors", "interop")
     ],
     "pydispatch/compiler/outline/form.py": [
-        f"tests/compiler/test_{name}.py" for name in ("fusion", "form", "form_programs", "regions")
+        *(f"tests/compiler/test_{name}.py" for name in ("fusion", "form", "form_programs", "regions")),
+        "tests/e2e/test_grids.py",
     ],
     "pydispatch/runtime/simulators/ptx/instructions/loads.py": [
         f"{CUDA}{name}.py"
