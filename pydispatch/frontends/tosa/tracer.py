@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Results = Tensor | Sequence[Tensor]
 Convert = Callable[["Tracer", Operation, list[Tensor]], Results]
 """convert(tracer, operation, operands) -> results."""
+LARGEST = (1 << 31) - 1
+"""The largest size."""
 ENDS = ("func.return", "tosa.yield")
 
 
@@ -121,7 +123,13 @@ class Tracer:
             found = list(self.numbers(op, name))
         if count is not None and len(found) != count:
             raise self.b.fail(f"the {name} has {len(found)} number(s), expected {count}")
+        self._bounded(name, found)
         return found
+
+    def _bounded(self, name: str, numbers: Sequence[Size]) -> None:
+        """An error for a number that no size of TOSA has: products of them would not fit into 64 bits."""
+        if any(not isinstance(n, Expr) and abs(n) > LARGEST for n in numbers):
+            raise self.b.fail(f"{name}: {list(numbers)} has a number beyond {LARGEST}")
 
     def zero_point(
         self, op: Operation, x: Sequence[Tensor], at: int, name: str, dtype: DType, of: str = ""
@@ -153,6 +161,7 @@ class Tracer:
             raise self.b.fail(f"{name} has {len(found)} number(s), expected {count}")
         if least is not None and any(n < least for n in found):
             raise self.b.fail(f"{name}: {list(found)} has a number below {least}")
+        self._bounded(name, found)
         return found
 
     def number(self, op: Operation, name: str, default: int | None = None) -> int:
