@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import linalg_ext
 import numpy as np
+import orderings
 import pytest
 from harness import Body, examples, run
 from hypothesis import given
@@ -26,7 +26,7 @@ DIALECT = st.sampled_from(["iree_linalg_ext", "tm_tensor"])
        more=st.booleans(), sizes=SIZES, seed=SEEDS, dialect=DIALECT)  # fmt: skip
 def test_sort(shape, place, element, other, more, sizes, seed, dialect):
     body = Body(sizes, seed=seed % 1000)
-    linalg_ext.sort(body, shape, place % len(shape), element, other, more, dialect)
+    orderings.sort(body, shape, place % len(shape), element, other, more, dialect)
     run(body)
 
 
@@ -37,7 +37,7 @@ def test_sort_of_many(shape, sizes):
     bodies = []
     for along in range(len(shape)):
         body = Body(sizes, seed=along)
-        linalg_ext.sort(body, shape, along, "i16", "i32", False)
+        orderings.sort(body, shape, along, "i16", "i32", False)
         bodies.append(body)
     run(*bodies)
 
@@ -52,7 +52,7 @@ def test_sort_with_nans_as_the_comparator_says():
         "    %number = arith.cmpf ord, %a0, %a0 : f32\n    %last = arith.andi %nan, %number : i1\n"
         "    %r = arith.ori %less, %last : i1"
     )
-    (found,) = linalg_ext.operation(
+    (found,) = orderings.operation(
         body, "iree_linalg_ext.sort dimension(0)", [], [value], code, ["f32", "f32"], "i1"
     )
     body.expect(found, sorted(values, key=lambda x: (x != x, x)))
@@ -66,7 +66,7 @@ def test_sort_with_nans_as_the_comparator_says():
 def test_topk(shape, place, count, element, indices, more, given_, sizes, seed, dialect):
     body = Body(sizes, seed=seed % 1000)
     along = place % len(shape)
-    linalg_ext.topk(body, shape, along, count % shape[along] + 1, element, indices, more, given_, dialect)
+    orderings.topk(body, shape, along, count % shape[along] + 1, element, indices, more, given_, dialect)
     run(body)
 
 
@@ -77,7 +77,7 @@ def test_topk_of_many(count, sizes):
     bodies = []
     for shape, along in (((1000,), 0), ((2, 129), 1), ((129, 3), 0)):
         body = Body(sizes, seed=count)
-        linalg_ext.topk(body, shape, along, count, "i16", "i32", True, False)
+        orderings.topk(body, shape, along, count, "i16", "i32", True, False)
         bodies.append(body)
     run(*bodies)
 
@@ -103,7 +103,7 @@ def test_topk_of_too_few():
        base=st.sampled_from([None, 0, 7]), sizes=SIZES, seed=SEEDS)  # fmt: skip
 def test_arg_compare(shape, place, element, indices, base, sizes, seed):
     body = Body(sizes, seed=seed % 1000)
-    linalg_ext.arg_compare(body, shape, place % len(shape), element, indices, base)
+    orderings.arg_compare(body, shape, place % len(shape), element, indices, base)
     run(body)
 
 
@@ -112,7 +112,7 @@ def test_arg_compare(shape, place, element, indices, base, sizes, seed):
        inclusive=st.booleans(), sizes=SIZES, seed=SEEDS, dialect=DIALECT)  # fmt: skip
 def test_scan(shape, place, element, kind, inclusive, sizes, seed, dialect):
     body = Body(sizes, seed=seed % 1000)
-    linalg_ext.scan(body, shape, place % len(shape), element, kind, inclusive, dialect)
+    orderings.scan(body, shape, place % len(shape), element, kind, inclusive, dialect)
     run(body)
 
 
@@ -124,7 +124,7 @@ def test_scan_of_many(shape, along, sizes):
     for kind in ("add", "max", "sub"):
         for inclusive in (True, False):
             body = Body(sizes, seed=3)
-            linalg_ext.scan(body, shape, along, "i32", kind, inclusive)
+            orderings.scan(body, shape, along, "i32", kind, inclusive)
             bodies.append(body)
     run(*bodies)
 
@@ -141,7 +141,7 @@ def test_scatter(whole, count, element, indices, kind, unique, masked, places, d
         for d in order:
             rooms *= whole[d] + 2
         count = min(count, rooms)
-    linalg_ext.scatter(body, whole, count, element, indices, kind, unique, masked, order, into_zeros)
+    orderings.scatter(body, whole, count, element, indices, kind, unique, masked, order, into_zeros)
     run(body)
 
 
@@ -150,7 +150,7 @@ def test_scatter(whole, count, element, indices, kind, unique, masked, places, d
 def test_scatter_of_many(whole, sizes):
     """So many that the destination has parts."""
     body = Body(sizes, seed=1)
-    linalg_ext.scatter(body, whole, 9000, "i32", "i32", "sub", False, False, [0], False)
+    orderings.scatter(body, whole, 9000, "i32", "i32", "sub", False, False, [0], False)
     run(body)
 
 
@@ -160,7 +160,7 @@ def test_scatter_of_many(whole, sizes):
 def test_gather(whole, batch, element, indices, places, depth, sizes, seed):
     body = Body(sizes, seed=seed % 1000)
     order = [d for d in places if d < len(whole)][: depth % len(whole) + 1]
-    linalg_ext.gather(body, whole, batch, element, indices, order)
+    orderings.gather(body, whole, batch, element, indices, order)
     run(body)
 
 
@@ -168,8 +168,8 @@ def test_gather(whole, batch, element, indices, places, depth, sizes, seed):
 @given(shape=SHAPE, element=NUMBERS, steps=st.integers(1, 3), sizes=SIZES, seed=SEEDS, former=st.booleans())
 def test_maps(shape, element, steps, sizes, seed, former):
     body = Body(sizes, seed=seed % 1000)
-    linalg_ext.map_store(body, shape, element, steps, "map_scatter" if former else "map_store")
-    linalg_ext.map_load(body, shape, element, "map_gather" if former else "map_load")
+    orderings.map_store(body, shape, element, steps, "map_scatter" if former else "map_store")
+    orderings.map_load(body, shape, element, "map_gather" if former else "map_load")
     run(body)
 
 
@@ -178,15 +178,15 @@ def test_maps(shape, element, steps, sizes, seed, former):
 def test_scatter_of_blocks_that_begin_at_an_index(unique, sizes):
     """Slices with the dimensions that are indexed too: what an element has as index there is added."""
     body = Body(sizes, seed=4)
-    target, old = linalg_ext.small(body, [7, 5], "i32")
-    updates, new = linalg_ext.small(body, [2, 3, 2, 2], "i32")
+    target, old = orderings.small(body, [7, 5], "i32")
+    updates, new = orderings.small(body, [2, 3, 2, 2], "i32")
     starts = np.array([[[0, 0], [2, 2], [6, 4]], [[4, 1], [-1, 3], [9, 0]]])
     if unique == "false":
         starts[0, 1] = [1, 1]
     places = body.input(starts, "i64", 1)
     text = f"iree_linalg_ext.scatter dimension_map = [0, 1] unique_indices({unique})"
     code = "%r = arith.subi %a0, %a1 : i32"
-    (found,) = linalg_ext.operation(body, text, [updates, places], [target], code, ["i32", "i32"], "i32")
+    (found,) = orderings.operation(body, text, [updates, places], [target], code, ["i32", "i32"], "i32")
     result = old.copy()
     for batch in np.ndindex(2, 3):
         for offset in np.ndindex(2, 2):
@@ -201,19 +201,19 @@ def test_scatter_of_blocks_that_begin_at_an_index(unique, sizes):
 def test_indices_without_a_last_dimension(sizes):
     """One index for each slice, in two dimensions of slices."""
     body = Body(sizes, seed=5)
-    target, old = linalg_ext.small(body, [7, 3], "f32")
-    updates, new = linalg_ext.small(body, [4, 2, 3], "f32")
+    target, old = orderings.small(body, [7, 3], "f32")
+    updates, new = orderings.small(body, [4, 2, 3], "f32")
     numbers = np.array([[0, 3], [3, 8], [-2, 6], [3, 0]])
     places = body.input(numbers, "i32")
     text = "iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)"
     code = "%r = arith.addf %a0, %a1 : f32"
-    (found,) = linalg_ext.operation(body, text, [updates, places], [target], code, ["f32", "f32"], "f32")
+    (found,) = orderings.operation(body, text, [updates, places], [target], code, ["f32", "f32"], "f32")
     result = old.copy()
     inside = (numbers >= 0) & (numbers < 7)
     np.add.at(result, numbers[inside], new[inside])
     body.expect(found, result)
     out = body.empty([4, 2, 3], "f32")
-    (rows,) = linalg_ext.operation(
+    (rows,) = orderings.operation(
         body, "iree_linalg_ext.gather dimension_map = [0]", [target, places], [out], "", [], ""
     )
     body.expect(rows, old[np.clip(numbers, 0, 6)])
@@ -222,11 +222,11 @@ def test_indices_without_a_last_dimension(sizes):
 
 def test_gather_with_a_mask():
     body = Body("static", seed=6)
-    source, array = linalg_ext.small(body, [5, 2], "i32")
-    out, before = linalg_ext.small(body, [4, 2], "i32")
+    source, array = orderings.small(body, [5, 2], "i32")
+    out, before = orderings.small(body, [4, 2], "i32")
     places = body.input([[0], [4], [2], [3]], "i32")
     mask = body.input([True, False, True, False], "i1")
-    (found,) = linalg_ext.operation(
+    (found,) = orderings.operation(
         body, "iree_linalg_ext.gather dimension_map = [0]", [source, places, mask], [out], "", [], ""
     )
     body.expect(found, np.where([[1], [0], [1], [0]], array[[0, 4, 2, 3]], before))

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import contractions
 import convolutions
 import generics
-import linalg_ext
 import moves
+import orderings
 from harness import Body
 
 NOTE = "// Written by tests/checks/generators/operations.py; the expected values are NumPy's.\n\n"
@@ -117,37 +117,37 @@ def _elementwise() -> Iterator[tuple[str, Body]]:
         yield f"attention_{sizes}", body
 
 
-def _linalg_ext() -> Iterator[tuple[str, Body]]:
+def _orderings() -> Iterator[tuple[str, Body]]:
     for i, (sizes, element) in enumerate([("static", "f32"), ("dynamic", "i32"), ("mixed", "f16"), ("dynamic", "i8")]):
         for shape, along in (([7], 0), ([3, 5], 0), ([2, 9], 1)):
             body = Body(sizes, seed=i)
-            linalg_ext.sort(body, shape, along, element, "i32", i % 2 == 0)
-            linalg_ext.topk(body, shape, along, 2, element, "i32", i % 2 == 1, i > 1)
-            linalg_ext.arg_compare(body, shape, along, element, "i32", 3 if i == 1 else None)
-            linalg_ext.scan(body, shape, along, element, ["add", "max"][i % 2], i > 1)
+            orderings.sort(body, shape, along, element, "i32", i % 2 == 0)
+            orderings.topk(body, shape, along, 2, element, "i32", i % 2 == 1, i > 1)
+            orderings.arg_compare(body, shape, along, element, "i32", 3 if i == 1 else None)
+            orderings.scan(body, shape, along, element, ["add", "max"][i % 2], i > 1)
             yield f"ordering_{element}_{len(shape)}_{along}", body
         for unique in (False, True):
             for whole, order in (([5], [0]), ([4, 3], [0]), ([3, 4], [1, 0]), ([3, 2, 4], [1])):
                 body = Body(sizes, seed=i)
                 kind = ["add", "update", "sub"][i % 3]
-                linalg_ext.scatter(body, whole, 4, element, "i32", kind, unique, i == 2, order, i == 0)
-                linalg_ext.gather(body, whole, [3], element, "i64", order)
+                orderings.scatter(body, whole, 4, element, "i32", kind, unique, i == 2, order, i == 0)
+                orderings.gather(body, whole, [3], element, "i64", order)
                 yield f"indexing_{element}_{'x'.join(map(str, whole))}_{'unique' if unique else 'any'}", body
         body = Body(sizes, seed=i)
-        linalg_ext.map_store(body, [4, 3], element, 2)
-        linalg_ext.map_load(body, [4, 3], element)
+        orderings.map_store(body, [4, 3], element, 2)
+        orderings.map_load(body, [4, 3], element)
         yield f"maps_{element}", body
     for sizes in ("static", "dynamic"):
         body = Body(sizes, seed=1)
-        linalg_ext.sort(body, [2, 300], 1, "i32", None, False)
-        linalg_ext.scan(body, [2100], 0, "i32", "add", False)
-        linalg_ext.scatter(body, [6, 5], 8200, "i32", "i32", "sub", False, False, [0], False)
+        orderings.sort(body, [2, 300], 1, "i32", None, False)
+        orderings.scan(body, [2100], 0, "i32", "add", False)
+        orderings.scatter(body, [6, 5], 8200, "i32", "i32", "sub", False, False, [0], False)
         yield f"long_{sizes}", body
 
 
 FILES = {
     "linalg_contractions": _contractions, "linalg_convolutions": _convolutions, "linalg_poolings": _poolings,
-    "linalg_elementwise": _elementwise, "linalg_pack": _packs, "linalg_ext": _linalg_ext,
+    "linalg_elementwise": _elementwise, "linalg_pack": _packs, "linalg_orderings": _orderings,
     "tensor_moves": _moves, "tensor_chains": _chains,
 }  # fmt: skip
 
