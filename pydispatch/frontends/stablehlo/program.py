@@ -7,6 +7,7 @@ from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import BlockArgument, Operation
 
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder, Input
@@ -17,7 +18,7 @@ from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTION
 from pydispatch.frontends.stablehlo.sizes import names_of_sizes
 from pydispatch.frontends.stablehlo.tracer import Tracer
 from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
-from pydispatch.ir.core.locations import SourceLoc, location_of
+from pydispatch.ir.core.locations import NamedLoc, SourceLoc, location_of
 
 
 def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
@@ -74,14 +75,36 @@ def _inputs(entry: func.FuncOp) -> list[Input]:
     for number, argument in enumerate(entry.body.blocks[0].args):
         dtype = dtype_of(argument.type, location_of(entry))
         shape = [sizes[number, axis] if n is None else n for axis, n in enumerate(shape_of(argument.type))]
-        found.append(Input(_name(argument.name_hint, number), dtype, tuple(shape)))
+        found.append(Input(_name(argument, number), dtype, tuple(shape)))
     names = [given.name for given in found]
     return [given if names.count(given.name) == 1 else Input(f"arg{n}", given.dtype, given.shape)
             for n, given in enumerate(found)]  # fmt: skip
 
 
-def _name(hint: str | None, number: int) -> str:
-    return hint if hint and re.fullmatch(r"[A-Za-z_]\w*", hint) else f"arg{number}"
+def _name(argument: BlockArgument, number: int) -> str:
+    """What the location of an argument calls it (JAX: `x`, or `params['w']`, which becomes params_w), or its own name.
+
+    Where `main` only passes arguments on, as in exported programs, the called function has their names.
+    """
+    for use in argument.uses:
+        if isinstance(argument.location, NamedLoc):
+            break
+        inner = _passed_to(use.operation, use.index)
+        argument = inner if inner is not None and isinstance(inner.location, NamedLoc) else argument
+    text = argument.location.text if isinstance(argument.location, NamedLoc) else argument.name_hint or ""
+    name = re.sub(r"\W+", "_", text).strip("_")
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"arg{number}"
+
+
+def _passed_to(op: Operation, index: int) -> BlockArgument | None:
+    """The argument of a function of the module that an operand of a call becomes."""
+    if not isinstance(op, func.CallOp):
+        return None
+    module = op.parent_op().parent_op()  # type: ignore[union-attr]
+    callees = module.ops if isinstance(module, ModuleOp) else ()
+    name = op.callee.root_reference.data
+    block = next((f.body.blocks.first for f in callees if isinstance(f, func.FuncOp) and f.sym_name.data == name), None)
+    return block.args[index] if block is not None and index < len(block.args) else None
 
 
 def _result_names(entry: func.FuncOp, count: int) -> list[str]:

@@ -73,6 +73,21 @@ class SourceLoc(BuiltinAttribute):
         printer.print_string(f'"{self.source.filename}":{line}:{column}')
 
 
+class NamedLoc(BuiltinAttribute):
+    """A location attribute that is only a name, such as that of an argument in the source of a model."""
+
+    name = "builtin.named_loc"
+    __slots__ = ("text",)
+
+    text: str
+
+    def __init__(self, text: str) -> None:
+        object.__setattr__(self, "text", text)
+
+    def print_builtin(self, printer: Printer) -> None:
+        printer.print_string(json.dumps(self.text))
+
+
 class LayerLoc(BuiltinAttribute):
     """A location attribute that names a layer of a model, which has no text. layer: "" for the model itself."""
 

@@ -27,7 +27,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.lexer import FastLexer, FastParser
-from pydispatch.ir.core.locations import Source, SourceLoc
+from pydispatch.ir.core.locations import NamedLoc, Source, SourceLoc
 from pydispatch.ir.core.messages import end_of_previous, explain, explain_refusal
 from pydispatch.ir.core.names import FORMER_NAMES
 from pydispatch.ir.core.refine import refinement
@@ -35,6 +35,8 @@ from pydispatch.ir.core.resources import Resources
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
 _UNKNOWN_LOC = UnknownLoc()
+_NAMED = re.compile(r'\(\s*"([^"\\]*)"\s*\)')
+"""A location that is a name."""
 _OPERATION_STARTS = (MLIRTokenKind.PERCENT_IDENT, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.STRING_LIT)
 TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
 """Attributes after which older programs write their type."""
@@ -170,7 +172,7 @@ class ProgramParser(FastParser):
         candidates = difflib.get_close_matches(name, loaded, 3, 0.5)
         return f"nearest: {', '.join(candidates)}" if candidates else "no operation has a similar name"
 
-    # --- locations of the text itself are ours; what a text says about its own origin is not kept ---
+    # --- locations of the text itself are ours; of what a text says about its origin, names are kept ---
 
     def parse_optional_location(self) -> LocationAttr | None:
         if self._current_token.text != "loc":
@@ -179,8 +181,10 @@ class ProgramParser(FastParser):
         open = self._current_token.span.end
         if not isinstance(content, str) or content[open : open + 1] != "(":
             return None
-        self._resume_from(self._skip_balanced(open + 1, ")"))
-        return _UNKNOWN_LOC
+        end = self._skip_balanced(open + 1, ")")
+        self._resume_from(end)
+        named = _NAMED.fullmatch(content, open, end)
+        return _UNKNOWN_LOC if named is None else NamedLoc(named[1])  # type: ignore[return-value]
 
     def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
         """The offset after the `close` that ends what begins at `pos`; strings and comments are skipped."""
