@@ -13,7 +13,7 @@ from pydispatch.frontends.graph.dtypes import F32, DType
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.formulas import Element, formula, formulas
 
 
 def wide(dtype: DType) -> DType:
@@ -113,9 +113,20 @@ def batch_norm(
     epsilon: float,
 ) -> Tensor:  # fmt: skip
     """Normalized by a mean and a variance of each place along an axis; all are vectors."""
-    vectors = [along(b, t, axis, x.rank) for t in (mean, variance, scale, bias)]
-    assert vectors[0] is not None and vectors[1] is not None
-    return normalized(b, x, vectors[0], vectors[1], vectors[2], vectors[3], epsilon)
+    inner = wide(x.dtype)
+    given = [t for t in (mean, variance, scale, bias) if t is not None]
+
+    def line(m: Element, v: Element, *more: Element) -> list[Element]:
+        """The factor and what is added: of each place once, not of each element."""
+        rest = [n.to(inner) for n in more]
+        factor = (v.to(inner) + epsilon).of("rsqrt")
+        factor = factor * rest.pop(0) if scale is not None else factor
+        added = -(m.to(inner) * factor)
+        return [factor, added + rest.pop(0) if bias is not None else added]
+
+    factor, added = (along(b, t, axis, x.rank) for t in formulas(b, line, *given))
+    assert factor is not None and added is not None
+    return formula(b, lambda e, f, n: (e.to(inner) * f + n).to(x.dtype), x, factor, added)
 
 
 def group_norm(
