@@ -9,22 +9,33 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, Term, symbol
 from pydispatch.frontends.graph.values import Tensor, tensor_type
-from pydispatch.frontends.ops.shapes import element
+from pydispatch.frontends.ops.indexing import insert_slice
+from pydispatch.frontends.ops.shapes import element, expand_dims
 
-Branch = Callable[[], Sequence[Tensor]]
+Tensors = Sequence[Tensor]
+Branch = Callable[[], Tensors]
+Row = tuple[DType, Shape]
+
+Form = tuple[DType, tuple[Size | None, ...]]
+"""The type of a tensor that a region gives; None is a size that only a run knows."""
+
+
+# -- branches
 
 
 def if_(b: Builder, condition: Tensor, then: Branch, otherwise: Branch) -> list[Tensor]:
-    """What one of two branches gives. condition: a single truth value; one that is known decides here."""
+    """What one of two branches gives. condition: a single truth value; one that is known decides here.
+
+    The branches give tensors of equal dtypes and ranks; a size that differs between them is read from the result.
+    """
     if condition.numbers is not None:
         return list(then() if condition.numbers.reshape(-1)[0] else otherwise())
     chosen = element(b, condition)
-    written = _Branches(b, [then, otherwise])
-    on_true, on_false = written.regions()
-    op = scf.IfOp(chosen, written.types, on_true, on_false)
-    return written.results(list(b.add(op).results))
+    regions, forms = _branches(b, [then, otherwise])
+    return _received(b, b.add(scf.IfOp(chosen, _types(forms), *regions)).results, forms)
 
 
 def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
@@ -34,75 +45,184 @@ def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor
         return list(branches[number]())
     if len(branches) == 1:
         return list(branches[0]())
-    number_value = b.scalar(index)
-    written = _Branches(b, branches)
-    *cases, default = written.regions()
-    op = scf.IndexSwitchOp(
-        number_value, DenseArrayBase.from_list(builtin.i64, range(len(cases))), default, cases, written.types
-    )
-    return written.results(list(b.add(op).results))
+    chosen = b.scalar(index)
+    (*cases, default), forms = _branches(b, branches)
+    numbers = DenseArrayBase.from_list(builtin.i64, range(len(cases)))
+    return _received(b, b.add(scf.IndexSwitchOp(chosen, numbers, default, cases, _types(forms))).results, forms)
 
 
-class _Branches:
-    """Branches as blocks that give values of the same types."""
-
-    def __init__(self, b: Builder, branches: Sequence[Branch]) -> None:
-        self._b = b
-        outside = b.symbols
-        self._blocks: list[Block] = []
-        made: list[list[Tensor]] = []
-        for branch in branches:
-            block = Block()
-            with b.inside(block):
-                made.append(list(branch()))
-            self._blocks.append(block)
-        self._like = made[0]
-        for other in made[1:]:
-            same = len(other) == len(self._like) and all(
-                x.dtype == y.dtype and x.rank == y.rank for x, y in zip(self._like, other, strict=True)
-            )
-            if not same:
-                shown = [", ".join(map(str, tensors)) for tensors in (self._like, other)]
-                raise b.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}")
-        self._shapes = [_common([x.shape for x in column], outside) for column in zip(*made, strict=True)]
-        self._made = made
-        self.types = [
-            tensor_type(x.dtype.element, _open(shape))
-            for x, shape in zip(self._like, self._shapes, strict=True)
-            for _ in range(2 if x.dtype.is_complex else 1)
-        ]
-
-    def regions(self) -> list[Region]:
-        """The regions of the branches."""
-        for block, tensors in zip(self._blocks, self._made, strict=True):
-            with self._b.inside(block):
-                values = [value for x in tensors for value in self._b.parts(x)]
-                block.add_op(scf.YieldOp(*(cast_to(self._b, v, t) for v, t in zip(values, self.types, strict=True))))
-        return [Region(block) for block in self._blocks]
-
-    def results(self, values: list[SSAValue]) -> list[Tensor]:
-        """The tensors that the operation gives."""
-        given = iter(values)
-        found = []
-        for x, shape in zip(self._like, self._shapes, strict=True):
-            parts = [next(given) for _ in range(2 if x.dtype.is_complex else 1)]
-            sizes = [n if n is not None else size_at(self._b, parts[0], d) for d, n in enumerate(shape)]
-            found.append(self._b.wrap(x.dtype, sizes, *parts))
-        return found
+def _branches(b: Builder, branches: Sequence[Branch]) -> tuple[list[Region], list[Form]]:
+    """The regions of branches, and the types that all of them give."""
+    outside = b.symbols
+    blocks: list[Block] = []
+    made: list[list[Tensor]] = []
+    for branch in branches:
+        blocks.append(Block())
+        with b.inside(blocks[-1]):
+            made.append(list(branch()))
+    forms: list[Form] = [(x.dtype, tuple(n if symbols_of(n) <= outside else None for n in x.shape)) for x in made[0]]
+    for other in made[1:]:
+        if not _alike(made[0], other):
+            shown = [", ".join(map(str, tensors)) for tensors in (made[0], other)]
+            raise b.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}")
+        forms = _joined(forms, other)
+    for block, tensors in zip(blocks, made, strict=True):
+        with b.inside(block):
+            block.add_op(scf.YieldOp(*_sent(b, tensors, forms)))
+    return [Region(block) for block in blocks], forms
 
 
-def _open(shape: Sequence[Size | None]) -> list[Size]:
-    """A shape for a type: sizes that are not common are open."""
-    return [symbol("?") if n is None else n for n in shape]
+# -- loops
 
 
-def _common(shapes: Sequence[Shape], outside: frozenset[str]) -> list[Size | None]:
-    """Sizes that are the same in all shapes and known outside; None for others."""
-    found: list[Size | None] = []
-    for column in zip(*shapes, strict=True):
-        same = all(n == column[0] for n in column)
-        found.append(column[0] if same and symbols_of(column[0]) <= outside else None)
+def while_(
+    b: Builder, first: Tensors, condition: Callable[[list[Tensor]], Tensor], body: Callable[[list[Tensor]], Tensors],
+    *, shapes_vary: bool = False,
+) -> list[Tensor]:  # fmt: skip
+    """Tensors that a body replaces while a condition on them holds.
+
+    shapes_vary: an iteration may give other sizes than it got; otherwise shapes are those of `first`. Types and ranks
+    always stay.
+    """
+    after, forms = _iteration(b, first, [], lambda _, tensors: body(tensors), shapes_vary)
+    before = Block(arg_types=_types(forms))
+    with b.inside(before):
+        holds = element(b, condition(_received(b, before.args, forms)))
+        before.add_op(scf.ConditionOp(holds, *before.args))
+    op = b.add(scf.WhileOp(_sent(b, first, forms), _types(forms), Region(before), Region(after)))
+    return _received(b, op.results, forms)
+
+
+def for_(
+    b: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], Tensors], *,
+    shapes_vary: bool = False,
+) -> list[Tensor]:  # fmt: skip
+    """Tensors that a body replaces `count` times; it gets the number of the iteration, from 0. See `while_`."""
+
+    def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
+        # A symbol is taken to be at least 1, and this is a number from 0.
+        following = b.add(arith.AddiOp(lead[0], b.index(1))).result
+        return body(b.size_of(following, "i") - 1, tensors)
+
+    block, forms = _iteration(b, first, [builtin.IndexType()], iteration, shapes_vary)
+    op = b.add(scf.ForOp(b.index(0), b.index(count), b.index(1), _sent(b, first, forms), Region(block)))
+    return _received(b, op.results, forms)
+
+
+def scan(
+    b: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], tuple[Tensors, Tensors]], *,
+    rows: Sequence[Row] | None = None, backwards: bool = False, shapes_vary: bool = False,
+) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+    """`for_` with a body that gives rows too: (tensors after the last iteration, the rows of all, stacked on axis 0).
+
+    rows: their types and shapes, where the caller knows them; otherwise the body is written once more to find out.
+    backwards: from the last row to the first.
+    """
+    if rows is None:
+        rows = rows_of(b, lambda: body(0, list(first))[1])
+    buffers = [rows_buffer(b, count, row) for row in rows]
+
+    def iteration(number: Size, tensors: list[Tensor]) -> Tensors:
+        at = count - 1 - number if backwards else number
+        made, new = body(at, tensors[: len(first)])
+        return [*made, *(with_row(b, x, at, row) for x, row in zip(tensors[len(first) :], new, strict=True))]
+
+    found = for_(b, count, [*first, *buffers], iteration, shapes_vary=shapes_vary)
+    return found[: len(first)], found[len(first) :]
+
+
+def rows_of(b: Builder, rows: Branch) -> list[Row]:
+    """The types and shapes of the rows that an iteration gives, found out in a block that is thrown away."""
+    outside = b.symbols
+    with b.inside(Block()):
+        found = list(rows())
+    for x in found:
+        if not all(symbols_of(n) <= outside for n in x.shape):
+            raise b.fail(f"the rows {x} of a loop are stacked, and their sizes are known only when it runs")
+    return [(x.dtype, x.shape) for x in found]
+
+
+def rows_buffer(b: Builder, count: Size, row: Row) -> Tensor:
+    """A tensor of `count` rows whose elements are not set."""
+    dtype, shape = row
+    size = (count, *shape)
+    return b.wrap(dtype, size, *(b.empty(dtype.element, size) for _ in range(_parts(dtype))))
+
+
+def with_row(b: Builder, x: Tensor, number: Size, row: Tensor) -> Tensor:
+    """x with a row in the place of that of a number, which must be in bounds."""
+    made = b.as_shape(expand_dims(b, row, [0]), (1, *x.shape[1:]))
+    return insert_slice(b, x, made, [number, *[0] * row.rank])
+
+
+def _iteration(
+    b: Builder, first: Tensors, lead: Sequence[Attribute],
+    body: Callable[[Sequence[SSAValue], list[Tensor]], Tensors], shapes_vary: bool,
+) -> tuple[Block, list[Form]]:  # fmt: skip
+    """The block of an iteration, with types that hold before the first one and after each.
+
+    Written again, with sizes open that an iteration changed, until it changes no other.
+    """
+    forms: list[Form] = [(x.dtype, x.shape) for x in first]
+    while True:
+        block = Block(arg_types=[*lead, *_types(forms)])
+        with b.inside(block):
+            made = list(body(block.args[: len(lead)], _received(b, block.args[len(lead) :], forms)))
+            if len(made) != len(first):
+                raise b.fail(f"a loop over {len(first)} value(s) gives {len(made)}")
+            if not _alike(first, made):
+                x, y = next((x, y) for x, y in zip(first, made, strict=True) if not _alike([x], [y]))
+                raise b.fail(f"a loop begins with {x}, and an iteration gives {y}")
+            if not shapes_vary:
+                made = [b.as_shape(y, x.shape) for x, y in zip(first, made, strict=True)]
+            joined = _joined(forms, made) if shapes_vary else forms
+            if joined == forms:
+                block.add_op(scf.YieldOp(*_sent(b, made, forms)))
+                return block, forms
+        forms = joined
+
+
+# -- types of what regions give
+
+
+def _alike(these: Tensors, those: Tensors) -> bool:
+    """Whether tensors have the same dtypes and ranks."""
+    return [(x.dtype, x.rank) for x in these] == [(y.dtype, y.rank) for y in those]
+
+
+def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
+    """Types with sizes open that are not those of the tensors."""
+    return [(dtype, tuple(n if n is not None and n == m else None for n, m in zip(shape, x.shape, strict=True)))
+            for (dtype, shape), x in zip(forms, tensors, strict=True)]  # fmt: skip
+
+
+def _parts(dtype: DType) -> int:
+    return 2 if dtype.is_complex else 1
+
+
+def _type(form: Form) -> Attribute:
+    dtype, shape = form
+    return tensor_type(dtype.element, [symbol("?") if n is None else n for n in shape])
+
+
+def _types(forms: Sequence[Form]) -> list[Attribute]:
+    return [_type(form) for form in forms for _ in range(_parts(form[0]))]
+
+
+def _received(b: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
+    """Values of these types as tensors; their open sizes are read from them."""
+    given = iter(values)
+    found = []
+    for dtype, shape in forms:
+        parts = [next(given) for _ in range(_parts(dtype))]
+        sizes = [size_at(b, parts[0], d) if n is None else n for d, n in enumerate(shape)]
+        found.append(b.wrap(dtype, sizes, *parts))
     return found
+
+
+def _sent(b: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
+    """The values of tensors in these types."""
+    return [cast_to(b, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in b.parts(x)]
 
 
 def symbols_of(size: Size) -> set[str]:
@@ -127,55 +247,3 @@ def size_at(b: Builder, value: SSAValue, axis: int) -> Size:
 def cast_to(b: Builder, value: SSAValue, type: Attribute) -> SSAValue:
     """A tensor value with a type that knows more or fewer of its sizes."""
     return value if value.type == type else b.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]
-
-
-def while_(
-    b: Builder, first: Sequence[Tensor], condition: Callable[[list[Tensor]], Tensor],
-    body: Callable[[list[Tensor]], Sequence[Tensor]],
-) -> list[Tensor]:  # fmt: skip
-    """Tensors that a body replaces while a condition on them holds. Their types and shapes stay."""
-    values = [value for x in first for value in b.parts(x)]
-    types = [value.type for value in values]
-    before, after = Block(arg_types=types), Block(arg_types=types)
-    with b.inside(before):
-        holds = element(b, condition(_arguments(b, first, before.args)))
-        before.add_op(scf.ConditionOp(holds, *before.args))
-    with b.inside(after):
-        made = list(body(_arguments(b, first, after.args)))
-        after.add_op(scf.YieldOp(*_carried(b, first, made)))
-    op = b.add(scf.WhileOp(values, types, Region(before), Region(after)))
-    return _arguments(b, first, op.results)
-
-
-def for_(
-    b: Builder, count: Size, first: Sequence[Tensor], body: Callable[[Size, list[Tensor]], Sequence[Tensor]]
-) -> list[Tensor]:
-    """Tensors that a body replaces `count` times; it gets the number of the iteration, from 0."""
-    values = [value for x in first for value in b.parts(x)]
-    block = Block(arg_types=[builtin.IndexType(), *(value.type for value in values)])
-    with b.inside(block):
-        # A symbol is taken to be at least 1, and this is a number from 0.
-        following = b.add(arith.AddiOp(block.args[0], b.index(1))).result
-        number = b.size_of(following, "i") - 1
-        made = list(body(number, _arguments(b, first, block.args[1:])))
-        block.add_op(scf.YieldOp(*_carried(b, first, made)))
-    op = b.add(scf.ForOp(b.index(0), b.index(count), b.index(1), values, Region(block)))
-    return _arguments(b, first, op.results)
-
-
-def _arguments(b: Builder, like: Sequence[Tensor], values: Sequence[SSAValue]) -> list[Tensor]:
-    given = iter(values)
-    return [b.wrap(x.dtype, x.shape, *(next(given) for _ in range(2 if x.dtype.is_complex else 1))) for x in like]
-
-
-def _carried(b: Builder, first: Sequence[Tensor], made: Sequence[Tensor]) -> list[SSAValue]:
-    """The values of the next iteration, in the types of the first."""
-    if len(made) != len(first):
-        raise b.fail(f"a loop over {len(first)} value(s) gives {len(made)}")
-    values = []
-    for x, y in zip(first, made, strict=True):
-        if x.dtype != y.dtype or x.rank != y.rank:
-            raise b.fail(f"a loop begins with {x}, and an iteration gives {y}")
-        for part in b.parts(b.as_shape(y, x.shape)):
-            values.append(cast_to(b, part, tensor_type(x.dtype.element, x.shape)))
-    return values

@@ -10,7 +10,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, loops, shapes
+from pydispatch.frontends.ops import control, elementwise, reductions, shapes
 from pydispatch.frontends.ops.indexing import reverse
 
 _UNROLLED = 64  # runs of a graph that are written one by one
@@ -27,7 +27,7 @@ def _if(c: Call, condition: Tensor) -> list[Tensor]:
     known = c.maybe_numbers(condition)
     if known is not None:
         return _run(c, yes if bool(known.reshape(-1)[0]) else no, [])
-    return loops.choose(c.b, condition, lambda: _run(c, yes, []), lambda: _run(c, no, []))
+    return control.if_(c.b, condition, lambda: _run(c, yes, []), lambda: _run(c, no, []))
 
 
 def _loop(c: Call, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor) -> list[Tensor]:
@@ -86,11 +86,10 @@ def _counted(c: Call, graph: model.Graph, runs: Size, carried: list[Tensor], row
         return [*carried, *(shapes.stack(b, column, 0) for column in found)]
 
     def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        made = _run(c, graph, [loops.number_of(b, number), true, *tensors])[1:]
+        made = _run(c, graph, [reductions.size_as(b, number, I64), true, *tensors])[1:]
         return made[: len(carried)], made[len(carried) :]
 
-    forms = loops.rows_of(b, carried, lambda tensors: run(0, tensors)[1])
-    ends, stacks = loops.stacked(b, runs, carried, forms, run)
+    ends, stacks = control.scan(b, runs, carried, run, shapes_vary=True)
     return [*ends, *stacks]
 
 
@@ -133,24 +132,24 @@ def _open(
         return [following, shapes.reshape(b, going, []), *made[: len(carried)]], made[len(carried) :]
 
     start = [number, first, *carried]
-    forms = loops.rows_of(b, start, lambda tensors: run(tensors)[1]) if rows else []
-    buffers = [loops.rows_for(b, runs or 0, *form) for form in forms]
+    forms = control.rows_of(b, lambda: run(start)[1]) if rows else []
+    buffers = [control.rows_buffer(b, runs or 0, form) for form in forms]
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
         new, added = run(tensors)
         held = tensors[len(start) :]
         if held:
             at = b.size_of(b.scalar(elementwise.binary(b, "add", tensors[0], b.constant(1, I64))), "i") - 1
-            held = [loops.with_row(b, t, at, row) for t, row in zip(held, added, strict=True)]
+            held = [control.with_row(b, t, at, row) for t, row in zip(held, added, strict=True)]
         return [*new, *held]
 
     def goes_on(tensors: list[Tensor]) -> Tensor:
         if runs is None:
             return tensors[1]
-        limit = loops.number_of(b, runs) if isinstance(runs, Expr) else b.constant(runs, I64)
+        limit = reductions.size_as(b, runs, I64)
         return elementwise.binary(b, "and", tensors[1], elementwise.compare(b, "lt", tensors[0], limit))
 
-    count, _, *ends = loops.repeat(b, [*start, *buffers], goes_on, body)
+    count, _, *ends = control.while_(b, [*start, *buffers], goes_on, body, shapes_vary=True)
     if not rows:
         return ends
     total = b.size_of(b.scalar(count), "runs")
@@ -201,8 +200,7 @@ def _scan(c: Call, *operands: Tensor) -> list[Tensor]:
                 column.append(row)
         stacks = [shapes.stack(b, column, 0) for column in columns]
     else:
-        forms = loops.rows_of(b, carried, lambda tensors: run(0, tensors)[1])
-        carried, stacks = loops.stacked(b, runs, carried, forms, run)
+        carried, stacks = control.scan(b, runs, carried, run, shapes_vary=True)
     found = []
     for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
         t = reverse(b, t, [0]) if back else t

@@ -12,7 +12,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, loops, reductions, selection, shapes
+from pydispatch.frontends.ops import control, elementwise, reductions, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.indexing import Places, elements_at
 
@@ -190,7 +190,7 @@ def _non_max_suppression(
         kept, taken = held
         own = [shapes.slice_axis(b, t, 1, number, number + 1) for t in flat]
         over = formula(b, _too_close, *flat, *own, enough, kept)
-        now = loops.number_of(b, number)
+        now = reductions.size_as(b, number, I64)
         hidden = reductions.reduce(b, "or", over, [1], keep=True)
         this = formula(
             b, lambda g, h, n, m: g & (h ^ True) & (n < m), shapes.slice_axis(b, good, 1, number, number + 1), hidden,
@@ -200,7 +200,7 @@ def _non_max_suppression(
         return [kept, formula(b, lambda n, t: n + t.to(I64), taken, this)]
 
     none = shapes.full(b, False, (size, count), BOOL)
-    kept, _ = loops.count_to(b, count, [none, shapes.full(b, 0, (size, 1), I64)], step)
+    kept, _ = control.for_(b, count, [none, shapes.full(b, 0, (size, 1), I64)], step)
     found = selection.places_of_true(b, shapes.reshape(b, kept, [size * count]))
     box = selection.take(b, shapes.reshape(b, order, [size * count]), found, 0)
     number, each = (reductions.size_as(b, n, I64) for n in (classes, count))

@@ -11,9 +11,8 @@ from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators import elementwise as activations
 from pydispatch.frontends.onnx.operators.products import accumulator
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, loops, products, shapes
+from pydispatch.frontends.ops import control, elementwise, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.indexing import reverse
 
 Activation = Callable[[Element], Element]
 Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
@@ -133,22 +132,21 @@ def _run(
         new = step(row, old)
         if lengths is None:
             return new, new[0]
-        at = loops.number_of(b, now) if isinstance(now, Expr) else b.constant(now, I64)
+        at = reductions.size_as(b, now, I64)
         inside = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, [1]), at)
         kept = [elementwise.select(b, inside, t, before) for t, before in zip(new, old, strict=True)]
         return kept, formula(b, lambda i, v: i.choose(v, 0.0), inside, new[0])
 
     if isinstance(moments, Expr) or moments > _UNROLLED:
-        rows = [(states[0].dtype, states[0].shape)]
 
-        def run(number: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-            now = moments - 1 - number if backwards else number
+        def run(now: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             row = shapes.reshape(b, shapes.slice_axis(b, inputs, 0, now, now + 1), inputs.shape[1:])
             kept, output = moment_of(now, row, old)
             return kept, [output]
 
-        ends, (made,) = loops.stacked(b, moments, states, rows, run)
-        return reverse(b, made, [0]) if backwards else made, ends
+        rows = [(states[0].dtype, states[0].shape)]
+        ends, (made,) = control.scan(b, moments, states, run, rows=rows, backwards=backwards)
+        return made, ends
     outputs: list[Tensor] = []
     order = list(range(moments))
     for moment in reversed(order) if backwards else order:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pydispatch.frontends.graph.dtypes import BOOL
+from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control, indexing, shapes
+from pydispatch.frontends.ops import control, shapes
 from pydispatch.frontends.torch.promotion import Operand, Operands, as_tensor
 from pydispatch.frontends.torch.schema import Graph
 from pydispatch.frontends.torch.trace import Conversion, Tracer
@@ -45,25 +44,14 @@ def _over_rows(
     if not rows:
         raise t.b.fail("a scan over nothing")
     count, kept = rows[0].shape[0], len(carried)
-    wanted = [body.tensors.get(getattr(out, "name", "")) for out in body.outputs[kept:]]
-    results = []
-    for meta in wanted:
-        if meta is None or any(not isinstance(n, int) for n in meta.sizes):
-            raise t.b.fail("the rows of a scan must have sizes that are known")
-        zero = as_tensor(t, 0, meta.dtype)
-        results.append(shapes.broadcast_to(t.b, zero, [count, *meta.sizes]))  # type: ignore[list-item]
 
-    def step(number: object, now: list[Tensor]) -> Sequence[Tensor]:
-        at = number
-        slices = [shapes.squeeze(t.b, shapes.slice_axis(t.b, x, 0, at, at + 1), [0]) for x in rows]  # type: ignore[operator, arg-type]
-        made = t.tensors(body, [*now[:kept], *slices, *more])
-        written = []
-        for whole, row in zip(now[kept:], made[kept:], strict=True):
-            part = shapes.expand_dims(t.b, row, [0])
-            written.append(indexing.insert_slice(t.b, whole, part, [at, *[0] * row.rank]))  # type: ignore[list-item]
-        return [*made[:kept], *written]
+    def step(number: Size, now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        slices = [shapes.squeeze(t.b, shapes.slice_axis(t.b, x, 0, number, number + 1), [0]) for x in rows]
+        made = list(t.tensors(body, [*now, *slices, *more]))
+        return made[:kept], made[kept:]
 
-    return tuple(control.for_(t.b, count, [*carried, *results], step))
+    ends, stacks = control.scan(t.b, count, carried, step)
+    return *ends, *stacks
 
 
 CONTROL: dict[str, Conversion] = {

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control, indexing, shapes
+from pydispatch.frontends.ops import control, shapes
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import Element, formulas
-from pydispatch.frontends.torch.nodes.creation import filled
 from pydispatch.frontends.torch.nodes.products import linear
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -84,17 +83,15 @@ def _direction(
             state = cell(t, shapes.squeeze(t.b, shapes.slice_axis(t.b, given, 0, n, n + 1), [0]), state, w)
             outputs.append(state[0])
         return shapes.stack(t.b, outputs[::-1] if backwards else outputs, 0), state
-    empty = filled(t, 0, [steps, *state[0].shape], state[0].dtype)
 
-    def step(number: Size, carried: list[Tensor]) -> list[Tensor]:
-        at = steps - 1 - number if backwards else number
+    def step(at: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         row = shapes.squeeze(t.b, shapes.slice_axis(t.b, given, 0, at, at + 1), [0])
-        state = cell(t, row, carried[1:], w)
-        written = indexing.insert_slice(t.b, carried[0], shapes.expand_dims(t.b, state[0], [0]), [at, 0, 0])
-        return [written, *state]
+        made = cell(t, row, carried, w)
+        return made, made[:1]
 
-    outputs_, *after = control.for_(t.b, steps, [empty, *state], step)
-    return outputs_, after
+    rows = [(state[0].dtype, state[0].shape)]
+    after, (stacked,) = control.scan(t.b, steps, state, step, rows=rows, backwards=backwards)
+    return stacked, after
 
 
 def _network(
