@@ -347,8 +347,9 @@ class Builder:
     def _component(self, value: SSAValue, dtype: DType, shape: Shape, number: int) -> SSAValue:
         """The real or imaginary parts of complex numbers that lie as pairs along the last axis."""
         rank = len(shape)
-        inner, outer = AffineMap.identity(rank), AffineMap(
-            rank, 0, (*(AffineExpr.dimension(d) for d in range(rank)), AffineExpr.constant(number))
+        inner, outer = (
+            AffineMap.identity(rank),
+            AffineMap(rank, 0, (*(AffineExpr.dimension(d) for d in range(rank)), AffineExpr.constant(number))),
         )
         out = self.empty(dtype.element, shape)
         return self.generic([(value, outer)], [(out, inner)], [True] * rank, lambda _, args: args[:1])[0]

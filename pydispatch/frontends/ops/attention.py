@@ -19,9 +19,9 @@ def scaled_dot_product_attention(
 ) -> Tensor:  # fmt: skip
     """query [..., l, d], key [..., s, d], value [..., s, v] -> [..., l, v].
 
-    Leading axes broadcast; the one before the last two may be a divisor of the query's (grouped heads). mask: added to the
-    products where it is a float, false where a key is left out. causal: each query sees the keys up to its own place.
-    scale: of the products; 1 / sqrt(d) without it.
+    Leading axes broadcast; the one before the last two may be a divisor of the query's (grouped heads). mask: added to
+    the products where it is a float, false where a key is left out. causal: each query sees the keys up to its own
+    place. scale: of the products; 1 / sqrt(d) without it.
     """
     key, value = grouped_heads(b, query, key), grouped_heads(b, query, value)
     width = query.shape[-1]

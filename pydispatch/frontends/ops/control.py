@@ -34,8 +34,8 @@ def if_(b: Builder, condition: Tensor, then: Branch, otherwise: Branch) -> list[
     if condition.numbers is not None:
         return list(then() if condition.numbers.reshape(-1)[0] else otherwise())
     chosen = element(b, condition)
-    regions, forms = _branches(b, [then, otherwise])
-    return _received(b, b.add(scf.IfOp(chosen, _types(forms), *regions)).results, forms)
+    (on_true, on_false), forms = _branches(b, [then, otherwise])
+    return _received(b, b.add(scf.IfOp(chosen, _types(forms), on_true, on_false)).results, forms)
 
 
 def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:

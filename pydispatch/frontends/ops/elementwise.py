@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, DType, Kind
-from pydispatch.frontends.graph.sizes import Expr, Shape, Size
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, UndecidedError, equal, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.reals import Scalar, UnsupportedTypeError
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
@@ -158,8 +159,6 @@ def _floor_div(a: Any, b: Any) -> Any:
 
 
 def _fold_table() -> dict[str, Callable[..., Any]]:
-    import operator
-
     import numpy as np
 
     return {
@@ -179,8 +178,6 @@ def _folded(b: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     """The result where all operands are known and few: always of integers and truth values, f32 and f64 by the same
     operations as at run time."""
     import numpy as np
-
-    from pydispatch.frontends.graph.sizes import UndecidedError, equal, maximum, minimum
 
     if any(t.known is None or t.known.size > FOLDED for t in tensors):
         return None

@@ -1,23 +1,33 @@
-"""Elements of a tensor at places that other tensors hold."""
+"""Elements and slices of a tensor at places that other tensors hold.
+
+Except in `gather`, places count from the end when they are negative. Those outside of an axis are moved to its nearest
+element.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+import numpy as np
+from xdsl.dialects import arith, tensor
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Shape, Size
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.elementwise import FOLDED
-from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.ops.elementwise import FOLDED, broadcast_shape
+from pydispatch.frontends.ops.indexing import Places, clamped_start, elements_at
 from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis
+
+# -- as NumPy has them
 
 
 def _from_the_front(p: Places, place: Scalar, n: SSAValue) -> SSAValue:
-    """A place within an axis of n elements; one that is not in it becomes the nearest that is."""
+    """A place within an axis of n elements."""
     at = p.index_of(place)
     if not place.dtype.is_unsigned:
         negative = p.add_op(arith.CmpiOp(at, p.number(0), "slt"))
@@ -25,46 +35,178 @@ def _from_the_front(p: Places, place: Scalar, n: SSAValue) -> SSAValue:
     return p.clamped(at, p.minus(n, p.number(1)))
 
 
+def _elements(
+    b: Builder, x: Tensor, shape: Sequence[Size], places: Mapping[int, Tensor], others: Mapping[int, int]
+) -> Tensor:
+    """The tensor of `shape` whose elements are those of x at places.
+
+    places: for axes of x tensors of integers that broadcast to `shape`. others: for the other axes of x the axes of the
+    result that they are.
+    """
+    sizes = {d: b.index(x.shape[d]) for d in places}
+
+    def written(p: Places) -> list[SSAValue]:
+        at = dict(zip(places, p.given, strict=True))
+        return [_from_the_front(p, at[d], sizes[d]) if d in at else p.index(others[d]) for d in range(x.rank)]
+
+    return elements_at(b, x, tuple(shape), written, *places.values())
+
+
+def take(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """numpy.take: the slices of x at the indices along an axis; axes of the indices stand in its place.
+
+    Known indices outside of the axis are an error.
+    """
+    known = indices.numbers
+    n = x.shape[axis]
+    if known is not None and not isinstance(n, Expr) and (known.min(initial=0) < -n or known.max(initial=-n) >= n):
+        raise b.fail(f"an index in {known.reshape(-1)[:8].tolist()} is not within axis {axis} of {x}")
+    if known is not None and x.known is not None and x.known.size <= FOLDED:
+        return b.constant(x.known.take(known, axis), x.dtype)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    if known is not None and known.size == 1 and (known.item() >= 0 or not isinstance(n, Expr)):
+        at = known.item() % n if not isinstance(n, Expr) else known.item()
+        return reshape(b, slice_axis(b, x, axis, at, at + 1), shape)
+    after = x.rank - axis - 1
+    others = {d: d if d < axis else d + indices.rank - 1 for d in range(x.rank)}
+    return _elements(b, x, shape, {axis: reshape(b, indices, [*indices.shape, *[1] * after])}, others)
+
+
+def take_along(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """numpy.take_along_axis: for each index the element of x there along an axis, at its own place along the others."""
+    return _elements(b, x, indices.shape, {axis: indices}, {d: d for d in range(x.rank)})
+
+
+def take_nd(b: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
+    """The slices of x at the rows of indices [..., k], which name places along k axes after the first `batch` ones,
+    that both share."""
+    lead, parts = indices.shape[:-1], columns(b, indices)
+    first = batch + len(parts)
+    rest = x.shape[first:]
+    places = {batch + n: reshape(b, part, [*lead, *[1] * len(rest)]) for n, part in enumerate(parts)}
+    others = {d: d if d < batch else len(lead) + d - first for d in range(x.rank)}
+    return _elements(b, x, (*lead, *rest), places, others)
+
+
+def columns(b: Builder, indices: Tensor) -> list[Tensor]:
+    """indices [..., k] as k tensors [...]."""
+    count = indices.shape[-1]
+    if isinstance(count, Expr):
+        raise b.fail(f"the last size of the indices {indices} must be known")
+    last = indices.rank - 1
+    return [reshape(b, slice_axis(b, indices, last, n, n + 1), indices.shape[:-1]) for n in range(count)]
+
+
 def index(b: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     """NumPy's x[indices] with tensors of integers, which broadcast together, and None for a whole axis.
 
     The axes of the indices come where the first of them is, or first when whole axes are between them.
     """
-    given = [i for i in indices if i is not None]
-    axes = [d for d, i in enumerate(indices) if i is not None]
-    shape = ew.broadcast_shape(b, *(i.shape for i in given))
-    kept = [d for d in range(x.rank) if d not in axes]
-    together = axes == list(range(axes[0], axes[0] + len(axes)))
-    first = axes[0] if together else 0
-    result: Shape = (*(x.shape[d] for d in kept if d < first or (not together and first)), *shape,
-                     *(x.shape[d] for d in kept if not (d < first)))  # fmt: skip
+    given = {d: i for d, i in enumerate(indices) if i is not None}
+    axes = list(given)
+    if len(axes) == 1:
+        return take(b, x, given[axes[0]], axes[0])
     if (folded := _folded(b, x, indices)) is not None:
         return folded
-    before = [d for d in kept if d < first]
-    place_of = {d: n if d in before else n + len(shape) for n, d in enumerate(kept)}
-    last = {d: b.index(x.shape[d]) for d in axes}
-    spread = [_spread(b, i, len(before), len(shape), len(result)) for i in given]
-
-    def places(p: Places) -> list[SSAValue]:
-        at = dict(zip(axes, p.given, strict=True))
-        return [_from_the_front(p, at[d], last[d]) if d in at else p.index(place_of[d]) for d in range(x.rank)]
-
-    return elements_at(b, x, result, places, *spread)
-
-
-def _spread(b: Builder, i: Tensor, before: int, width: int, rank: int) -> Tensor:
-    """An index as a tensor of a rank whose axes stand behind `before` others."""
-    from pydispatch.frontends.ops.shapes import reshape
-
-    lead: list[Size] = [1] * (width - i.rank)
-    return reshape(b, i, [*[1] * before, *lead, *i.shape, *[1] * (rank - before - width)])
+    shape = broadcast_shape(b, *(i.shape for i in given.values()))
+    first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    kept = [d for d in range(x.rank) if d not in given]
+    before, after = kept[:first], kept[first:]
+    others = {d: n if n < first else n + len(shape) for n, d in enumerate(kept)}
+    places = {d: reshape(b, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in given.items()}
+    result = (*(x.shape[d] for d in before), *shape, *(x.shape[d] for d in after))
+    return _elements(b, x, result, places, others)
 
 
 def _folded(b: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
-    import numpy as np
-
     if x.known is None or x.known.size > FOLDED or any(i is not None and i.numbers is None for i in indices):
         return None
     places = tuple(slice(None) if i is None else i.numbers for i in indices)
-    made = x.known[places]
-    return b.constant(np.asarray(made), x.dtype)
+    try:
+        return b.constant(np.asarray(x.known[places]), x.dtype)
+    except IndexError as error:
+        raise b.fail(f"indices into {x}: {error}") from None
+
+
+# -- slices, as StableHLO has them
+
+
+@dataclass(frozen=True)
+class GatherAxes:
+    """Which axes of the operand, of the indices and of the result belong together, as StableHLO's `gather` has them.
+
+    offset: axes of the result along which slices lie. collapsed, batching: axes of the operand that slices lack.
+    index_batching: for each of `batching` that of the indices. indexed: for each coordinate its axis of the operand.
+    vector: the axis of the indices along which coordinates lie; that after the last when each index is one coordinate.
+    """
+
+    offset: tuple[int, ...]
+    collapsed: tuple[int, ...]
+    batching: tuple[int, ...]
+    index_batching: tuple[int, ...]
+    indexed: tuple[int, ...]
+    vector: int
+
+    def batch_of_indices(self, rank: int) -> list[int]:
+        """The axes of the indices that count the slices."""
+        return [d for d in range(rank) if d != self.vector]
+
+    def kept(self, rank: int) -> list[int]:
+        """The axes of the operand that slices have."""
+        return [d for d in range(rank) if d not in self.collapsed and d not in self.batching]
+
+
+def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
+    """Slices of x of these sizes, each at the coordinates that `indices` has for it, moved to lie inside."""
+    lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
+    kept = axes.kept(x.rank)
+    rank = len(lead) + len(axes.offset)
+    batch_axes = [d for d in range(rank) if d not in axes.offset]
+    lead_sizes, kept_sizes = iter(lead), iter([sizes[d] for d in kept])
+    shape = tuple(next(kept_sizes) if d in axes.offset else next(lead_sizes) for d in range(rank))
+    if not lead and (known := indices.sizes()) is not None:
+        return _slice_at(b, x, known, axes, sizes, shape)
+    columns = _coordinates(b, indices, axes, batch_axes, rank)
+    last = {d: b.index(x.shape[d] - sizes[d]) for d in axes.indexed}
+    offset_of = dict(zip(kept, axes.offset, strict=True))
+    sources = b.parts(x)
+
+    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        p = Places(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
+        at = {d: p.index(offset_of[d]) if d in offset_of else p.number(0) for d in range(x.rank)}
+        for d, n in zip(axes.batching, axes.index_batching, strict=True):
+            at[d] = p.index(batch_axes[n - (n > axes.vector)])
+        for d, coordinate in zip(axes.indexed, p.given, strict=True):
+            begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last[d])
+            at[d] = p.plus(begin, at[d]) if d in offset_of else begin
+        place = [at[d] for d in range(x.rank)]
+        return [p.add_op(tensor.ExtractOp(source, place, x.dtype.element)) for source in sources]
+
+    identity = AffineMap.identity(rank)
+    outputs = [(b.empty(x.dtype.element, shape), identity) for _ in sources]
+    return b.wrap(x.dtype, shape, *b.generic(columns, outputs, [True] * rank, body))
+
+
+def _slice_at(
+    b: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
+) -> Tensor:
+    """One slice at coordinates that are known."""
+    begins: list[Size] = [0] * x.rank
+    for d, start in zip(axes.indexed, known, strict=True):
+        begins[d] = clamped_start(start, x.shape[d], sizes[d])
+    taken = slice_(b, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
+    return reshape(b, taken, shape)
+
+
+def _coordinates(
+    b: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
+) -> list[tuple[SSAValue, AffineMap]]:
+    """Each coordinate as an input of loops of `rank`, of which `batch_axes` count the slices."""
+    value = b.value(indices)
+    lead = axes.batch_of_indices(indices.rank)
+    place: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}
+    found = []
+    for n in range(len(axes.indexed)):
+        exprs = {**place, axes.vector: AffineExpr.constant(n)} if axes.vector < indices.rank else place
+        found.append((value, AffineMap(rank, 0, tuple(exprs[d] for d in range(indices.rank)))))
+    return found

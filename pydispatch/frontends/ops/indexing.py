@@ -1,15 +1,14 @@
-"""Elements at computed places."""
+"""Elements at computed places, and slices that begin at them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.ir.affine import AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, I64
@@ -18,7 +17,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.elementwise import FOLDED, apply, broadcast_map
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
-from pydispatch.frontends.ops.shapes import reshape, slice_
+from pydispatch.frontends.ops.shapes import slice_
 from pydispatch.ir.core.syntax import DYNAMIC
 
 
@@ -91,7 +90,7 @@ def reverse(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 # -- slices at computed places
 
 
-def _clamped(start: Size, n: Size, taken: Size) -> Size:
+def clamped_start(start: Size, n: Size, taken: Size) -> Size:
     """The nearest start of a slice of `taken` elements that lies inside of `n`."""
     return minimum(maximum(start, 0), n - taken)
 
@@ -105,7 +104,7 @@ def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
 def dynamic_slice(b: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
     """The slice of these sizes that begins at `starts` (single integers), moved so that it lies inside of x."""
     if (known := _starts_as_sizes(starts)) is not None:
-        begins = [_clamped(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
+        begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
         return slice_(b, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
     last = [b.index(n - size) for n, size in zip(x.shape, sizes, strict=True)]
 
@@ -121,7 +120,7 @@ def dynamic_update_slice(b: Builder, x: Tensor, update: Tensor, starts: Sequence
     if update.rank == 0:
         return update
     if (known := _starts_as_sizes(starts)) is not None:
-        begins = [_clamped(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
+        begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
         return insert_slice(b, x, update, begins)
     last = [b.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [b.index(size) for size in update.shape]
@@ -147,14 +146,21 @@ def dynamic_update_slice(b: Builder, x: Tensor, update: Tensor, starts: Sequence
 def insert_slice(
     b: Builder, x: Tensor, update: Tensor, begins: Sequence[Size], strides: Sequence[int] | None = None
 ) -> Tensor:
-    """x with `update` in place of the slice that begins at `begins`, and has every element or one of `strides`."""
+    """x with `update`, of its rank and dtype, at x[begins[0]::strides[0], ...], in bounds."""
     if update.shape == x.shape:
         return update
+    if x.known is not None and update.known is not None and x.known.size <= FOLDED:
+        numbers = [n for n in begins if not isinstance(n, Expr)]
+        if len(numbers) == x.rank:
+            made = x.known.astype(object) if update.is_symbolic else x.known.copy()
+            steps = zip(numbers, update.known.shape, strides or [1] * x.rank, strict=True)
+            made[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known
+            return b.constant(made, x.dtype)
 
     def static(sizes: Sequence[Size]) -> DenseArrayBase:
         return DenseArrayBase.from_list(i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
-    made = []
+    parts = []
     for part, into in zip(b.parts(update), b.parts(x), strict=True):
         op = tensor.InsertSliceOp.build(
             operands=[part, into, b.indices(begins), b.indices(update.shape), []],
@@ -164,89 +170,5 @@ def insert_slice(
             },
             result_types=[into.type],
         )  # fmt: skip
-        made.append(b.add(op).result)
-    return b.wrap(x.dtype, x.shape, *made)
-
-
-# -- gather
-
-
-@dataclass(frozen=True)
-class GatherAxes:
-    """Which axes of the operand, of the indices and of the result belong together, as StableHLO's `gather` has them.
-
-    offset: axes of the result along which slices lie. collapsed, batching: axes of the operand that slices lack.
-    index_batching: for each of `batching` that of the indices. indexed: for each coordinate its axis of the operand.
-    vector: the axis of the indices along which coordinates lie; that after the last when each index is one coordinate.
-    """
-
-    offset: tuple[int, ...]
-    collapsed: tuple[int, ...]
-    batching: tuple[int, ...]
-    index_batching: tuple[int, ...]
-    indexed: tuple[int, ...]
-    vector: int
-
-    def batch_of_indices(self, rank: int) -> list[int]:
-        """The axes of the indices that count the slices."""
-        return [d for d in range(rank) if d != self.vector]
-
-    def kept(self, rank: int) -> list[int]:
-        """The axes of the operand that slices have."""
-        return [d for d in range(rank) if d not in self.collapsed and d not in self.batching]
-
-
-def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
-    """Slices of x of these sizes, each at the coordinates that `indices` has for it, moved to lie inside."""
-    lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
-    kept = axes.kept(x.rank)
-    rank = len(lead) + len(axes.offset)
-    batch_axes = [d for d in range(rank) if d not in axes.offset]
-    lead_sizes, kept_sizes = iter(lead), iter([sizes[d] for d in kept])
-    shape = tuple(next(kept_sizes) if d in axes.offset else next(lead_sizes) for d in range(rank))
-    if not lead and (known := indices.sizes()) is not None:
-        return _slice_at(b, x, known, axes, sizes, shape)
-    columns = _coordinates(b, indices, axes, batch_axes, rank)
-    last = {d: b.index(x.shape[d] - sizes[d]) for d in axes.indexed}
-    offset_of = dict(zip(kept, axes.offset, strict=True))
-    sources = b.parts(x)
-
-    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        p = Places(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
-        at = {d: p.index(offset_of[d]) if d in offset_of else p.number(0) for d in range(x.rank)}
-        for d, n in zip(axes.batching, axes.index_batching, strict=True):
-            at[d] = p.index(batch_axes[n - (n > axes.vector)])
-        for d, coordinate in zip(axes.indexed, p.given, strict=True):
-            begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last[d])
-            at[d] = p.plus(begin, at[d]) if d in offset_of else begin
-        place = [at[d] for d in range(x.rank)]
-        return [p.add_op(tensor.ExtractOp(source, place, x.dtype.element)) for source in sources]
-
-    identity = AffineMap.identity(rank)
-    outputs = [(b.empty(x.dtype.element, shape), identity) for _ in sources]
-    return b.wrap(x.dtype, shape, *b.generic(columns, outputs, [True] * rank, body))
-
-
-def _slice_at(
-    b: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
-) -> Tensor:
-    """One slice at coordinates that are known."""
-    begins: list[Size] = [0] * x.rank
-    for d, start in zip(axes.indexed, known, strict=True):
-        begins[d] = _clamped(start, x.shape[d], sizes[d])
-    taken = slice_(b, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
-    return reshape(b, taken, shape)
-
-
-def _coordinates(
-    b: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
-) -> list[tuple[SSAValue, AffineMap]]:
-    """Each coordinate as an input of loops of `rank`, of which `batch_axes` count the slices."""
-    value = b.value(indices)
-    lead = axes.batch_of_indices(indices.rank)
-    place: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}
-    found = []
-    for n in range(len(axes.indexed)):
-        exprs = {**place, axes.vector: AffineExpr.constant(n)} if axes.vector < indices.rank else place
-        found.append((value, AffineMap(rank, 0, tuple(exprs[d] for d in range(indices.rank)))))
-    return found
+        parts.append(b.add(op).result)
+    return b.wrap(x.dtype, x.shape, *parts)

@@ -58,7 +58,7 @@ def log_sum_exp(b: Builder, x: Tensor, axes: Sequence[int] | None, keep: bool = 
 
 
 def moments(b: Builder, x: Tensor, axes: Sequence[int], less: int = 0) -> tuple[Tensor, Tensor]:
-    """Mean and variance along axes, which stay with size 1. less: taken from the number of elements for the variance."""
+    """Mean and variance along axes, which stay with size 1. The variance is a sum divided by n - less."""
     values = ew.convert(b, x, wide(x.dtype))
     return reductions.mean(b, values, axes, keep=True), reductions.variance(b, values, axes, keep=True, less=less)
 
@@ -132,7 +132,7 @@ def batch_norm(
 def group_norm(
     b: Builder, x: Tensor, groups: int, scale: Tensor | None, bias: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """x [n, c, ...] normalized over each of `groups` groups of channels; scale and bias have one element for each channel.
+    """x [n, c, ...] normalized over each of `groups` groups of channels; scale and bias: [c].
     Gives the mean and 1 / sqrt(variance + epsilon) too, [n, groups]."""
     channels = x.shape[1]
     if groups < 1 or not isinstance(channels, int) or channels % groups:
@@ -148,7 +148,10 @@ def group_norm(
 
 
 def lp_norm(b: Builder, x: Tensor, order: float, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
-    """(sum of |x|^order)^(1/order) along axes; the largest or smallest |x| for an infinite order, how many are not 0 for 0."""
+    """(sum of |x|^order)^(1/order) along axes.
+
+    An infinite order gives the largest or smallest |x|, order 0 how many elements are not 0.
+    """
     values = ew.unary(b, "abs", ew.convert(b, x, wide(x.dtype)))
     if math.isinf(order):
         made = reductions.reduce(b, "max" if order > 0 else "min", values, axes, keep)

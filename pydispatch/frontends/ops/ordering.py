@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32, i64
 from xdsl.ir import Block, Region
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I32, DType
+from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops.reals import Scalar
@@ -20,6 +20,8 @@ from pydispatch.ir.dialects.iree_linalg_ext.ordering import SortOp
 
 Before = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Scalar]
 """before(s, elements of a, elements of b) -> whether a comes before b."""
+Order = Callable[[Scalars, Scalar, Scalar], Scalar]
+"""order(s, a, b) -> whether a comes before b."""
 
 
 def sort(b: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
@@ -42,13 +44,36 @@ def sort(b: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> li
     return [b.wrap(x.dtype, x.shape, value) for x, value in zip(tensors, results, strict=True)]
 
 
-def top_k(b: Builder, x: Tensor, count: Size, axis: int, dtype: DType = I32) -> tuple[Tensor, Tensor]:
-    """The `count` largest elements along an axis and their places, of equal ones the first ones; NaN is the largest."""
+def less(s: Scalars, a: Scalar, other: Scalar) -> Scalar:
+    """Whether a number comes before another; NaN comes after all."""
+    smaller = s.compare("lt", a, other)
+    if not a.dtype.is_float:
+        return smaller
+    is_last = s.binary("and", s.unary("is_nan", other), s.unary("not", s.unary("is_nan", a)))
+    return s.binary("or", smaller, is_last)
 
-    def larger(s: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
-        keys = [total_order(s, v) if v.dtype.is_float else v for v in (a[0], other[0])]
-        return s.compare("gt", *keys)
 
-    places = iota(b, x.shape, axis, dtype)
-    values, found = sort(b, [x, places], axis, larger)
-    return slice_axis(b, values, axis, 0, count), slice_axis(b, found, axis, 0, count)
+def less_in_total_order(s: Scalars, a: Scalar, other: Scalar) -> Scalar:
+    """Whether a number comes before another as IEEE 754 orders all floats: -NaN, ..., -0, 0, ..., NaN."""
+    return s.compare("lt", *(total_order(s, v) if v.dtype.is_float else v for v in (a, other)))
+
+
+def sort_with_places(
+    b: Builder, x: Tensor, axis: int, *, descending: bool = False, dtype: DType = I64, order: Order = less
+) -> tuple[Tensor, Tensor]:
+    """The elements along an axis in order, and their places as `dtype`; what compares equal keeps its order."""
+
+    def before(s: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
+        return order(s, other[0], a[0]) if descending else order(s, a[0], other[0])
+
+    values, places = sort(b, [x, iota(b, x.shape, axis, dtype)], axis, before)
+    return values, places
+
+
+def top_k(
+    b: Builder, x: Tensor, count: Size, axis: int, *, largest: bool = True, dtype: DType = I64, order: Order = less
+) -> tuple[Tensor, Tensor]:
+    """The `count` largest or smallest elements along an axis, in that order, and their places; of equal ones the first
+    ones."""
+    values, places = sort_with_places(b, x, axis, descending=largest, dtype=dtype, order=order)
+    return slice_axis(b, values, axis, 0, count), slice_axis(b, places, axis, 0, count)

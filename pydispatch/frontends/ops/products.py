@@ -14,8 +14,9 @@ from pydispatch.frontends.graph.sizes import Expr, Shape, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.indexing import reverse
+from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
-from pydispatch.frontends.ops.shapes import expand_dims, pad, reshape, squeeze, transpose
+from pydispatch.frontends.ops.shapes import expand_dims, pad, rearranged, reshape, squeeze, transpose
 
 
 def contract(
@@ -242,8 +243,6 @@ def _parsed(b: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list
 
 def _diagonal(b: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
     """One axis for each letter."""
-    from pydispatch.frontends.ops.shapes import rearranged
-
     distinct = list(dict.fromkeys(letters))
     if len(distinct) == len(letters):
         return x, letters
@@ -253,8 +252,6 @@ def _diagonal(b: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[s
 
 
 def _summed(b: Builder, x: Tensor, letters: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:
-    from pydispatch.frontends.ops.reductions import reduce
-
     gone = [d for d, c in enumerate(letters) if c not in needed]
     return (reduce(b, "add", x, gone), [c for c in letters if c in needed]) if gone else (x, letters)
 
@@ -272,7 +269,5 @@ def _product(
     both = [c for c in both if c not in ones]
     batch = [c for c in both if c in later]
     gone = [c for c in both if c not in later]
-    made = dot_general(
-        b, x, y, [(xs.index(c), ys.index(c)) for c in batch], [(xs.index(c), ys.index(c)) for c in gone]
-    )
+    made = dot_general(b, x, y, [(xs.index(c), ys.index(c)) for c in batch], [(xs.index(c), ys.index(c)) for c in gone])
     return made, [*batch, *(c for c in xs if c not in both), *(c for c in ys if c not in both)]

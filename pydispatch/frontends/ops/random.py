@@ -100,9 +100,7 @@ def _added(s: Scalars, low: Scalar, high: Scalar, by: Scalar) -> list[Scalar]:
     return [total, s.binary("add", high, carry)]
 
 
-def _threefry_bits(
-    b: Builder, key: Tensor, counter: Tensor, shape: list[int], dtype: DType
-) -> tuple[Tensor, int]:
+def _threefry_bits(b: Builder, key: Tensor, counter: Tensor, shape: list[int], dtype: DType) -> tuple[Tensor, int]:
     count = 1
     if dtype.bits == 64:
         for n in shape:
@@ -172,5 +170,3 @@ def uniform(b: Builder, x: Tensor, dtype: DType) -> Tensor:
         return s.convert(s.binary("sub", made, s.const(1.0, inner)), dtype)
 
     return ew.apply(b, one, x)
-
-

@@ -221,4 +221,3 @@ class Reals:
 
 
 BINARY_FUNCTIONS = tuple(_BINARY)
-

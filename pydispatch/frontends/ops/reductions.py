@@ -16,7 +16,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.reals import Scalar, UnsupportedTypeError
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
-from pydispatch.frontends.ops.shapes import axes_of, reshape
+from pydispatch.frontends.ops.shapes import axes_of, reshape, scalar_parts
 
 Combine = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
 """combine(s, running values, elements) -> running values."""
@@ -47,17 +47,6 @@ def reduce_with(
 
     values = iter(b.generic(inputs, outputs, [d in kept for d in range(rank)], body))
     return [b.wrap(t.dtype, out_shape, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
-
-
-def scalar_parts(b: Builder, t: Tensor) -> list[SSAValue]:
-    """The element of a tensor of one element as scalars of the program: one, or two of a complex one."""
-    from xdsl.dialects import tensor
-
-    if t.numbers is not None and t.dtype.has_numpy_values:
-        number = t.numbers.reshape(-1)[0].item()
-        return [b.number(p, t.dtype) for p in ([number.real, number.imag] if t.dtype.is_complex else [number])]
-    places = [b.index(0)] * t.rank
-    return [b.add(tensor.ExtractOp(part, places, t.dtype.element)).result for part in b.parts(t)]
 
 
 def least(dtype: DType) -> float | int:

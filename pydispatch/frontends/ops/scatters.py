@@ -1,18 +1,21 @@
-"""Updates of slices of a tensor at computed places."""
+"""Elements and slices of a tensor replaced at places that other tensors hold; those outside of it change nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, i32, i64
 from xdsl.ir import Block, Region
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import Size, product
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops.elementwise import convert
-from pydispatch.frontends.ops.indexing import GatherAxes
+from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.ops.gathers import GatherAxes, columns
 from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.reductions import size_as
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 from pydispatch.frontends.ops.shapes import concat, expand_dims, full, iota, reshape, slice_axis, transpose
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
@@ -96,3 +99,42 @@ def scatter_first(
         regions=[Region(block)],
     )
     return b.wrap(x.dtype, x.shape, b.add(op).results[0])
+
+
+# -- as NumPy has them: places count from the end when they are negative
+
+
+def put_along(b: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None) -> Tensor:
+    """x with updates at the indices along an axis, in their order. combine: add, mul, max, min of the old and new."""
+    places = [
+        _from_front(b, indices, x.shape[d]) if d == axis else iota(b, indices.shape, d, I64) for d in range(x.rank)
+    ]
+    count = product(indices.shape)
+    return put_rows(b, x, [reshape(b, p, [count]) for p in places], reshape(b, updates, [count]), combine)
+
+
+def put_nd(b: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
+    """x with updates at the rows of indices [..., k], which name places along the first k axes."""
+    parts = columns(b, indices)
+    if len(parts) > x.rank:
+        raise b.fail(f"indices {indices} name places along {len(parts)} axes of {x}")
+    count = product(indices.shape[:-1])
+    places = [reshape(b, _from_front(b, part, x.shape[d]), [count]) for d, part in enumerate(parts)]
+    return put_rows(b, x, places, reshape(b, updates, [count, *x.shape[len(parts) :]]), combine)
+
+
+def _from_front(b: Builder, indices: Tensor, size: Size) -> Tensor:
+    wide = convert(b, indices, I64)
+    return formula(b, lambda i, n: (i < 0).choose(i + n, i), wide, size_as(b, size, I64))
+
+
+def put_rows(b: Builder, x: Tensor, places: Sequence[Tensor], updates: Tensor, combine: str | None = None) -> Tensor:
+    """x with updates [n, the other axes] at places, a vector [n] for each of its first axes."""
+    depth = len(places)
+    slices = reshape(b, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
+    rows = concat(b, [expand_dims(b, p, [1]) for p in places], 1)
+
+    def combined(s: Scalars, old: Scalar, new: Scalar) -> Scalar:
+        return s.binary(combine, old, new) if combine else new
+
+    return scatter_first(b, x, rows, slices, depth, combined)

@@ -14,7 +14,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, UndecidedError, ceil_div, product, sign
 from pydispatch.frontends.graph.values import Tensor, tensor_type
-from pydispatch.frontends.ops.elementwise import FOLDED
+from pydispatch.frontends.ops.elementwise import FOLDED, apply_several
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
 
@@ -219,10 +219,18 @@ def _placed(shape: Shape, axes: Sequence[int], rank: int) -> list[tuple[int, Any
 
 
 def element(b: Builder, x: Tensor) -> SSAValue:
-    """The element of a tensor of one element, as a scalar of the program."""
-    if x.numbers is not None and x.dtype.has_numpy_values:
-        return b.number(x.numbers.reshape(-1)[0].item(), x.dtype)
-    return b.add(tensor.ExtractOp(b.value(x), [b.index(0)] * x.rank, x.dtype.element)).result
+    """The element of a tensor of one element that is not complex, as a scalar of the program."""
+    (value,) = scalar_parts(b, x)
+    return value
+
+
+def scalar_parts(b: Builder, t: Tensor) -> list[SSAValue]:
+    """The element of a tensor of one element as scalars of the program: one, or two of a complex one."""
+    if t.numbers is not None and t.dtype.has_numpy_values:
+        number = t.numbers.reshape(-1)[0].item()
+        return [b.number(p, t.dtype) for p in ([number.real, number.imag] if t.dtype.is_complex else [number])]
+    places = [b.index(0)] * t.rank
+    return [b.add(tensor.ExtractOp(part, places, t.dtype.element)).result for part in b.parts(t)]
 
 
 def full(b: Builder, value: complex | bool, shape: Sequence[Size], dtype: DType) -> Tensor:
@@ -236,9 +244,7 @@ def slice_(
 ) -> Tensor:
     """x[starts[0]:limits[0]:strides[0], ...]: in bounds, limits not below starts, strides from 1."""
     strides = [1] * x.rank if strides is None else strides
-    shape = tuple(
-        ceil_div(limit - start, stride) for start, limit, stride in zip(starts, limits, strides, strict=True)
-    )
+    shape = tuple(ceil_div(limit - start, stride) for start, limit, stride in zip(starts, limits, strides, strict=True))
     for d, (start, limit, n) in enumerate(zip(starts, limits, x.shape, strict=True)):
         try:
             if sign(start) < 0 or sign(limit - start) < 0 or sign(n - limit) < 0:
@@ -253,9 +259,7 @@ def slice_(
     return b.wrap(x.dtype, shape, *(_sliced(b, part, starts, shape, strides) for part in b.parts(x)))
 
 
-def _sliced(
-    b: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]
-) -> SSAValue:
+def _sliced(b: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]) -> SSAValue:
     def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
         return DenseArrayBase.from_list(builtin.i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
@@ -336,9 +340,7 @@ def pad(
 def _fills(b: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:
     if not isinstance(value, Tensor):
         return [b.number(p, dtype) for p in ([value.real, value.imag] if dtype.is_complex else [value])]
-    if not dtype.is_complex:
-        return [element(b, value)]
-    return [b.add(tensor.ExtractOp(p, [b.index(0)] * value.rank, dtype.element)).result for p in b.parts(value)]
+    return scalar_parts(b, value)
 
 
 def _padded(
@@ -368,8 +370,6 @@ def _spread(b: Builder, x: Tensor, interior: Sequence[int], value: Tensor | comp
 def iota(b: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Tensor:
     """The number of each element along an axis."""
     import numpy as np
-
-    from pydispatch.frontends.ops.elementwise import apply_several
 
     shape = tuple(shape)
     if len(shape) == 1 and not isinstance(shape[0], Expr) and shape[0] <= FOLDED and not dtype.is_complex:

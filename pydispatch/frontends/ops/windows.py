@@ -9,15 +9,15 @@ from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import BOOL, I64
+from pydispatch.frontends.graph.dtypes import BOOL, I64, DType
 from pydispatch.frontends.graph.sizes import Shape, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.indexing import Places
 from pydispatch.frontends.ops.products import Window, window_sizes
 from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.reductions import Combine, scalar_parts
+from pydispatch.frontends.ops.reductions import Combine, least
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
-from pydispatch.frontends.ops.shapes import pad
+from pydispatch.frontends.ops.shapes import pad, scalar_parts
 
 Select = Callable[[Scalars, Scalar, Scalar], Scalar]
 """select(s, chosen so far, element) -> whether the former stays."""
@@ -25,18 +25,31 @@ Select = Callable[[Scalars, Scalar, Scalar], Scalar]
 
 def reduce_windows(
     b: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
-    combine: Combine, input_dilations: Sequence[int] | None = None,
+    combine: Combine, input_dilations: Sequence[int] | None = None, *, around: Sequence[Tensor | complex] | None = None,
+    out: Shape | None = None, moving: Sequence[int] | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Each window over all axes of tensors of one shape, reduced together; what lies beyond them is `starts`.
+    """Each window over all axes of tensors of one shape, reduced together.
 
-    starts: the first running values, rank 0. input_dilations: elements are that far apart, with `starts` between them.
+    starts: the first running values, rank 0, one for each result; their dtypes are those of the results. around: for
+    each tensor what lies beyond it, without it `starts`. input_dilations: elements are that far apart, with `around`
+    between them. out: how many windows there are along each axis, where padding does not say; the last one may reach
+    beyond it. moving: the axes along which windows are larger than 1, without it those where `kernel` says so; loop d
+    of `combine` counts windows along axis d, loop rank + n the elements of a window along axis moving[n].
     """
     rank = tensors[0].rank
     interior = [n - 1 for n in input_dilations] if input_dilations else None
-    padded = [pad(b, x, window.low, window.high, start, interior) for x, start in zip(tensors, starts, strict=True)]
-    inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
-    out = window_sizes(b, padded[0].shape, kernel, inside)
-    moving = [d for d in range(rank) if kernel[d] != 1]
+    high = window.high
+    if out is not None:  # as much as the last window reaches beyond, which may be less than nothing
+        reach = [(k - 1) * step + 1 for k, step in zip(kernel, window.dilations, strict=True)]
+        high = tuple((out[d] - 1) * window.strides[d] + reach[d] - window.low[d] - tensors[0].shape[d]
+                     for d in range(rank))  # fmt: skip
+    beyond = starts if around is None else around
+    padded = [pad(b, x, window.low, high, value, interior) for x, value in zip(tensors, beyond, strict=True)]
+    if out is None:
+        inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
+        out = window_sizes(b, padded[0].shape, kernel, inside)
+    if moving is None:
+        moving = [d for d in range(rank) if kernel[d] != 1]
     loops = rank + len(moving)
     place = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(moving)}
     source = tuple(
@@ -58,6 +71,32 @@ def reduce_windows(
 
     values = iter(b.generic(inputs, outputs, [n < rank for n in range(loops)], body))
     return [b.wrap(t.dtype, out, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
+
+
+def reduce_image_windows(
+    b: Builder, x: Tensor, starts: Sequence[tuple[float, DType]], kernel: Sequence[Size], window: Window, out: Shape,
+    combine: Combine, around: complex,
+) -> list[Tensor]:  # fmt: skip
+    """`reduce_windows` over the spatial axes of x [n, c, ...] -> [n, c, *out] for each of `starts`.
+
+    kernel, window, out: for the spatial axes. starts: numbers with the dtypes of the results. Loop 2 + d of `combine`
+    counts windows along spatial axis d, loop 2 + len(out) + d the elements of a window.
+    """
+    whole = Window((1, 1, *window.strides), (0, 0, *window.low), (0, 0, *window.high), (1, 1, *window.dilations))
+    return reduce_windows(
+        b, [x], [b.constant(number, dtype) for number, dtype in starts], (1, 1, *kernel), whole, combine,
+        around=[around], out=(*x.shape[:2], *out), moving=range(2, x.rank),
+    )  # fmt: skip
+
+
+def pool(b: Builder, name: str, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape) -> Tensor:
+    """The "add" or "max" of the elements in each window over the spatial axes of x [n, c, ...]."""
+    start = least(x.dtype) if name == "max" else 0
+
+    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        return [s.binary(name, running[0], elements[0])]
+
+    return reduce_image_windows(b, x, [(start, x.dtype)], kernel, window, out, combine, start)[0]
 
 
 def select_and_scatter(
@@ -105,9 +144,7 @@ def select_and_scatter(
     return b.wrap(x.dtype, x.shape, made)
 
 
-def _chosen_places(
-    b: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select
-) -> Tensor:
+def _chosen_places(b: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select) -> Tensor:
     """For each window the place in x, counted row by row, of the element that is chosen; -1 for an empty window."""
     rank = x.rank
     loops = 2 * rank
@@ -152,5 +189,3 @@ def _flat(p: Places, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAVa
     for place, size in zip(at, shape, strict=True):
         total = p.plus(p.times(total, size), place)
     return total
-
-

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, SymbolRefA
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.constants import elements_of
 from pydispatch.frontends.graph.dtypes import DType, of_element
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
@@ -18,7 +19,6 @@ from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import element
 from pydispatch.frontends.source import ReadOptions
-from pydispatch.frontends.stablehlo.constants import elements_of
 from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of, shape_of
 from pydispatch.ir.dialects.stablehlo.attributes import Record, integers
 

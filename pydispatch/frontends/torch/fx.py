@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -131,9 +132,7 @@ def _size(n: Any) -> SizeText:
 
 
 def _text(expression: Any) -> str:
-    import sympy
-
-    return str(sympy.srepr(expression))
+    return str(importlib.import_module("sympy").srepr(expression))
 
 
 def _target(target: Any) -> str:

@@ -9,6 +9,7 @@ from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError, is_static
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise, shapes
 from pydispatch.frontends.ops.custom import custom_call
 from pydispatch.frontends.torch.arguments import ArgumentError, bind, shown
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
@@ -158,8 +159,6 @@ class Tracer:
         return tuple(custom_call(self.b, name, list(tensors.values()), results, numbers, list(tensors)))
 
     def _as_written(self, found: Tensor, there: Tensor) -> Tensor:
-        from pydispatch.frontends.ops import elementwise, shapes
-
         return shapes.broadcast_to(self.b, elementwise.convert(self.b, found, there.dtype), there.shape)
 
     def _as_views(

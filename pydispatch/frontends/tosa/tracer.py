@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import DType, Kind
+from pydispatch.frontends.graph.constants import elements_of
+from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.tosa.types import dtype_of, shape_of
 from pydispatch.ir.core.enumeration import Enumeration
 from pydispatch.ir.dialects.tosa.attributes import ZeroPoints
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Results = Tensor | Sequence[Tensor]
 Convert = Callable[["Tracer", Operation, list[Tensor]], Results]
@@ -197,16 +194,3 @@ class Tracer:
             raise self.b.fail(f"'{op.name}' needs values, the elements of a tensor")
         dtype = dtype_of(value.type)
         return Tensor(dtype, tuple(value.get_shape()), known=elements_of(value, dtype))
-
-
-def elements_of(constant: DenseIntOrFPElementsAttr[Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """The elements of `dense<...>` as an array of `dtype.numpy`."""
-    import numpy as np
-
-    data, shape = constant.data.data, constant.get_shape()
-    if dtype.is_bool:
-        return (np.frombuffer(data, np.uint8) & 1).astype(np.bool_).reshape(shape)
-    array = np.frombuffer(data, dtype.numpy)
-    if dtype.kind is Kind.UINT and dtype.bits < 8:  # Widened by their sign, or not.
-        array = array & dtype.numpy.type((1 << dtype.bits) - 1)
-    return array.reshape(shape)

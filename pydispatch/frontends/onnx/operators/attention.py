@@ -11,7 +11,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import attention, elementwise, normalization, products, reductions, selection, shapes
+from pydispatch.frontends.ops import attention, elementwise, gathers, normalization, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
 
@@ -139,7 +139,7 @@ def rotate(
     if isinstance(size, Expr) or width % 2 or not 0 < width <= size:
         raise c.fail(f"{width} of the elements of {x} cannot be turned in pairs")
     if places is not None:
-        cosines, sines = (selection.take(b, t, places, 0) for t in (cosines, sines))
+        cosines, sines = (gathers.take(b, t, places, 0) for t in (cosines, sines))
     half = width // 2
     cosines, sines = (
         shapes.expand_dims(b, shapes.slice_axis(b, t, t.rank - 1, 0, half), [t.rank - 1]) for t in (cosines, sines)

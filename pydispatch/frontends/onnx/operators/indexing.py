@@ -12,19 +12,19 @@ from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import control, elementwise, reductions, selection, shapes
+from pydispatch.frontends.ops import control, elementwise, gathers, ordering, reductions, scatters, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.indexing import Places, elements_at
 
 
 def _gather(c: Call, x: Tensor, indices: Tensor) -> Tensor:
-    return selection.take(c.b, x, indices, c.axis(c.integer("axis", 0), x.rank))
+    return gathers.take(c.b, x, indices, c.axis(c.integer("axis", 0), x.rank))
 
 
 def _gather_elements(c: Call, x: Tensor, indices: Tensor) -> Tensor:
     axis = c.axis(c.integer("axis", 0), x.rank)
     _check_within(c, x, indices, axis)
-    return selection.take_along(c.b, x, indices, axis)
+    return gathers.take_along(c.b, x, indices, axis)
 
 
 def _check_within(c: Call, x: Tensor, indices: Tensor, axis: int) -> None:
@@ -39,7 +39,7 @@ def _gather_nd(c: Call, x: Tensor, indices: Tensor) -> Tensor:
     batch = c.integer("batch_dims", 0)
     if not 0 <= batch < max(1, min(x.rank, indices.rank)) or not indices.rank:
         raise c.fail(f"batch_dims is {batch} for {x} and {indices}")
-    return selection.take_nd(c.b, x, indices, batch)
+    return gathers.take_nd(c.b, x, indices, batch)
 
 
 _COMBINE = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"}
@@ -49,11 +49,11 @@ def _scatter_elements(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> T
     axis = c.axis(c.integer("axis", 0), x.rank)
     _check_within(c, x, indices, axis)
     combine = _COMBINE[c.text("reduction", "none", tuple(_COMBINE))]
-    return selection.put_along(c.b, x, indices, updates, axis, combine)
+    return scatters.put_along(c.b, x, indices, updates, axis, combine)
 
 
 def _scatter_nd(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    return selection.put_nd(c.b, x, indices, updates, _COMBINE[c.text("reduction", "none", tuple(_COMBINE))])
+    return scatters.put_nd(c.b, x, indices, updates, _COMBINE[c.text("reduction", "none", tuple(_COMBINE))])
 
 
 def _tensor_scatter(c: Call, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
@@ -65,7 +65,7 @@ def _tensor_scatter(c: Call, cache: Tensor, update: Tensor, begin: Tensor | None
     places = shapes.iota(c.b, update.shape, axis, I64)
     size = reductions.size_as(c.b, cache.shape[axis], I64)
     places = formula(c.b, lambda i, s, n: (i + s) % n if around else i + s, places, start, size)
-    return selection.put_along(c.b, cache, places, update, axis)
+    return scatters.put_along(c.b, cache, places, update, axis)
 
 
 def _one_hot(c: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ def _top_k(c: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
     n = x.shape[axis]
     if not isinstance(count, Expr) and (count < 0 or (not isinstance(n, Expr) and count > n)):
         raise c.fail(f"k is {count} for axis {axis} of {x}")
-    return selection.top(c.b, x, count, axis, largest)
+    return ordering.top_k(c.b, x, count, axis, largest=largest)
 
 
 def _non_zero(c: Call, x: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ def _compress(c: Call, x: Tensor, condition: Tensor) -> Tensor:
         axis = c.axis(c.integer("axis"), x.rank)
     else:
         x, axis = shapes.reshape(c.b, x, [product(x.shape)]), 0
-    return selection.take(c.b, x, selection.places_of_true(c.b, condition), axis)
+    return gathers.take(c.b, x, selection.places_of_true(c.b, condition), axis)
 
 
 def _reverse_sequence(c: Call, x: Tensor, lengths: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ def _max_unpool(c: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None
     flat = shapes.full(c.b, 0.0, [product(wanted)], x.dtype)
     if shape is not None:
         places = _in_other_shape(c, places, out, wanted)
-    made = selection.put_nd(c.b, flat, places, shapes.reshape(c.b, x, [product(x.shape)]))
+    made = scatters.put_nd(c.b, flat, places, shapes.reshape(c.b, x, [product(x.shape)]))
     return shapes.reshape(c.b, made, wanted)
 
 
@@ -177,11 +177,11 @@ def _non_max_suppression(
     size = classes * batch
     limit = shapes.reshape(b, most if most is not None else b.constant(0, I64), [])
     enough = shapes.reshape(b, overlap if overlap is not None else b.constant(0.0, F32), [])
-    valued, order = selection.top(b, scores, count, 2)
+    valued, order = ordering.top_k(b, scores, count, 2)
     good = formula(b, lambda v: v.is_equal(v), valued)
     if least is not None:
         good = formula(b, lambda v, n: v > n, valued, shapes.reshape(b, least, []))
-    sides = [selection.take_along(b, _spread(c, boxes, n, scores), order, 2) for n in range(4)]
+    sides = [gathers.take_along(b, _spread(c, boxes, n, scores), order, 2) for n in range(4)]
     low_y, low_x, high_y, high_x = formulas(b, lambda *v: _corners(v, centered), *sides)
     flat = [shapes.reshape(b, t, [size, count]) for t in (low_y, low_x, high_y, high_x)]
     good = shapes.reshape(b, good, [size, count])
@@ -202,7 +202,7 @@ def _non_max_suppression(
     none = shapes.full(b, False, (size, count), BOOL)
     kept, _ = control.for_(b, count, [none, shapes.full(b, 0, (size, 1), I64)], step)
     found = selection.places_of_true(b, shapes.reshape(b, kept, [size * count]))
-    box = selection.take(b, shapes.reshape(b, order, [size * count]), found, 0)
+    box = gathers.take(b, shapes.reshape(b, order, [size * count]), found, 0)
     number, each = (reductions.size_as(b, n, I64) for n in (classes, count))
     image = formula(b, lambda at, k, n: at / (k * n), found, number, each)
     kind = formula(b, lambda at, k, n: at / n % k, found, number, each)
@@ -249,7 +249,7 @@ def _unique(c: Call, x: Tensor) -> list[Tensor]:
     table = shapes.reshape(c.b, front, [front.shape[0], width])
     columns = [shapes.reshape(c.b, shapes.slice_axis(c.b, table, 1, n, n + 1), [table.shape[0]]) for n in range(width)]
     first, inverse, counts = selection.distinct(c.b, columns, sort)
-    return [selection.take(c.b, x, first, axis), first, inverse, counts]
+    return [gathers.take(c.b, x, first, axis), first, inverse, counts]
 
 
 _MOST_COLUMNS = 64

@@ -13,7 +13,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators.products import spatial_rank, window_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, normalization, pooling, products, reductions, shapes
+from pydispatch.frontends.ops import elementwise, normalization, products, reductions, shapes, windows
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.products import Window
 from pydispatch.frontends.ops.reals import Scalar
@@ -41,7 +41,7 @@ def _max_pool(c: Call, x: Tensor) -> Sequence[Tensor]:
     kernel, window, out = _moving(c, x)
     columns = c.flag("storage_order")
     if c.results < 2:
-        return [pooling.pool(c.b, "max", x, kernel, window, out)]
+        return [windows.pool(c.b, "max", x, kernel, window, out)]
     rank = len(out)
     sizes = x.shape[2:]
     strides = [product(sizes[:d] if columns else sizes[d + 1 :]) for d in range(rank)]
@@ -65,7 +65,7 @@ def _max_pool(c: Call, x: Tensor) -> Sequence[Tensor]:
 
     least = reductions.least(x.dtype)
     starts = [(least, x.dtype), (-1, I64)]
-    made, places = pooling.pool_with(c.b, x, kernel, window, out, starts, combine, least)
+    made, places = windows.reduce_image_windows(c.b, x, starts, kernel, window, out, combine, least)
     # Places count from the first element of x, not of each channel.
     whole = product(sizes)
     channels = x.shape[1]
@@ -80,7 +80,7 @@ def _average_pool(c: Call, x: Tensor) -> Tensor:
     everything = c.flag("count_include_pad")
     kernel, window, out = _moving(c, x)
     inner = normalization.wide(x.dtype)
-    total = pooling.pool(c.b, "add", elementwise.convert(c.b, x, inner), kernel, window, out)
+    total = windows.pool(c.b, "add", elementwise.convert(c.b, x, inner), kernel, window, out)
     if not _reaches_beyond(x, kernel, window, out, everything):
         size = float(np.prod(np.array(kernel)))
         return formula(c.b, lambda v: (v / size).to(x.dtype), total)
@@ -90,7 +90,7 @@ def _average_pool(c: Call, x: Tensor) -> Tensor:
     if everything:
         ones = shapes.pad(c.b, ones, (0, 0, *window.low), (0, 0, *window.high), 1.0)
         counted = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
-    counts = pooling.pool(c.b, "add", ones, kernel, counted, out)
+    counts = windows.pool(c.b, "add", ones, kernel, counted, out)
     return formula(c.b, lambda v, n: (v / n).to(x.dtype), total, counts)
 
 
@@ -111,7 +111,7 @@ def _lp_pool(c: Call, x: Tensor) -> Tensor:
     order = c.integer("p", 2)
     kernel, window, out = _moving(c, x)
     powers = formula(c.b, lambda v: v * v if order == 2 else v.of("abs").binary("pow", float(order)), x)
-    total = pooling.pool(c.b, "add", powers, kernel, window, out)
+    total = windows.pool(c.b, "add", powers, kernel, window, out)
     return formula(c.b, lambda v: v.of("sqrt") if order == 2 else v.binary("pow", 1.0 / order), total)
 
 

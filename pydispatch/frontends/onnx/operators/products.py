@@ -9,7 +9,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, prod
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, products, reductions, selection, shapes
+from pydispatch.frontends.ops import elementwise, gathers, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.products import Window
 
@@ -202,7 +202,7 @@ def _det(c: Call, x: Tensor) -> Tensor:
         column = shapes.slice_axis(b, a, 2, 0, 1)
         size = elementwise.unary(b, "abs", column)
         row = reductions.argument(b, "max", size, 1, keep=True)  # [batch, 1, 1]
-        top = selection.take_along(b, a, shapes.broadcast_to(b, row, [a.shape[0], 1, n - k]), 1)
+        top = gathers.take_along(b, a, shapes.broadcast_to(b, row, [a.shape[0], 1, n - k]), 1)
         # The row that was first goes to the place of the one with the largest element.
         first = shapes.slice_axis(b, a, 1, 0, 1)
         a = formula(b, lambda v, f, r: v.position(1, I64).is_equal(r).choose(f, v), a, first, row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.dtypes import F64, I64
 from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
@@ -51,8 +51,6 @@ def _of(written: Callable[[Element], Element], after: Callable[[Element], Elemen
 
 def _root(v: Element) -> Element:
     if v.dtype.is_integer:
-        from pydispatch.frontends.graph.dtypes import F64
-
         return v.to(F64).of("sqrt").to(v.dtype)
     return v.of("sqrt")
 

@@ -15,7 +15,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, normalization, products, reductions, selection, shapes
+from pydispatch.frontends.ops import elementwise, gathers, normalization, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
 Array = np.ndarray[Any, Any]
@@ -167,7 +167,7 @@ def _sampled(c: Call, x: Tensor, axis: int, places: Array, scale: float, how: Sa
     if how.mode == "nearest":
         rounded = {"round_prefer_floor": np.ceil(places - 0.5), "round_prefer_ceil": np.floor(places + 0.5),
                    "floor": np.floor(places), "ceil": np.ceil(places)}[how.nearest]  # fmt: skip
-        return selection.take(c.b, x, c.b.constant(np.clip(rounded, 0, old - 1).astype(np.int64)), axis)
+        return gathers.take(c.b, x, c.b.constant(np.clip(rounded, 0, old - 1).astype(np.int64)), axis)
     first = np.ceil(places) - 1  # the element before; the distance to it is above 0 and at most 1
     offsets, weights = _weights(places - first, scale, how)
     taken = first[:, None].astype(np.int64) + offsets
@@ -180,7 +180,7 @@ def _sampled(c: Call, x: Tensor, axis: int, places: Array, scale: float, how: Sa
     vector = [len(places) if d == axis else 1 for d in range(x.rank)]
     given: list[Tensor] = []
     for n in range(len(offsets)):
-        given.append(selection.take(c.b, x, c.b.constant(taken[:, n]), axis))
+        given.append(gathers.take(c.b, x, c.b.constant(taken[:, n]), axis))
         given.append(c.b.constant(weights[:, n].reshape(vector), x.dtype))
     return formula(c.b, weighted, *given)
 
@@ -249,13 +249,13 @@ def _sampled_dynamic(c: Call, x: Tensor, axis: int, new: Size, ratio: float | No
     places = formula(b, place, shapes.iota(b, [new], 0, I64), old_size, new_size)
     if how.mode == "nearest":
         index = formula(b, lambda v, n: within(rounding[how.nearest](v), n), places, old_size)
-        return selection.take(b, x, index, axis)
+        return gathers.take(b, x, index, axis)
     below = formula(b, lambda v, n: within(v.of("floor"), n), places, old_size)
     above = formula(b, lambda v, n: within(v.of("floor") + 1.0, n), places, old_size)
     part = shapes.reshape(
         b, formula(b, lambda v: v - v.of("floor"), places), [new if d == axis else 1 for d in range(x.rank)]
     )
-    low, high = selection.take(b, x, below, axis), selection.take(b, x, above, axis)
+    low, high = gathers.take(b, x, below, axis), gathers.take(b, x, above, axis)
     return formula(b, lambda u, v, t: u * (1.0 - t).to(u.dtype) + v * t.to(u.dtype), low, high, part)
 
 

@@ -14,7 +14,7 @@ from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, fourier, reductions, selection, shapes
+from pydispatch.frontends.ops import elementwise, fourier, gathers, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
 _LONGEST = 1 << 24
@@ -91,7 +91,7 @@ def _stft(c: Call, x: Tensor, step: Tensor, window: Tensor | None = None, length
     frames = 1 + (total - size) // hop
     places = hop * np.arange(frames)[:, None] + np.arange(size)[None, :]
     parts = [b.wrap(signal.dtype.real, signal.shape, part) for part in b.parts(signal)]
-    taken = [selection.take(b, part, b.constant(places), 1) for part in parts]
+    taken = [gathers.take(b, part, b.constant(places), 1) for part in parts]
     if window is not None:
         taken = [elementwise.binary(b, "mul", t, window) for t in taken]
     seen = taken[0] if len(taken) == 1 else b.wrap(signal.dtype, taken[0].shape, *(b.value(t) for t in taken))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xdsl.dialects import cf
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -21,6 +22,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import custom
 from pydispatch.frontends.ops.products import Window
+from pydispatch.frontends.ops.shapes import element, reshape
 from pydispatch.frontends.stablehlo.operators import linear
 from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in
 from pydispatch.frontends.stablehlo.operators.windows import reduced
@@ -40,10 +42,6 @@ def _same(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 def _shape_assertion(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """JAX's check of sizes. What it says of equal sizes is in the arguments' types; others must hold while compiling,
     or are checked in each call."""
-    from xdsl.dialects import cf
-
-    from pydispatch.frontends.ops.shapes import element
-
     holds = operands[0]
     message = op.properties.get("error_message") or op.attributes.get("error_message")
     text = message.data if isinstance(message, StringAttr) else "an assertion on sizes does not hold"
@@ -64,8 +62,6 @@ def _dynamic_reduce_window(t: Tracer, op: Operation, operands: list[Tensor]) -> 
     callee = t.functions.get(reducer.root_reference.data) if isinstance(reducer, SymbolRefAttr) else None
     if count < 1 or len(given) != 5 or callee is None:
         raise t.b.fail("a dynamic reduce_window takes tensors, first values, five lists of sizes, and names a function")
-    from pydispatch.frontends.ops.shapes import reshape
-
     rank = tensors[0].rank
     kernel, strides, base, dilations = (sizes_in(t, x, "window") for x in given[:4])
     padding = sizes_in(t, reshape(t.b, given[4], [2 * rank]), "padding")

@@ -13,6 +13,7 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import integers, special
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
+from pydispatch.frontends.ops.shapes import reshape
 from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
 from pydispatch.frontends.stablehlo.types import dtype_of
 
@@ -218,8 +219,6 @@ def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 def _placed(t: Tracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:
     """The operand of fewer axes, with its axes where `broadcast_dimensions` say."""
-    from pydispatch.frontends.ops.shapes import reshape
-
     rank = max(other.rank for other in operands)
     if x.rank == rank:
         return x

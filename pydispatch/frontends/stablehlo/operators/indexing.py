@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import indexing, scatters
+from pydispatch.frontends.ops import gathers, indexing, scatters
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
 
 
@@ -43,7 +43,7 @@ def _dynamic_update_slice(t: Tracer, op: Operation, operands: list[Tensor]) -> T
 def gather(t: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
     """A gather of slices of these sizes."""
     numbers = t.record(op, "dimension_numbers")
-    axes = indexing.GatherAxes(
+    axes = gathers.GatherAxes(
         numbers.offset_dims, numbers.collapsed_slice_dims, numbers.operand_batching_dims,
         numbers.start_indices_batching_dims, numbers.start_index_map, numbers.index_vector_dim,
     )  # fmt: skip
@@ -52,10 +52,10 @@ def gather(t: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence
     for d in (*axes.collapsed, *axes.batching):
         if sizes[d] not in (0, 1):
             raise t.b.fail(f"slices of {list(sizes)} lack axis {d} of {x}, so their size along it is 1")
-    return indexing.gather(t.b, x, indices, axes, sizes)
+    return gathers.gather(t.b, x, indices, axes, sizes)
 
 
-def _check_axes(t: Tracer, axes: indexing.GatherAxes, x: Tensor, indices: Tensor) -> None:
+def _check_axes(t: Tracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
     """The axes exist, each has one meaning, and there is a coordinate for each indexed one."""
     if not indices.dtype.is_integer:
         raise t.b.fail(f"indices are integers, got {indices}")
@@ -87,7 +87,7 @@ def _scatter(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
         raise t.b.fail(f"a scatter into {count} tensors at once is not supported: write one for each")
     x, update = inputs[0], updates[0]
     numbers = t.record(op, "scatter_dimension_numbers")
-    axes = indexing.GatherAxes(
+    axes = gathers.GatherAxes(
         numbers.update_window_dims, numbers.inserted_window_dims, numbers.input_batching_dims,
         numbers.scatter_indices_batching_dims, numbers.scatter_dims_to_operand_dims, numbers.index_vector_dim,
     )  # fmt: skip

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
+from pydispatch.frontends.graph.dtypes import I32
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import products, shapes
 from pydispatch.frontends.ops.indexing import reverse
+from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
 from pydispatch.ir.dialects.stablehlo.attributes import Conv, integers
 
@@ -37,10 +40,6 @@ def _dot_general(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 def _ragged_dot(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Rows of the left operand in groups, each with a matrix of its own: [m, k] by [g, k, n] → [m, n]."""
-    from pydispatch.frontends.graph.dtypes import I32
-    from pydispatch.frontends.ops import elementwise as ew
-    from pydispatch.frontends.ops.reductions import reduce
-
     x, y, sizes = operands
     numbers = t.record(op, "ragged_dot_dimension_numbers")
     plain = (numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions,
@@ -61,9 +60,6 @@ def _ragged_dot(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def _lower(t: Tracer, n: Size) -> Tensor:
-    from pydispatch.frontends.graph.dtypes import I32
-    from pydispatch.frontends.ops import elementwise as ew
-
     return ew.compare(t.b, "ge", shapes.iota(t.b, (n, n), 0, I32), shapes.iota(t.b, (n, n), 1, I32))
 
 

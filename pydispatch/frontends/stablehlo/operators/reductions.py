@@ -47,7 +47,9 @@ def _top_k(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     n = x.shape[-1] if x.rank else 0
     if not x.rank or count < 0 or (not isinstance(n, Expr) and count > n):
         raise t.b.fail(f"'chlo.top_k' of {x} with k = {count}")
-    return ordering.top_k(t.b, x, count, x.rank - 1, t.dtype(op, 1))
+    return ordering.top_k(
+        t.b, x, count, x.rank - 1, dtype=t.dtype(op, 1), order=ordering.less_in_total_order
+    )
 
 
 ROWS: dict[str, Convert] = {"chlo.top_k": _top_k, "stablehlo.reduce": _reduce, "stablehlo.sort": _sort}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.dtypes import BOOL, DType
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
@@ -107,8 +107,6 @@ def dropout(t: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def native_dropout(t: Tracer, input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    from pydispatch.frontends.graph.dtypes import BOOL
-
     if any(isinstance(n, Expr) for n in input.shape):
         kept = formula(t.b, lambda e: e.is_equal(e), input)
     else:

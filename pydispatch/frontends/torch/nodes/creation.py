@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,8 +80,6 @@ def arange(t: Tracer, end: Number, *, dtype: DType | None = None) -> Tensor:
 def arange_step(t: Tracer, start: Number, end: Number, step: Number = 1, *, dtype: DType | None = None) -> Tensor:
     if all(isinstance(n, (int, Expr)) for n in (start, end, step)):
         return _of_integers(t, start, end, step, dtype or I64)
-    import math
-
     if any(isinstance(n, Expr) for n in (start, end, step)) or not step:
         raise t.b.fail("arange by fractions up to a size that is not known")
     first, last, by = float(start), float(end), float(step)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, selection, shapes
+from pydispatch.frontends.ops import gathers, scatters, shapes
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -23,7 +23,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    return selection.take(t.b, weight, indices, 0)
+    return gathers.take(t.b, weight, indices, 0)
 
 
 def index(t: Tracer, self: Tensor, indices: MaybeTensors) -> Tensor:
@@ -35,13 +35,13 @@ def index(t: Tracer, self: Tensor, indices: MaybeTensors) -> Tensor:
 
 
 def index_select(t: Tracer, self: Tensor, dim: int, index: Tensor) -> Tensor:
-    return selection.take(t.b, self, shapes.reshape(t.b, index, [-1]), shapes.axis_of(t.b, dim, self.rank))
+    return gathers.take(t.b, self, shapes.reshape(t.b, index, [-1]), shapes.axis_of(t.b, dim, self.rank))
 
 
 def gather(t: Tracer, self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     if not self.rank:
         return shapes.broadcast_to(t.b, self, index.shape)
-    return selection.take_along(t.b, self, index, shapes.axis_of(t.b, dim, self.rank))
+    return gathers.take_along(t.b, self, index, shapes.axis_of(t.b, dim, self.rank))
 
 
 def take_along_dim(t: Tracer, self: Tensor, indices: Tensor, dim: int) -> Tensor:
@@ -50,11 +50,11 @@ def take_along_dim(t: Tracer, self: Tensor, indices: Tensor, dim: int) -> Tensor
              for d, (n, i) in enumerate(zip(self.shape, indices.shape, strict=True))]  # fmt: skip
     whole = [self.shape[d] if d == axis else n for d, n in enumerate(shape)]
     x, places = shapes.broadcast_to(t.b, self, whole), shapes.broadcast_to(t.b, indices, shape)
-    return selection.take_along(t.b, x, places, axis)
+    return gathers.take_along(t.b, x, places, axis)
 
 
 def take(t: Tracer, self: Tensor, index: Tensor) -> Tensor:
-    return selection.take(t.b, shapes.reshape(t.b, self, [-1]), index, 0)
+    return gathers.take(t.b, shapes.reshape(t.b, self, [-1]), index, 0)
 
 
 def masked_fill(t: Tracer, self: Tensor, mask: Tensor, value: Operand) -> Tensor:
@@ -90,7 +90,7 @@ def scatter(t: Tracer, self: Tensor, dim: int, index: Tensor, src: Operand, *, r
         raise t.b.fail(f"scatter that reduces by '{reduce}'; supported are {', '.join(_COMBINE)}")
     combine = _COMBINE[reduce] if reduce is not None else None
     source = _spread_to(t, src, index, self.dtype)
-    return selection.put_along(t.b, self, index, source, shapes.axis_of(t.b, dim, self.rank), combine)
+    return scatters.put_along(t.b, self, index, source, shapes.axis_of(t.b, dim, self.rank), combine)
 
 
 def scatter_value(
@@ -118,7 +118,7 @@ def _along(t: Tracer, x: Tensor, dim: int, index: Tensor, source: Operand, combi
     shape = [vector.shape[0] if d == axis else n for d, n in enumerate(x.shape)]
     places = shapes.broadcast_to(t.b, vector, shape)
     values = shapes.broadcast_to(t.b, as_tensor(t, source, x.dtype), shape)
-    return selection.put_along(t.b, x, places, values, axis, combine)
+    return scatters.put_along(t.b, x, places, values, axis, combine)
 
 
 def index_add(t: Tracer, self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
@@ -151,7 +151,7 @@ def index_put(t: Tracer, self: Tensor, indices: MaybeTensors, values: Tensor, ac
     moved = [*range(first, first + width), *range(first), *range(first + width, written.rank)]
     columns = [shapes.broadcast_to(t.b, ew.convert(t.b, i, I64), places) for i in given]
     rows = shapes.stack(t.b, columns, width)
-    made = selection.put_nd(t.b, whole, rows, shapes.transpose(t.b, written, moved), "add" if accumulate else None)
+    made = scatters.put_nd(t.b, whole, rows, shapes.transpose(t.b, written, moved), "add" if accumulate else None)
     return shapes.transpose(t.b, made, [order.index(d) for d in range(self.rank)])
 
 

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pydispatch.frontends.graph.dtypes import I32, I64, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import ordering, reductions, scans, shapes
 from pydispatch.frontends.ops.normalization import wide
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, category
 from pydispatch.frontends.torch.trace import Conversion, Tracer
-
-
-def _ordered(t: Tracer, x: Tensor, axis: int, descending: bool) -> tuple[Tensor, Tensor]:
-    """The elements along an axis in order, and their places. NaN is the largest; equal ones keep their order."""
-
-    def before(s: Scalars, a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-        first, second = (b[0], a[0]) if descending else (a[0], b[0])
-        smaller = s.compare("lt", first, second)
-        if not x.dtype.is_float:
-            return smaller
-        is_last = s.binary("and", s.unary("is_nan", second), s.unary("not", s.unary("is_nan", first)))
-        return s.binary("or", smaller, is_last)
-
-    values, places = ordering.sort(t.b, [x, shapes.iota(t.b, x.shape, axis, I64)], axis, before)
-    return values, places
 
 
 def sort(t: Tracer, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     if not self.rank:
         return self, t.b.constant(0, I64)
-    return _ordered(t, self, shapes.axis_of(t.b, dim, self.rank), descending)
-
-
-def _first(t: Tracer, x: Tensor, axis: int, count: Size, largest: bool) -> tuple[Tensor, Tensor]:
-    values, places = _ordered(t, x, axis, largest)
-    return shapes.slice_axis(t.b, values, axis, 0, count), shapes.slice_axis(t.b, places, axis, 0, count)
+    return ordering.sort_with_places(t.b, self, shapes.axis_of(t.b, dim, self.rank), descending=descending)
 
 
 def sort_stable(
@@ -61,12 +37,12 @@ def topk(
 ) -> tuple[Tensor, Tensor]:
     if not self.rank:
         return self, t.b.constant(0, I64)
-    return _first(t, self, shapes.axis_of(t.b, dim, self.rank), k, largest)
+    return ordering.top_k(t.b, self, k, shapes.axis_of(t.b, dim, self.rank), largest=largest)
 
 
 def kthvalue(t: Tracer, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     axis = shapes.axis_of(t.b, dim, self.rank)
-    last = [shapes.slice_axis(t.b, x, axis, k - 1, k) for x in _ordered(t, self, axis, False)]
+    last = [shapes.slice_axis(t.b, x, axis, k - 1, k) for x in ordering.sort_with_places(t.b, self, axis)]
     return (
         (last[0], last[1]) if keepdim else (shapes.squeeze(t.b, last[0], [axis]), shapes.squeeze(t.b, last[1], [axis]))
     )

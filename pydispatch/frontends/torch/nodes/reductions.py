@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydispatch.frontends.graph.dtypes import I64, DType
+from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, reductions, shapes
@@ -177,8 +178,6 @@ def count_nonzero(t: Tracer, self: Tensor, dim: int | Ints | None = None) -> Ten
 
 
 def numel(t: Tracer, self: Tensor) -> Any:
-    from pydispatch.frontends.graph.sizes import product
-
     return product(self.shape)
 
 

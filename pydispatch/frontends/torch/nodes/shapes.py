@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.ir.affine import AffineExpr, AffineMap
+
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, minimum, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
@@ -283,8 +285,6 @@ def _part_back(conversion: Conversion) -> Inverse:
 
 def diagonal(t: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements where both axes have the same place, along a last axis."""
-    from xdsl.ir.affine import AffineExpr, AffineMap
-
     i, j = axis_of(t, dim1, self.rank), axis_of(t, dim2, self.rank)
     rest = [d for d in range(self.rank) if d not in (i, j)]
     rows, columns = self.shape[i], self.shape[j]
@@ -299,8 +299,6 @@ def diagonal(t: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int 
 
 def unfold(t: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows along an axis; their elements are the last axis."""
-    from xdsl.ir.affine import AffineExpr, AffineMap
-
     axis = axis_of(t, dimension, self.rank)
     shape = [*self.shape, size]
     shape[axis] = (self.shape[axis] - size) // step + 1

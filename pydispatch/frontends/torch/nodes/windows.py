@@ -10,7 +10,7 @@ from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, pooling, products, reductions, selection, shapes
+from pydispatch.frontends.ops import gathers, normalization, products, reductions, shapes, windows
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
@@ -61,7 +61,7 @@ def _max_pool(spatial: int) -> Conversion:
         ceil_mode: bool = False,
     ) -> Tensor:  # fmt: skip
         p = _Pool(t, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        return p.done(pooling.pool(t.b, "max", p.x, p.kernel, p.window, p.out))
+        return p.done(windows.pool(t.b, "max", p.x, p.kernel, p.window, p.out))
 
     return convert
 
@@ -82,7 +82,7 @@ def _largest_with_places(t: Tracer, p: _Pool) -> list[Tensor]:
     """The largest element of each window, and its number in the image."""
     sizes = p.x.shape[2:]
     if any(isinstance(n, Expr) for n in sizes):
-        values = pooling.pool(t.b, "max", p.x, p.kernel, p.window, p.out)
+        values = windows.pool(t.b, "max", p.x, p.kernel, p.window, p.out)
         return [values, shapes.broadcast_to(t.b, t.b.constant(-1, I64), values.shape)]
     spatial, window = len(sizes), p.window
 
@@ -99,8 +99,9 @@ def _largest_with_places(t: Tracer, p: _Pool) -> list[Tensor]:
             larger = s.binary("or", larger, s.unary("is_nan", value))
         return [s.select(larger, value, best), s.select(larger, here, place)]
 
-    starts = [(reductions.least(p.x.dtype), p.x.dtype), (0, I64)]
-    return pooling.pool_with(t.b, p.x, p.kernel, p.window, p.out, starts, combine, reductions.least(p.x.dtype))
+    least = reductions.least(p.x.dtype)
+    starts = [(least, p.x.dtype), (0, I64)]
+    return windows.reduce_image_windows(t.b, p.x, starts, p.kernel, p.window, p.out, combine, least)
 
 
 def _avg_pool(spatial: int) -> Conversion:
@@ -110,7 +111,7 @@ def _avg_pool(spatial: int) -> Conversion:
     ) -> Tensor:  # fmt: skip
         p = _Pool(t, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
         inner = normalization.wide(p.x.dtype)
-        total = pooling.pool(t.b, "add", ew.convert(t.b, p.x, inner), p.kernel, p.window, p.out)
+        total = windows.pool(t.b, "add", ew.convert(t.b, p.x, inner), p.kernel, p.window, p.out)
         if divisor_override is not None:
             divisor = t.b.constant(divisor_override, inner)
         else:
@@ -264,7 +265,7 @@ def _resized(t: Tracer, x: Tensor, target: Sizes, scales: Sequence[float | None]
             raise t.b.fail(f"{x} is resized to {list(target)}: the sizes must be known")
         parts = []
         for places, weights in taps(n, out, scales[d], corners):
-            part = selection.take(t.b, made, t.b.constant(places, I64), axis)
+            part = gathers.take(t.b, made, t.b.constant(places, I64), axis)
             if weights is not None:
                 column = t.b.constant(weights.reshape(-1, *[1] * (x.rank - axis - 1)), made.dtype)
                 part = ew.binary(t.b, "mul", part, column)

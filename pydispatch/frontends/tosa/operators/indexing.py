@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import indexing, shapes
-from pydispatch.frontends.ops.indexing import GatherAxes
+from pydispatch.frontends.ops import gathers, shapes
+from pydispatch.frontends.ops.gathers import GatherAxes
 from pydispatch.frontends.ops.scatters import scatter
 from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
 
@@ -27,7 +27,7 @@ def _gather(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
     """[n, w, c] = [n, place, c]. A place outside is moved to the nearest row."""
     table, indices = x
     _checked(t, table, indices)
-    return indexing.gather(t.b, table, indices, _ROWS, (1, 1, table.shape[2]))
+    return gathers.gather(t.b, table, indices, _ROWS, (1, 1, table.shape[2]))
 
 
 def _scatter(t: Tracer, op: Operation, x: list[Tensor]) -> Results:

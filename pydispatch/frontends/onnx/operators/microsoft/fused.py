@@ -10,7 +10,7 @@ from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators import elementwise as activations
 from pydispatch.frontends.onnx.operators import products, quantization
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, normalization, reductions, selection, shapes
+from pydispatch.frontends.ops import elementwise, gathers, normalization, reductions, shapes
 from pydispatch.frontends.ops import products as ops
 from pydispatch.frontends.ops.formulas import Element, formula
 
@@ -228,11 +228,11 @@ def _embed_norm(
     sum."""
     b = c.b
     c.ignore("mask_index_type")
-    total = selection.take(b, table, words, 0)
+    total = gathers.take(b, table, words, 0)
     where = at if at is not None else shapes.iota(b, [words.shape[1]], 0, I64)
-    total = elementwise.binary(b, "add", total, selection.take(b, places, where, 0))
+    total = elementwise.binary(b, "add", total, gathers.take(b, places, where, 0))
     if segments is not None and kinds is not None:
-        total = elementwise.binary(b, "add", total, selection.take(b, kinds, segments, 0))
+        total = elementwise.binary(b, "add", total, gathers.take(b, kinds, segments, 0))
     made = normalization.layer_norm(b, total, [2], scale, shift, c.real("epsilon", 1e-12))[0]
     counted = mask if mask is not None else formula(b, lambda v: v * 0, words)
     return [made, reductions.reduce(b, "add", counted, [1]), total]
