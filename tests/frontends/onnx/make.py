@@ -1,6 +1,6 @@
 """Makes cases.npz: small models, inputs, and what onnxruntime computes. Needs onnx and onnxruntime.
 
-    python tests/frontends/onnx/make.py
+python tests/frontends/onnx/make.py
 """
 
 # ruff: noqa: E501 (graphs are one text each)

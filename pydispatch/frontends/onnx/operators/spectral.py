@@ -23,11 +23,10 @@ _LONGEST = 1 << 24
 def _complex(c: Call, x: Tensor) -> Tensor:
     """[..., 1] or [..., 2] as real or complex numbers."""
     b, last = c.b, x.rank - 1
-    if x.rank < 2 or x.shape[last] not in (1, 2):
+    count = x.shape[last] if x.rank > 1 else 0
+    if isinstance(count, Expr) or count not in (1, 2):
         raise c.fail(f"its operand is {x}; expected a last axis of 1 or 2")
-    parts = [
-        shapes.reshape(b, shapes.slice_axis(b, x, last, n, n + 1), x.shape[:last]) for n in range(int(x.shape[last]))
-    ]  # type: ignore[arg-type]
+    parts = [shapes.reshape(b, shapes.slice_axis(b, x, last, n, n + 1), x.shape[:last]) for n in range(count)]
     if len(parts) == 1:
         return parts[0]
     return b.wrap(C128 if x.dtype.bits == 64 else C64, parts[0].shape, *(b.value(p) for p in parts))
