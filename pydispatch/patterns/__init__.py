@@ -31,8 +31,8 @@ from pydispatch.patterns.types import DType, TensorType, bf16, f16, f32, f64, i1
 
 __all__ = [
     "CFunction", "CustomOperation", "DType", "Generated", "Pattern", "Replacement", "TensorType", "Value",
-    "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "log", "matcher", "maximum", "minimum",
-    "pattern", "ptx", "reduce", "rsqrt", "shader", "sqrt", "tanh",
+    "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "log", "matcher",
+    "maximum", "minimum", "pattern", "ptx", "reduce", "rsqrt", "shader", "sqrt", "tanh",
 ]  # fmt: skip
 
 When = Callable[[Any], bool]
