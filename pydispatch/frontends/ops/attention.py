@@ -24,11 +24,7 @@ def scaled_dot_product_attention(
     place. scale: of the products; 1 / sqrt(d) without it.
     """
     key, value = grouped_heads(b, query, key), grouped_heads(b, query, value)
-    width = query.shape[-1]
-    if scale is None:
-        if isinstance(width, Expr):
-            raise b.fail(f"the size of the last axis of {query} must be known")
-        scale = 1.0 / math.sqrt(max(width, 1))
+    factor = usual_scale(b, query) if scale is None else scale
     inner = normalization.wide(query.dtype)
     order = [*range(key.rank - 2), key.rank - 1, key.rank - 2]
     scores = products.matmul(b, query, shapes.transpose(b, key, order), inner)
@@ -39,13 +35,35 @@ def scaled_dot_product_attention(
         given.append(seen(b, query, key))
 
     def masked(e: Element, *masks: Element) -> Element:
-        made = e * scale
+        made = e * factor
         for m in masks:
             made = m.choose(made, -math.inf) if m.dtype.is_bool else made + m.to(inner)
         return made
 
     weights = normalization.softmax(b, formula(b, masked, *given), -1)
     return ew.convert(b, products.matmul(b, ew.convert(b, weights, value.dtype), value, inner), query.dtype)
+
+
+def usual_scale(b: Builder, query: Tensor) -> float:
+    """1 / sqrt(d) for queries [..., d], whose last size must be known."""
+    width = query.shape[-1]
+    if isinstance(width, Expr):
+        raise b.fail(f"the size of the last axis of {query} must be known")
+    return 1.0 / math.sqrt(max(width, 1))
+
+
+def split_heads(b: Builder, x: Tensor, heads: int) -> Tensor:
+    """[batch, length, heads * size] → [batch, heads, length, size]."""
+    width = x.shape[2]
+    if isinstance(width, Expr) or heads < 1 or width % heads:
+        raise b.fail(f"{x} cannot be divided among {heads} heads")
+    return shapes.transpose(b, shapes.reshape(b, x, [x.shape[0], x.shape[1], heads, width // heads]), [0, 2, 1, 3])
+
+
+def join_heads(b: Builder, x: Tensor) -> Tensor:
+    """[batch, heads, length, size] → [batch, length, heads * size]."""
+    batch, heads, length, size = x.shape
+    return shapes.reshape(b, shapes.transpose(b, x, [0, 2, 1, 3]), [batch, length, heads * size])
 
 
 def seen(b: Builder, query: Tensor, key: Tensor) -> Tensor:

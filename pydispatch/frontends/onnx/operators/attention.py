@@ -15,20 +15,6 @@ from pydispatch.frontends.ops import attention, elementwise, gathers, normalizat
 from pydispatch.frontends.ops.formulas import Element, formula
 
 
-def split_heads(c: Call, x: Tensor, heads: int) -> Tensor:
-    """[batch, length, heads * size] → [batch, heads, length, size]."""
-    width = x.shape[2]
-    if isinstance(width, Expr) or heads < 1 or width % heads:
-        raise c.fail(f"{x} cannot be divided among {heads} heads")
-    return shapes.transpose(c.b, shapes.reshape(c.b, x, [x.shape[0], x.shape[1], heads, width // heads]), [0, 2, 1, 3])
-
-
-def join_heads(c: Call, x: Tensor) -> Tensor:
-    """[batch, heads, length, size] → [batch, length, heads * size]."""
-    batch, heads, length, size = x.shape
-    return shapes.reshape(c.b, shapes.transpose(c.b, x, [0, 2, 1, 3]), [batch, length, heads * size])
-
-
 def attend(
     c: Call, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[Tensor], scale: float | None,
     softcap: float = 0.0, precision: DType | None = None, stage: int = 0, filler: float = -math.inf,
@@ -41,14 +27,9 @@ def attend(
     """
     b = c.b
     key, value = attention.grouped_heads(b, query, key), attention.grouped_heads(b, query, value)
-    if scale is None:
-        size = query.shape[-1]
-        if isinstance(size, Expr):
-            raise c.fail(f"the last size of its queries {query} must be known")
-        scale = 1.0 / math.sqrt(max(size, 1))
     inner = normalization.wide(query.dtype)
     scores = products.matmul(b, query, shapes.transpose(b, key, [0, 1, 3, 2]), inner)
-    factor = scale
+    factor = attention.usual_scale(b, query) if scale is None else scale
     stages = [formula(b, lambda e: e * factor, scores)]
 
     def masked(e: Element, *given: Element) -> Element:
@@ -75,7 +56,9 @@ def _attention(
     flat = query.rank == 3
     if flat:
         heads, shared = c.integer("q_num_heads"), c.integer("kv_num_heads")
-        query, key, value = split_heads(c, query, heads), split_heads(c, key, shared), split_heads(c, value, shared)
+        query, key, value = (
+            attention.split_heads(c.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
+        )
     c.ignore("q_num_heads", "kv_num_heads")
     if any(t.rank != 4 for t in (query, key, value)):
         raise c.fail(f"its operands are {query}, {key} and {value}; expected 3 or 4 axes")
@@ -94,7 +77,7 @@ def _attention(
         raise c.fail(f"qk_matmul_output_mode is {stage}; expected 0 to 3")
     scale = c.real("scale") if c.has("scale") else None
     made, scores = attend(c, query, key, value, masks, scale, c.real("softcap", 0.0), precision, stage)
-    return [join_heads(c, made) if flat else made, key, value, scores]
+    return [attention.join_heads(c.b, made) if flat else made, key, value, scores]
 
 
 def _widened(c: Call, mask: Tensor, keys: Size) -> Tensor:

@@ -38,12 +38,6 @@ def _kept(t: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor | Non
     return shapes.expand_dims(t.b, kept, axes) if mask.rank == 2 else kept
 
 
-def _heads(t: Tracer, x: Tensor, heads: int) -> Tensor:
-    """[batch, l, features] -> [batch, heads, l, features of a head]."""
-    width = x.shape[2] // heads
-    return shapes.transpose(t.b, shapes.reshape(t.b, x, [x.shape[0], x.shape[1], heads, width]), [0, 2, 1, 3])
-
-
 def _attended(
     t: Tracer, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, kept: Tensor | None,
@@ -52,10 +46,11 @@ def _attended(
     sizes = [embed_dim] * 3
     weights, biases = (shapes.split(t.b, x, 0, sizes) for x in (qkv_weight, qkv_bias))
     q, k, v = (
-        _heads(t, linear(t, x, w, bias), num_head) for x, w, bias in zip(inputs, weights, biases, strict=True)
+        attention.split_heads(t.b, linear(t, x, w, bias), num_head)
+        for x, w, bias in zip(inputs, weights, biases, strict=True)
     )
-    made = shapes.transpose(t.b, attention.scaled_dot_product_attention(t.b, q, k, v, kept), [0, 2, 1, 3])
-    return linear(t, shapes.reshape(t.b, made, [*made.shape[:2], embed_dim]), proj_weight, proj_bias)
+    made = attention.scaled_dot_product_attention(t.b, q, k, v, kept)
+    return linear(t, attention.join_heads(t.b, made), proj_weight, proj_bias)
 
 
 def native_multi_head_attention(

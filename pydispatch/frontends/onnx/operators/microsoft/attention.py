@@ -9,17 +9,10 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators import products
-from pydispatch.frontends.onnx.operators.attention import (
-    attend,
-    causal_mask,
-    join_heads,
-    length_mask,
-    rotate_any,
-    split_heads,
-)
+from pydispatch.frontends.onnx.operators.attention import attend, causal_mask, length_mask, rotate_any
 from pydispatch.frontends.onnx.operators.microsoft.fused import integer_product, scaled
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, reductions, shapes
+from pydispatch.frontends.ops import attention, elementwise, reductions, shapes
 from pydispatch.frontends.ops.formulas import formula
 
 
@@ -42,14 +35,14 @@ def _packed_attention(
     sizes = c.maybe_integers("qkv_hidden_sizes") or [total // 3] * 3
     if sum(sizes) != total or len(sizes) != 3:
         raise c.fail(f"its sizes {sizes} are not those of its weights {weights}")
-    query, key, value = (split_heads(c, t, heads) for t in shapes.split(b, both, 2, sizes))
+    query, key, value = (attention.split_heads(c.b, t, heads) for t in shapes.split(b, both, 2, sizes))
     if past is not None:
         old = [shapes.reshape(b, shapes.slice_axis(b, past, 0, n, n + 1), past.shape[1:]) for n in (0, 1)]
         key, value = shapes.concat(b, [old[0], key], 2), shapes.concat(b, [old[1], value], 2)
     masks = _masks(c, query, key, mask, added)
     scale = c.real("scale", 0.0)
     made, _ = attend(c, query, key, value, masks, scale or None, filler=c.real("mask_filter_value", -10000.0))
-    return [join_heads(c, made), shapes.stack(b, [key, value], 0)]
+    return [attention.join_heads(c.b, made), shapes.stack(b, [key, value], 0)]
 
 
 def _masks(c: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
@@ -106,14 +99,14 @@ def _multi_head_attention(
         if key.rank == 3:
             key = elementwise.binary(b, "add", key, parts[1])
             value = elementwise.binary(b, "add", value, parts[2])
-    queries = split_heads(c, query, heads)
-    keys, values = (t if t.rank == 4 else split_heads(c, t, heads) for t in (key, value))
+    queries = attention.split_heads(c.b, query, heads)
+    keys, values = (t if t.rank == 4 else attention.split_heads(c.b, t, heads) for t in (key, value))
     if past_key is not None and past_value is not None:
         keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
     masks = _masks(c, queries, keys, mask, added)
     scale = c.real("scale", 0.0)
     made, _ = attend(c, queries, keys, values, masks, scale or None, filler=c.real("mask_filter_value", -10000.0))
-    return [join_heads(c, made), keys, values]
+    return [attention.join_heads(c.b, made), keys, values]
 
 
 def _group_query_attention(
@@ -146,13 +139,15 @@ def _group_query_attention(
         query = rotate_any(c, query, cosines, sines, at, heads, interleaved, 2 * _known(c, cosines.shape[1]))
         key = rotate_any(c, key, cosines, sines, at, shared, interleaved, 2 * _known(c, cosines.shape[1]))
     c.ignore("rotary_interleaved")
-    queries, keys, values = split_heads(c, query, heads), split_heads(c, key, shared), split_heads(c, value, shared)
+    queries, keys, values = (
+        attention.split_heads(c.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
+    )
     if past_key is not None and past_value is not None:
         keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
     counts = formula(b, lambda n: n + 1, lengths)
     masks = [causal_mask(c, queries.shape[2], keys.shape[2], before, window), length_mask(c, counts, keys.shape[2])]
     made, _ = attend(c, queries, keys, values, masks, scale or None, softcap)
-    return [join_heads(c, made), keys, values]
+    return [attention.join_heads(c.b, made), keys, values]
 
 
 def _known(c: Call, size: Size) -> int:
