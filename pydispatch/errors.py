@@ -41,7 +41,7 @@ _SHOWN = 240  # characters of a source line
 class Location:
     """A source location: file name, 1-based line and column, and the text of that line.
 
-    layer: the layer of a model that was read from `file`, which has no lines; line and column are 0 then.
+    layer: the layer of a model that it belongs to; line and column are 0 where `file` has no lines.
     """
 
     file: str
@@ -54,7 +54,8 @@ class Location:
     def __str__(self) -> str:
         if not self.line:
             return f"{self.file}: {self.layer}" if self.layer else self.file
-        return f"{self.file}:{self.line}:{self.column}"
+        layer = f" ({self.layer})" if self.layer else ""
+        return f"{self.file}:{self.line}:{self.column}{layer}"
 
     def short(self) -> str:
         """The location without the folder of the file."""

@@ -15,7 +15,7 @@ HEADING = "## Every operator"
 
 def chapter() -> str:
     """The chapter as Markdown; frontends of other packages are left out."""
-    parts = [HEADING, "", "Generated from the frontends' tables. Those of ONNX are in [onnx.md](onnx.md)."]
+    parts = [HEADING, "", "Generated from the frontends' tables."]
     for part in extensions.parts("frontend"):
         frontend: Frontend = part.load()
         for heading, names in frontend.operators().items() if part.owner == "pydispatch" else ():

@@ -58,7 +58,7 @@ class Frontend:
         raise NotImplementedError
 
     def operators(self) -> Mapping[str, Iterable[str]]:
-        """The names of all operators that it reads, under headings, for docs/models.md; none when it has a page."""
+        """The names of all operators that it reads, under headings, for docs/models.md."""
         return {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -24,6 +25,11 @@ class Onnx(Frontend):
             return read(source, options)
         data: bytes = source.SerializeToString()  # type: ignore[attr-defined]
         return read(data, options)
+
+    def operators(self) -> Mapping[str, Iterable[str]]:
+        from pydispatch.frontends.onnx.operators import OPERATORS
+
+        return {f"ONNX, domain {domain or 'ai.onnx'}": table for domain, table in OPERATORS.items()}
 
 
 FRONTEND = Onnx()

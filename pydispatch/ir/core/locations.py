@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects.builtin import FileLineColLoc
@@ -17,6 +18,11 @@ LONGEST_LINE = 2000
 """Characters of a line that errors show."""
 
 
+_ORIGIN = re.compile(r"^(#loc\d*) = loc(\()", re.MULTILINE)
+_ORIGIN_NAME = re.compile(r'\((?:fused(?:<[^>]*>)?\[|callsite\()?(?:"([^"\\]*)"|(#loc\d*))')
+_LONGEST_CHAIN = 64
+
+
 class Source:
     """A text with its name; turns offsets into `Location`s. Offsets are 0-based indices into `text`."""
 
@@ -24,6 +30,23 @@ class Source:
         self.text = text
         self.filename = filename
         self._starts: list[int] | None = None
+        self._origins: dict[str, int] | None = None
+
+    def origin(self, start: int) -> str:
+        """The name in what the text itself says of an origin, at the parenthesis of `loc(...)`; "" when it has none.
+
+        That is the name in `loc("name"(...))`, in `loc(callsite(a at b))` that of a. Aliases (`#loc3`) are followed.
+        """
+        if self._origins is None:
+            self._origins = {match[1]: match.end(2) - 1 for match in _ORIGIN.finditer(self.text)}
+        for _ in range(_LONGEST_CHAIN):
+            found = _ORIGIN_NAME.match(self.text, start)
+            if found is None:
+                return ""
+            if found[2] is None:  # a name; a file is followed by its line
+                return "" if self.text[found.end() : found.end() + 1] == ":" else found[1]
+            start = self._origins.get(found[2], len(self.text))
+        return ""
 
     def line_column(self, offset: int) -> tuple[int, int]:
         """1-based line and column of the offset."""
@@ -51,22 +74,25 @@ class SourceLoc(BuiltinAttribute):
     """A location attribute that points into a text; line and column are computed when asked for."""
 
     name = "builtin.source_loc"
-    __slots__ = ("end", "source", "start")
+    __slots__ = ("end", "origin", "source", "start")
 
     source: Source
     start: int
     end: int
+    origin: int
 
-    def __init__(self, source: Source, start: int, end: int) -> None:
+    def __init__(self, source: Source, start: int, end: int, origin: int = -1) -> None:
         # Attributes are frozen; this one is made for every operation, so it stays this small.
         setter = object.__setattr__
         setter(self, "source", source)
         setter(self, "start", start)
         setter(self, "end", end)
+        setter(self, "origin", origin)
 
     def place(self) -> Location:
-        """The place as errors carry it."""
-        return self.source.locate(self.start, self.end)
+        """The place as errors carry it; its layer is what the text says of the origin."""
+        place = self.source.locate(self.start, self.end)
+        return place if self.origin < 0 else replace(place, layer=self.source.origin(self.origin))
 
     def print_builtin(self, printer: Printer) -> None:
         line, column = self.source.line_column(self.start)

@@ -123,8 +123,9 @@ class ProgramParser(FastParser):
             message, note = explain_refusal(name, e)
             raise CompileError(message, self.source.locate(name_token.start, name_token.end), note) from e
         stack.pop()
+        origin = self._current_token.end if self._current_token.text == "loc" else -1
         self.parse_optional_location()
-        op.location = SourceLoc(self.source, name_token.start, name_token.end)
+        op.location = SourceLoc(self.source, name_token.start, name_token.end, origin)
         if bound:
             self._bind_results(op, bound, start)
         return op
