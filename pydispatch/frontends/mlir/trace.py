@@ -19,8 +19,6 @@ from pydispatch.ir.core.locations import SourceLoc, location_of
 Results = Tensor | Sequence[Tensor]
 Place = tuple[int, int]
 """The number of an argument, and an axis."""
-DEEPEST = 200
-"""Calls within calls."""
 
 
 class Tracer:
@@ -86,7 +84,10 @@ class Tracer:
     def results_of(self, function: func.FuncOp, arguments: Sequence[Tensor]) -> list[Tensor]:
         """What a public function returns, in the types that it declares."""
         name, declared = function.sym_name.data, function.function_type.outputs.data
-        results = self.call(name, arguments)
+        try:
+            results = self.call(name, arguments)
+        except RecursionError:
+            raise self.b.fail(f"calls and regions are nested too deeply in @{name}") from None
         if len(results) != len(declared):
             raise self.b.fail(f"{len(results)} value(s) are returned, but @{name} has {len(declared)} result(s)")
         return [self.checked(tensor, type) for tensor, type in zip(results, declared, strict=True)]
@@ -105,11 +106,9 @@ class Tracer:
         callee = self.callee(name)
         if name in self._open:
             raise self.b.fail(f"@{name} calls itself: {' -> '.join([*self._open, name])}")
-        if len(self._open) > DEEPEST:
-            raise self.b.fail(f"more than {DEEPEST} calls within calls lead to @{name}")
         self._open.append(name)
         try:
-            return self.region(callee.body, arguments)
+            return self._block(self.block_of(callee.body), arguments)
         finally:
             self._open.pop()
 

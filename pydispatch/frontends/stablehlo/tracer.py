@@ -55,9 +55,9 @@ class Tracer(trace.Tracer):
     def scalar_function(self, region: Region) -> ScalarFunction:
         """What a region computes of single elements, for the body of a reduction, a sort or a scatter."""
         block = self.block_of(region)
-        return lambda s, given: self._scalars(s, block, given, 0)
+        return lambda s, given: self._scalars(s, block, given)
 
-    def _scalars(self, s: Scalars, block: Block, given: Sequence[Scalar], depth: int) -> list[Scalar]:
+    def _scalars(self, s: Scalars, block: Block, given: Sequence[Scalar]) -> list[Scalar]:
         if len(given) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(given)} element(s)")
         found = dict(zip(block.args, given, strict=True))
@@ -67,7 +67,7 @@ class Tracer(trace.Tracer):
                 if op.name in self.terminators:
                     return operands
                 if op.name in ("func.call", "stablehlo.composite"):
-                    results = self._scalars_of_call(s, op, operands, depth)
+                    results = self._scalars_of_call(s, op, operands)
                 elif op.name == "stablehlo.constant":
                     constant = self.constant(op)
                     assert constant.numbers is not None
@@ -81,10 +81,8 @@ class Tracer(trace.Tracer):
                 found.update(zip(op.results, results, strict=True))
         raise self.b.fail("a region ends without passing on its values")
 
-    def _scalars_of_call(self, s: Scalars, op: Operation, operands: list[Scalar], depth: int) -> list[Scalar]:
-        if depth > trace.DEEPEST:
-            raise self.b.fail(f"more than {trace.DEEPEST} calls within calls lead to @{callee_of(op)}")
-        return self._scalars(s, self.block_of(self.callee(callee_of(op)).body), operands, depth + 1)
+    def _scalars_of_call(self, s: Scalars, op: Operation, operands: list[Scalar]) -> list[Scalar]:
+        return self._scalars(s, self.block_of(self.callee(callee_of(op)).body), operands)
 
     def _captured(self, value: SSAValue) -> Scalar:
         tensor = self.value(value)
