@@ -22,6 +22,7 @@ BRANCH = {
 
 def program(step: str, last: str, depth: int) -> str:
     """Functions of which each computes its result by a step that calls the @NEXT one."""
+
     def function(number: int, body: str) -> str:
         name = f"private @f{number}" if number else "@main"
         return f"func.func {name}(%x: {T}, %c: tensor<i1>) -> {T} {{\n  %y = {body}\n  return %y : {T}\n}}\n"
