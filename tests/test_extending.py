@@ -165,6 +165,34 @@ else:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_frontend(toy: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.toy"
+    model.write_text("input x n\ninput y n\n\na = mul x y\nb = exp a\noutput b\noutput a\n")
+    done = run(toy, f"""
+import numpy as np, pydispatch as pd
+program = pd.compile({str(model)!r})
+assert len(program.executables) == 1, "both operations are one kernel"
+x = np.linspace(-2, 2, 7, dtype=np.float32)
+b, a = pd.device("cpu").load(program).main(x, y=x)
+np.testing.assert_allclose(b, np.exp(x * x), rtol=1e-6)
+np.testing.assert_allclose(a, x * x, rtol=1e-6)
+""")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("b = add x absent", "there is no vector 'absent' here"),
+    ("b = sine x", "'b = sine x' is no line of a toy file"),
+    ("b = exp x x", "'exp' does not take 2 operand(s)"),
+])  # fmt: skip
+def test_a_frontend_names_the_place_of_an_error(toy: Path, tmp_path: Path, line: str, expected: str) -> None:
+    model = tmp_path / "model.toy"
+    model.write_text(f"input x 4\n{line}\noutput b\n")
+    done = run(toy, "", "compile", str(model), "-o", str(tmp_path / "model.pdx"))
+    assert done.returncode == 1
+    assert expected in done.stderr and "model.toy" in done.stderr and "line 2" in done.stderr, done.stderr
+
+
 def test_a_subcommand(toy: Path, tmp_path: Path) -> None:
     source = tmp_path / "program.mlir"
     source.write_text(PROGRAM)

@@ -1,4 +1,5 @@
-"""What can be added to pydispatch: dialects, operations, passes, patterns, targets, devices, subcommands.
+"""What can be added to pydispatch: dialects, operations, passes, patterns, targets, devices, frontends,
+subcommands.
 
 A package names a function in the entry point group `pydispatch.extensions`. It is called once with an `Extensions`, and
 says what the package has by places, "module:object" or "module", that are imported when they are first used. The parts

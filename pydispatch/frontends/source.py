@@ -37,6 +37,8 @@ HEAD = 4096
 class Frontend:
     """A way in for programs that are not in pydispatch's own language. Registered with `extensions.frontend`.
 
+    `read` begins a public function on a `Builder` (`frontends/graph`), calls functions of `frontends/ops` for each node
+    of the model in order, and finishes the function; `examples/extending/toy/frontend.py` is a small one.
     Every compilation asks all frontends: what reads a model is imported by `read`. suffixes: of its files; dialects:
     a parsed program with operations of these is still one for this frontend.
     """

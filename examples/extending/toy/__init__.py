@@ -12,4 +12,5 @@ def register(extensions: Extensions) -> None:
     extensions.patterns("toy.patterns:PATTERNS")
     extensions.target("toy-text", "toy.target:BACKEND")
     extensions.device("toy", "toy.device")
+    extensions.frontend("toy", "toy.frontend:FRONTEND")
     extensions.subcommand("sizes", "toy.sizes")

@@ -12,38 +12,32 @@ from xdsl.ir import BlockArgument, Operation
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.mlir.trace import filename_of, is_name, public_functions
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.operators import TABLE
 from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
 from pydispatch.frontends.stablehlo.sizes import names_of_sizes
 from pydispatch.frontends.stablehlo.tracer import Tracer
-from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
-from pydispatch.ir.core.locations import NamedLoc, SourceLoc, location_of
+from pydispatch.ir.core.locations import NamedLoc, location_of
 
 
 def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     """The program of a module: its function `main`, or its only public one."""
     entry = _entry(module)
-    b = Builder(_filename(module), options.weights)
+    b = Builder(filename_of(module), options.weights)
     tracer = Tracer(b, module, options, TABLE, SCALAR_FUNCTIONS)
     with b.at(entry):
-        inputs = _inputs(entry)
+        inputs = tracer.inputs_of(entry, _argument_names(entry), names_of_sizes(entry))
         count = len(options.bound)
         weights = [_bound(b, *pair) for pair in zip(inputs, options.bound, strict=False)]
-        arguments = [*weights, *b.begin(inputs[count:])]
-        results = tracer.call(entry, entry.sym_name.data, arguments)
-        declared = entry.function_type.outputs.data
-        if len(results) != len(declared):
-            raise b.fail(f"{len(results)} value(s) are returned, but the function has {len(declared)} result(s)")
-        results = [tracer.checked(tensor, type) for tensor, type in zip(results, declared, strict=True)]
+        results = tracer.results_of(entry, [*weights, *b.begin(inputs[count:])])
         names = _result_names(entry, len(results))
         b.finish(entry.sym_name.data, dict(zip(names, results, strict=True)))
     return b.module
 
 
 def _entry(module: ModuleOp) -> func.FuncOp:
-    functions = [op for op in module.ops if isinstance(op, func.FuncOp) and op.body.blocks.first is not None]
-    public = [op for op in functions if op.sym_visibility is None or op.sym_visibility.data != "private"]
+    public = public_functions(module)
     named = [op for op in public if op.sym_name.data == "main"]
     if len(named or public) != 1:
         names = ", ".join(f"@{op.sym_name.data}" for op in public) or "none"
@@ -62,23 +56,9 @@ def _bound(b: Builder, expected: Input, given: tuple[str, Any]) -> Tensor:
     return b.weight(name, array.view(expected.dtype.numpy), expected.dtype)
 
 
-def _filename(module: ModuleOp) -> str:
-    for op in module.walk():
-        if isinstance(op.location, SourceLoc):
-            return op.location.source.filename
-    return "<module>"
-
-
-def _inputs(entry: func.FuncOp) -> list[Input]:
-    sizes = names_of_sizes(entry)
-    found = []
-    for number, argument in enumerate(entry.body.blocks[0].args):
-        dtype = dtype_of(argument.type, location_of(entry))
-        shape = [sizes[number, axis] if n is None else n for axis, n in enumerate(shape_of(argument.type))]
-        found.append(Input(_name(argument, number), dtype, tuple(shape)))
-    names = [given.name for given in found]
-    return [given if names.count(given.name) == 1 else Input(f"arg{n}", given.dtype, given.shape)
-            for n, given in enumerate(found)]  # fmt: skip
+def _argument_names(entry: func.FuncOp) -> list[str]:
+    names = [_name(argument, number) for number, argument in enumerate(entry.body.blocks[0].args)]
+    return [name if names.count(name) == 1 else f"arg{number}" for number, name in enumerate(names)]
 
 
 def _name(argument: BlockArgument, number: int) -> str:
@@ -93,7 +73,7 @@ def _name(argument: BlockArgument, number: int) -> str:
         argument = inner if inner is not None and isinstance(inner.location, NamedLoc) else argument
     text = argument.location.text if isinstance(argument.location, NamedLoc) else argument.name_hint or ""
     name = re.sub(r"\W+", "_", text).strip("_")
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"arg{number}"
+    return name if is_name(name) else f"arg{number}"
 
 
 def _passed_to(op: Operation, index: int) -> BlockArgument | None:
@@ -118,5 +98,3 @@ def _result_names(entry: func.FuncOp, count: int) -> list[str]:
         key = re.search(r"\['(\w+)'\]$|\.(\w+)$", text)
         names.append(next(filter(None, key.groups()), "") if key else f"result{number}")
     return names if len(set(names)) == count else [f"result{n}" for n in range(count)]
-
-

@@ -6,10 +6,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import OpResult, SSAValue
 
+from pydispatch.frontends.mlir.trace import Place
 from pydispatch.frontends.stablehlo.types import shape_of
-
-Place = tuple[int, int]
-"""The number of an argument, and an axis."""
 
 
 def names_of_sizes(entry: func.FuncOp) -> dict[Place, str]:

@@ -1,4 +1,4 @@
-"""Walks a StableHLO program once, in order, and writes what each operation computes."""
+"""What tracing a StableHLO program needs beside the walk: scalar functions, quantized numbers, attributes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from pydispatch.errors import Location
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.constants import elements_of
 from pydispatch.frontends.graph.dtypes import DType, of_element
-from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.mlir import trace
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import element
@@ -22,120 +22,52 @@ from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of, shape_of
 from pydispatch.ir.dialects.stablehlo.attributes import Record, integers
 
-Results = Tensor | Sequence[Tensor]
+Results = trace.Results
 Convert = Callable[["Tracer", Operation, list[Tensor]], Results]
 """convert(tracer, operation, operands) -> results."""
 ScalarFunction = Callable[[Scalars, Sequence[Scalar]], list[Scalar]]
-DEEPEST = 200
-"""Calls within calls; more are a circle."""
 
 
-class Tracer:
-    """What is known while a program is walked.
+class Tracer(trace.Tracer):
+    """The tracer of StableHLO. scalars: what operations compute of single elements."""
 
-    table, scalars: what operations compute, of tensors and of single elements.
-    """
+    dialect = "StableHLO"
+    terminators = frozenset({"func.return", "stablehlo.return"})
 
     def __init__(
         self, b: Builder, module: ModuleOp, options: ReadOptions, table: Mapping[str, Convert],
         scalars: Mapping[str, Callable[..., Scalar]],
     ) -> None:  # fmt: skip
-        self.b = b
+        super().__init__(b, module, table)
         self.options = options
-        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
-        self._table = table
         self._scalar_table = scalars
-        self._values: dict[SSAValue, Tensor] = {}
-        self._open: list[str] = []
         self._numbers: Operation | None = None
         self._drawn = 0
 
-    # -- functions and blocks
+    def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
+        return dtype_of(type, place)
 
-    def call(self, op: Operation, name: str, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """What a function of the module gives; it is traced into its caller."""
-        callee = self.functions.get(name)
-        if callee is None or callee.body.blocks.first is None:
-            raise self.b.fail(f"there is no function @{name} with a body in this module")
-        if name in self._open or len(self._open) > DEEPEST:
-            raise self.b.fail(f"@{name} calls itself: {' -> '.join([*self._open, name])}")
-        self._open.append(name)
-        try:
-            return self.block(callee.body.blocks[0], arguments)
-        finally:
-            self._open.pop()
-
-    def region(self, region: Region, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """What a region of one block gives."""
-        if len(region.blocks) != 1:
-            raise self.b.fail("a region of StableHLO has one block")
-        return self.block(region.blocks[0], arguments)
-
-    def block(self, block: Block, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """What the last operation of a block passes on."""
-        if len(block.args) != len(arguments):
-            raise self.b.fail(f"{len(arguments)} value(s) are passed to a region of {len(block.args)} argument(s)")
-        self._values.update(zip(block.args, arguments, strict=True))
-        for op in block.ops:
-            if op.name in ("func.return", "stablehlo.return"):
-                return [self.value(operand) for operand in op.operands]
-            self.operation(op)
-        raise self.b.fail("a block ends without passing on its values")
-
-    def value(self, value: SSAValue) -> Tensor:
-        """The tensor that a value is."""
-        found = self._values.get(value)
-        if found is None:
-            raise self.b.fail("a value is used before it is computed")
-        return found
-
-    # -- operations
-
-    def operation(self, op: Operation) -> None:
-        """Traces one operation; its results are known afterwards."""
-        with self.b.at(op):
-            convert = self._table.get(op.name)
-            if convert is None:
-                raise self.b.fail(f"'{op.name}' is not supported in a StableHLO program")
-            made = convert(self, op, [self.value(operand) for operand in op.operands])
-            results = [made] if isinstance(made, Tensor) else list(made)
-            if len(results) != len(op.results):
-                raise self.b.fail(f"'{op.name}' has {len(op.results)} result(s), its meaning gives {len(results)}")
-            for result, tensor in zip(op.results, results, strict=True):
-                self._values[result] = self.checked(tensor, result.type)
-
-    def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
-        """The tensor, which must have the declared type; sizes that only the type states are taken from it."""
-        declared = shape_of(type) if hasattr(type, "get_shape") else None
-        dtype = dtype_of(type)
-        assert declared is not None
-        fits = tensor.dtype == dtype and tensor.rank == len(declared)
-        if not fits or any(
-            not isinstance(n, Expr) and m is not None and n != m for n, m in zip(tensor.shape, declared, strict=False)
-        ):
-            raise self.b.fail(f"the result is {tensor}, but its type is {type}")
-        shape = tuple(n if m is None else m for n, m in zip(tensor.shape, declared, strict=True))
-        return self.b.as_shape(tensor, shape)
+    def shape_of(self, type: Attribute) -> Sequence[int | None]:
+        return shape_of(type)
 
     # -- regions on single elements
 
     def scalar_function(self, region: Region) -> ScalarFunction:
         """What a region computes of single elements, for the body of a reduction, a sort or a scatter."""
-        if len(region.blocks) != 1:
-            raise self.b.fail("a region of StableHLO has one block")
-        return lambda s, given: self._scalars(s, region.blocks[0], given, 0)
+        block = self.block_of(region)
+        return lambda s, given: self._scalars(s, block, given)
 
-    def _scalars(self, s: Scalars, block: Block, given: Sequence[Scalar], depth: int) -> list[Scalar]:
+    def _scalars(self, s: Scalars, block: Block, given: Sequence[Scalar]) -> list[Scalar]:
         if len(given) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(given)} element(s)")
         found = dict(zip(block.args, given, strict=True))
         for op in block.ops:
             with self.b.at(op):
                 operands = [found[v] if v in found else self._captured(v) for v in op.operands]
-                if op.name in ("stablehlo.return", "func.return"):
+                if op.name in self.terminators:
                     return operands
                 if op.name in ("func.call", "stablehlo.composite"):
-                    results = self._scalars_of_call(s, op, operands, depth)
+                    results = self._scalars_of_call(s, op, operands)
                 elif op.name == "stablehlo.constant":
                     constant = self.constant(op)
                     assert constant.numbers is not None
@@ -149,11 +81,8 @@ class Tracer:
                 found.update(zip(op.results, results, strict=True))
         raise self.b.fail("a region ends without passing on its values")
 
-    def _scalars_of_call(self, s: Scalars, op: Operation, operands: list[Scalar], depth: int) -> list[Scalar]:
-        callee = self.functions.get(callee_of(op))
-        if callee is None or callee.body.blocks.first is None or depth > DEEPEST:
-            raise self.b.fail(f"there is no function @{callee_of(op)} that can be traced here")
-        return self._scalars(s, callee.body.blocks[0], operands, depth + 1)
+    def _scalars_of_call(self, s: Scalars, op: Operation, operands: list[Scalar]) -> list[Scalar]:
+        return self._scalars(s, self.block_of(self.callee(callee_of(op)).body), operands)
 
     def _captured(self, value: SSAValue) -> Scalar:
         tensor = self.value(value)
@@ -177,7 +106,7 @@ class Tracer:
         quantization = quantization_of(type)
         if quantization is not None and self._numbers is op:
             return of_element(quantization.expressed)
-        return dtype_of(type)
+        return self.dtype_of(type)
 
     @contextmanager
     def numbers_of(self, op: Operation) -> Iterator[None]:

@@ -1,104 +1,42 @@
-"""Walks a TOSA program once, in order, and writes what each operation computes."""
+"""What tracing a TOSA program needs beside the walk: operands that were attributes before 1.0, attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation
 
-from pydispatch.frontends.graph.builder import Builder
+from pydispatch.errors import Location
 from pydispatch.frontends.graph.constants import elements_of
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.mlir import trace
 from pydispatch.frontends.tosa.types import dtype_of, shape_of
 from pydispatch.ir.core.enumeration import Enumeration
 from pydispatch.ir.dialects.tosa.attributes import ZeroPoints
 
-Results = Tensor | Sequence[Tensor]
+Results = trace.Results
 Convert = Callable[["Tracer", Operation, list[Tensor]], Results]
 """convert(tracer, operation, operands) -> results."""
 LARGEST = (1 << 31) - 1
 """The largest size."""
-ENDS = ("func.return", "tosa.yield")
 
 
-class Tracer:
-    """What is known while a program is walked. table: name of an operation -> its conversion."""
+class Tracer(trace.Tracer):
+    """The tracer of TOSA."""
 
-    def __init__(self, b: Builder, module: ModuleOp, table: Mapping[str, Convert]) -> None:
-        self.b = b
-        self._table = table
-        self._functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
-        self._values: dict[SSAValue, Tensor] = {}
-        self._open: list[str] = []
+    dialect = "TOSA"
+    terminators = frozenset({"func.return", "tosa.yield"})
 
-    # -- functions and blocks
+    def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
+        return dtype_of(type, place)
 
-    def call(self, name: str, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """What a function of the module gives; it is traced into its caller."""
-        callee = self._functions.get(name)
-        if callee is None or callee.body.blocks.first is None:
-            raise self.b.fail(f"there is no function @{name} with a body in this module")
-        if name in self._open:
-            raise self.b.fail(f"@{name} calls itself: {' -> '.join([*self._open, name])}")
-        if len(callee.body.blocks) != 1:
-            raise self.b.fail(f"@{name} has {len(callee.body.blocks)} blocks, expected one")
-        self._open.append(name)
-        try:
-            return self.block(callee.body.block, arguments)
-        finally:
-            self._open.pop()
+    def shape_of(self, type: Attribute) -> Sequence[int | None] | None:
+        return shape_of(type)
 
-    def block(self, block: Block, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """What the last operation of a block passes on."""
-        if len(block.args) != len(arguments):
-            raise self.b.fail(f"{len(arguments)} value(s) are passed to a region of {len(block.args)} argument(s)")
-        self._values.update(zip(block.args, arguments, strict=True))
-        for op in block.ops:
-            if op.name in ENDS:
-                return [self.value(operand) for operand in op.operands]
-            self._trace(op)
-        raise self.b.fail("a block ends without passing on its values")
-
-    def value(self, value: SSAValue) -> Tensor:
-        """The tensor that a value is."""
-        if value not in self._values:
-            raise self.b.fail("a value is used before it is computed")
-        return self._values[value]
-
-    def _trace(self, op: Operation) -> None:
-        with self.b.at(op):
-            convert = self._table.get(op.name)
-            if convert is None:
-                raise self.b.fail(f"'{op.name}' is not supported in a TOSA program")
-            made = convert(self, op, [self.value(operand) for operand in op.operands])
-            results = [made] if isinstance(made, Tensor) else list(made)
-            if len(results) != len(op.results):
-                raise self.b.fail(f"'{op.name}' has {len(op.results)} result(s), expected {len(results)}")
-            for result, tensor in zip(op.results, results, strict=True):
-                self._values[result] = self.checked(tensor, result.type)
-
-    def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
-        """The tensor, which must have the declared type; sizes that only the type states are taken from it."""
-        declared = shape_of(type)
-        fits = tensor.dtype == dtype_of(type) and (declared is None or tensor.rank == len(declared))
-        if not fits or any(
-            not isinstance(n, Expr) and m is not None and n != m
-            for n, m in zip(tensor.shape, declared or tensor.shape, strict=False)
-        ):
-            raise self.b.fail(f"the result is {tensor}, but its type is {type}")
-        if declared is None:
-            return tensor
-        return self.b.as_shape(tensor, [n if m is None else m for n, m in zip(tensor.shape, declared, strict=True)])
-
-    # -- operands and results
-
-    def dtype(self, op: Operation, number: int = 0) -> DType:
-        """The element type that a result is declared with."""
-        return dtype_of(op.results[number].type)
+    # -- operands
 
     def rank(self, x: Tensor, rank: int, what: str = "the operand") -> None:
         """An error unless a tensor has a rank."""

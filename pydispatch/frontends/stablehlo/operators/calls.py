@@ -32,7 +32,7 @@ from pydispatch.ir.dialects.stablehlo.calls import CompositeOp
 
 
 def _call(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    return t.call(op, callee_of(op), operands)
+    return t.call(callee_of(op), operands)
 
 
 def _same(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:

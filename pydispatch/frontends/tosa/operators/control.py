@@ -13,15 +13,14 @@ from pydispatch.ir.dialects.tosa.control import IfOp, WhileOp
 def _cond_if(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
     assert isinstance(op, IfOp)
     condition, *given = x
-    return control.if_(
-        t.b, condition, lambda: t.block(op.then_branch.block, given), lambda: t.block(op.else_branch.block, given)
-    )
+    return control.if_(t.b, condition, lambda: t.region(op.then_branch, given), lambda: t.region(op.else_branch, given))
 
 
 def _while_loop(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
     assert isinstance(op, WhileOp)
-    condition, body = op.cond_graph.block, op.body_graph.block
-    return control.while_(t.b, x, lambda values: t.block(condition, values)[0], lambda values: t.block(body, values))
+    return control.while_(
+        t.b, x, lambda values: t.region(op.cond_graph, values)[0], lambda values: t.region(op.body_graph, values)
+    )
 
 
 ROWS: dict[str, Convert] = {"tosa.cond_if": _cond_if, "tosa.while_loop": _while_loop}

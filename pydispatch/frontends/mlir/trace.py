@@ -1,0 +1,169 @@
+"""Walks a program of an MLIR dialect once, in order, and writes what each operation computes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.errors import Location
+from pydispatch.frontends.graph.builder import Builder, Input
+from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.ir.core.locations import SourceLoc, location_of
+
+Results = Tensor | Sequence[Tensor]
+Place = tuple[int, int]
+"""The number of an argument, and an axis."""
+
+
+class Tracer:
+    """What is known while a program is walked. A subclass is for one dialect: its types, and what its conversions need.
+
+    dialect: what errors call it. terminators: operations that end a block and pass on its values.
+    table: name of an operation -> `convert(tracer, operation, operands)`, which gives the results.
+    """
+
+    dialect: str
+    terminators: frozenset[str]
+
+    def __init__(self, b: Builder, module: ModuleOp, table: Mapping[str, Callable[..., Results]]) -> None:
+        self.b = b
+        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
+        self._table = table
+        self._values: dict[SSAValue, Tensor] = {}
+        self._open: list[str] = []
+
+    # -- types
+
+    def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
+        """The element type of a value. CompileError for one that is not supported."""
+        raise NotImplementedError
+
+    def shape_of(self, type: Attribute) -> Sequence[int | None] | None:
+        """The sizes of a value, None for one that its type does not state; None for a tensor of any rank."""
+        raise NotImplementedError
+
+    def dtype(self, op: Operation, number: int = 0) -> DType:
+        """The element type that a result is declared with."""
+        return self.dtype_of(op.results[number].type)
+
+    def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
+        """The tensor, which must have the declared type; sizes that only the type states are taken from it."""
+        dtype, declared = self.dtype_of(type), self.shape_of(type)
+        if declared is None:
+            declared = [None] * tensor.rank
+        fits = tensor.dtype == dtype and tensor.rank == len(declared)
+        if not fits or any(
+            not isinstance(n, Expr) and m is not None and n != m for n, m in zip(tensor.shape, declared, strict=False)
+        ):
+            raise self.b.fail(f"the result is {tensor}, but its type is {type}")
+        return self.b.as_shape(tensor, [n if m is None else m for n, m in zip(tensor.shape, declared, strict=True)])
+
+    # -- public functions
+
+    def inputs_of(self, function: func.FuncOp, names: Sequence[str], sizes: Mapping[Place, str]) -> list[Input]:
+        """The arguments of a public function. names: of each; sizes: names of sizes that the types do not state. Where
+        one is missing, or cannot be a name, it follows from the argument's number."""
+        place = location_of(function)
+        found: list[Input] = []
+        for number, (argument, name) in enumerate(zip(function.body.blocks[0].args, names, strict=True)):
+            dtype, shape = self.dtype_of(argument.type, place), self.shape_of(argument.type)
+            if shape is None:
+                what = f"argument {number} of @{function.sym_name.data} is {argument.type}, which has no rank"
+                raise self.b.fail(what, "state the rank: tensor<?x?xf32>")
+            usable = is_name(name) and all(name != other.name for other in found)
+            given = (sizes.get((number, axis), f"d{number}_{axis}") if n is None else n for axis, n in enumerate(shape))
+            found.append(Input(name if usable else f"arg{number}", dtype, tuple(given)))
+        return found
+
+    def results_of(self, function: func.FuncOp, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """What a public function returns, in the types that it declares."""
+        name, declared = function.sym_name.data, function.function_type.outputs.data
+        try:
+            results = self.call(name, arguments)
+        except RecursionError:
+            raise self.b.fail(f"calls and regions are nested too deeply in @{name}") from None
+        if len(results) != len(declared):
+            raise self.b.fail(f"{len(results)} value(s) are returned, but @{name} has {len(declared)} result(s)")
+        return [self.checked(tensor, type) for tensor, type in zip(results, declared, strict=True)]
+
+    # -- functions, blocks and operations
+
+    def callee(self, name: str) -> func.FuncOp:
+        """A function of the module that has a body."""
+        callee = self.functions.get(name)
+        if callee is None or callee.body.blocks.first is None:
+            raise self.b.fail(f"there is no function @{name} with a body in this module")
+        return callee
+
+    def call(self, name: str, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """What a function of the module gives; it is traced into its caller."""
+        callee = self.callee(name)
+        if name in self._open:
+            raise self.b.fail(f"@{name} calls itself: {' -> '.join([*self._open, name])}")
+        self._open.append(name)
+        try:
+            return self._block(self.block_of(callee.body), arguments)
+        finally:
+            self._open.pop()
+
+    def region(self, region: Region, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """What a region of one block gives."""
+        return self._block(self.block_of(region), arguments)
+
+    def block_of(self, region: Region) -> Block:
+        """The only block of a region."""
+        if len(region.blocks) != 1:
+            raise self.b.fail(f"a region of {self.dialect} has one block, this one has {len(region.blocks)}")
+        return region.blocks[0]
+
+    def _block(self, block: Block, arguments: Sequence[Tensor]) -> list[Tensor]:
+        if len(block.args) != len(arguments):
+            raise self.b.fail(f"{len(arguments)} value(s) are passed to a region of {len(block.args)} argument(s)")
+        self._values.update(zip(block.args, arguments, strict=True))
+        for op in block.ops:
+            if op.name in self.terminators:
+                return [self.value(operand) for operand in op.operands]
+            self._operation(op)
+        raise self.b.fail("a block ends without passing on its values")
+
+    def _operation(self, op: Operation) -> None:
+        with self.b.at(op):
+            convert = self._table.get(op.name)
+            if convert is None:
+                raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program")
+            made = convert(self, op, [self.value(operand) for operand in op.operands])
+            results = [made] if isinstance(made, Tensor) else list(made)
+            if len(results) != len(op.results):
+                raise self.b.fail(f"'{op.name}' has {len(op.results)} result(s), expected {len(results)}")
+            for result, tensor in zip(op.results, results, strict=True):
+                self._values[result] = self.checked(tensor, result.type)
+
+    def value(self, value: SSAValue) -> Tensor:
+        """The tensor that a value is."""
+        found = self._values.get(value)
+        if found is None:
+            raise self.b.fail("a value is used before it is computed")
+        return found
+
+
+def public_functions(module: ModuleOp) -> list[func.FuncOp]:
+    """Functions with a body that are not private."""
+    return [op for op in module.ops if isinstance(op, func.FuncOp) and op.body.blocks.first is not None
+            and (op.sym_visibility is None or op.sym_visibility.data != "private")]  # fmt: skip
+
+
+def filename_of(module: ModuleOp) -> str:
+    """The file that a module was read from."""
+    places = (op.location for op in module.walk())
+    return next((place.source.filename for place in places if isinstance(place, SourceLoc)), "<module>")
+
+
+def is_name(text: str) -> bool:
+    """Whether an argument can have this name."""
+    return re.fullmatch(r"[A-Za-z_]\w*", text) is not None
