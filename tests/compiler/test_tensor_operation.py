@@ -23,18 +23,18 @@ from pydispatch.ir.values import Dim
 
 @irdl_op_definition
 class ReverseOp(IRDLOperation):
-    name = "tosa.reverse"
+    name = "acme.reverse"
     input = operand_def(TensorType)
     axis = prop_def(IntegerAttr)
     result = result_def(TensorType)
     assembly_format = "$input `axis` $axis attr-dict `:` type($input) `->` type($result)"
 
 
-Tosa = Dialect("tosa", [ReverseOp], [])
+Acme = Dialect("acme", [ReverseOp], [])
 
 
 class Reverse(TensorOp):
-    name = "tosa.reverse"
+    name = "acme.reverse"
     view = True
 
     def size(self, op, result, axis):
@@ -51,36 +51,36 @@ RULES = [Reverse]
 
 
 def register(extensions):
-    extensions.dialect("tosa", "mirrors:Tosa")
+    extensions.dialect("acme", "mirrors:Acme")
     extensions.tensor_operations("mirrors:RULES")
 '''
 
 PROGRAM = """
 func.func @static(%x: tensor<5x6xf32>, %y: tensor<5x6xf32>) -> tensor<5x6xf32> {
   %0 = math.sqrt %x : tensor<5x6xf32>
-  %1 = tosa.reverse %0 axis 1 : i32 : tensor<5x6xf32> -> tensor<5x6xf32>
+  %1 = acme.reverse %0 axis 1 : i32 : tensor<5x6xf32> -> tensor<5x6xf32>
   %2 = arith.addf %1, %y : tensor<5x6xf32>
   return %2 : tensor<5x6xf32>
 }
 func.func @dynamic(%x: tensor<?x?xi32>) -> tensor<?x?xi32> {
   %0 = arith.addi %x, %x : tensor<?x?xi32>
-  %1 = tosa.reverse %0 axis 0 : i32 : tensor<?x?xi32> -> tensor<?x?xi32>
+  %1 = acme.reverse %0 axis 0 : i32 : tensor<?x?xi32> -> tensor<?x?xi32>
   %2 = arith.subi %1, %x : tensor<?x?xi32>
   return %2 : tensor<?x?xi32>
 }
 func.func @rows(%x: tensor<?x7xf32>) -> tensor<?xf32> {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
-  %0 = tosa.reverse %x axis 0 : i32 : tensor<?x7xf32> -> tensor<?x7xf32>
+  %0 = acme.reverse %x axis 0 : i32 : tensor<?x7xf32> -> tensor<?x7xf32>
   %n = tensor.dim %0, %c0 : tensor<?x7xf32>
   %init = tensor.splat %zero[%n] : tensor<?xf32>
   %1 = linalg.reduce ins(%0 : tensor<?x7xf32>) outs(%init : tensor<?xf32>) dimensions = [1]
     (%in: f32, %out: f32) { %s = arith.addf %in, %out : f32  linalg.yield %s : f32 }
-  %2 = tosa.reverse %1 axis 0 : i32 : tensor<?xf32> -> tensor<?xf32>
+  %2 = acme.reverse %1 axis 0 : i32 : tensor<?xf32> -> tensor<?xf32>
   return %2 : tensor<?xf32>
 }
 func.func @unused(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = tosa.reverse %x axis 0 : i32 : tensor<4xf32> -> tensor<4xf32>
+  %0 = acme.reverse %x axis 0 : i32 : tensor<4xf32> -> tensor<4xf32>
   return %x : tensor<4xf32>
 }
 """
@@ -155,4 +155,4 @@ def test_two_rules_for_one_operation(tmp_path: Path) -> None:
 def test_without_a_rule(tmp_path: Path) -> None:
     text = PACKAGE.replace("    extensions.tensor_operations", "    # ")
     done = run(install(tmp_path, "mirrors", text), "")
-    assert "'tosa.reverse' is not supported in host code" in done.stderr
+    assert "'acme.reverse' is not supported in host code" in done.stderr

@@ -120,7 +120,8 @@ class Tracer:
         domain = _domain(node.domain)
         attributes = self._attributes(node)
         function = self.functions.get((domain, node.op_type, node.overload))
-        if _kernel_name(domain, node) in self.options.kernels:
+        is_own = domain in opsets and domain not in self.operators and function is None
+        if is_own or _kernel_name(domain, node) in self.options.kernels:
             results: Sequence[Tensor | None] = self._custom(
                 _kernel_name(domain, node), node, operands, attributes, values
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydispatch.errors import CompileError
@@ -31,20 +31,17 @@ class Tracer:
 
     conversions: by the names of operators, `aten.sum.dim_IntList` or, for all overloads, `aten.sum`. views: the
     operators whose results are views of their first argument, with their inverse; None where that is not sure. symbols:
-    the sizes of the arguments by the names that the file has for them. kernels: the operators that users have kernels
-    for.
+    the sizes of the arguments by the names that the file has for them.
     """
 
     def __init__(
         self, builder: Builder, conversions: Mapping[str, Conversion], views: Mapping[str, Inverse | None],
         symbols: dict[str, Size],
-        kernels: Collection[str] = (),
     ) -> None:  # fmt: skip
         self.b = builder
         self.conversions = conversions
         self.views = views
         self.symbols = symbols
-        self.kernels = kernels
 
     def graph(self, graph: Graph, given: Sequence[Any]) -> list[Any]:
         """Writes a graph. given: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
@@ -136,12 +133,6 @@ class Tracer:
         """A call of a user's kernel, with the results that the file states."""
         name = "::".join(_without_overload(node.target).split(".", 1))
         given = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
-        if name not in self.kernels:
-            shown_ = ", ".join(f"{key}: {shown(value)}" for key, value in given.items())
-            raise self.b.fail(
-                f"operator {name}({shown_}) is not one of PyTorch's own, and no kernel is given for it",
-                f"give the kernel that computes it: kernels={{'{name}': ...}}",
-            )
         tensors = {key: value.tensor for key, value in given.items() if isinstance(value, Memory)}
         numbers = {key: value for key, value in given.items() if isinstance(value, (bool, int, float))}
         for key, value in given.items():
