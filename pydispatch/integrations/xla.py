@@ -22,16 +22,16 @@ _callables: set[JaxFunction] = set()  # until they are closed: compiled computat
 def to_jax(function: Any, name: str = "") -> JaxFunction:
     """A callable for functions of JAX that calls `function`, a function of a program on the CPU.
 
-    name: of the call in XLA's programs and errors, "pydispatch.<function>" by default. The callable takes arrays of the
-    function's types and shapes, in order or by name, also inside `jax.jit`, loops and `jax.vmap`, which calls it for one
-    element after another. It cannot be differentiated; `jax.custom_vjp` gives it a derivative. Program and callable stay
-    alive until `close`: compiled computations may call them at any time.
+    name: of the call in XLA's programs and errors, "pydispatch.<function>" by default. The callable takes arrays of
+    the function's types and shapes, in order or by name, also inside `jax.jit`, loops and `jax.vmap`, which calls it
+    for one element after another. It cannot be differentiated; `jax.custom_vjp` gives it a derivative. Program and
+    callable stay alive until `close`: compiled computations may call them at any time.
 
     Raises InvalidArgumentError for another object, a closed program and element types that XLA does not have.
     """
     if not isinstance(function, PublicFunction):
         raise InvalidArgumentError(
-            f"function: expected a function of a program on the CPU, got {function!r}; pass program.main, not the program"
+            f"function: expected a function of a program on the CPU, got {function!r}; pass program.main, not program"
         )
     return JaxFunction(function, name or f"pydispatch.{function.name}")
 
