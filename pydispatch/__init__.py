@@ -28,6 +28,7 @@ from pydispatch.runtime.device import device, devices
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.integrations.xla import to_jax
     from pydispatch.runtime.buffer import Buffer
     from pydispatch.runtime.program.program import Program
 
@@ -52,6 +53,7 @@ __all__ = [
     "from_jax",
     "from_torch",
     "get_include",
+    "to_jax",
 ]
 
 # Imported on first use: a machine that only runs artifacts needs only NumPy.
@@ -59,6 +61,7 @@ _LAZY = {
     "Artifact": "pydispatch.formats.artifact.artifact",
     "Buffer": "pydispatch.runtime.buffer",
     "Program": "pydispatch.runtime.program.program",
+    "to_jax": "pydispatch.integrations.xla",
     **dict.fromkeys(
         (
             "CFunction", "CustomOperation", "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8",

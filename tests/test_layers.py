@@ -27,6 +27,7 @@ C_FOLDERS = {
     "program": {"base"},
     "process": {"base", "platform"},
     "api": {"base"},
+    "xla": {"api"},
 }
 
 # What each side of the package may import: the compiler and the runtime never see each other.

@@ -1,5 +1,5 @@
-// The process-wide mutable state: code registered with debuggers and profilers, fork handlers, and the scopes of each
-// thread.
+// The process-wide mutable state: code registered with debuggers and profilers, fork handlers, objects known by
+// number, and the scopes of each thread.
 // Every function may be called from any thread.
 #ifndef PYDISPATCH_PROCESS_H_
 #define PYDISPATCH_PROCESS_H_
@@ -50,6 +50,16 @@ pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare,
                                     pyd_process_atfork_fn_t child);
 // When it returns, no handler of |self| runs or will run. Unknown |self| is ignored.
 void pyd_process_atfork_remove(void* self);
+
+// ---- objects that other runtimes know by number
+
+// Adds |self| under |number|. INVALID_ARGUMENT when the number is taken; OUT_OF_MEMORY.
+pyd_status_t pyd_process_number_add(uint64_t number, void* self);
+// An unknown number is ignored.
+void pyd_process_number_remove(uint64_t number);
+// What is there under |number|, after |retain| was called with it, so that a removal at the same time does no harm; NULL
+// when there is nothing. |retain| must not call functions of this header.
+void* pyd_process_number_find(uint64_t number, void (*retain)(void* self));
 
 // ---- scopes of threads (sched.h)
 

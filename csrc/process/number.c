@@ -1,0 +1,90 @@
+// What other runtimes know by number: a list in the order of the numbers.
+#include <stdlib.h>
+#include <string.h>
+
+#include "process/lock.h"
+
+typedef struct numbered_s {
+  uint64_t number;
+  void* self;
+} numbered_t;
+
+// All under the lock of the process.
+static numbered_t* list;
+static size_t count, capacity;
+
+// The place of |number|, or where it would be.
+static size_t place_of(uint64_t number) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (list[middle].number < number) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static bool is_at(size_t place, uint64_t number) { return place < count && list[place].number == number; }
+
+static pyd_status_t insert(uint64_t number, void* self) {
+  size_t place = place_of(number);
+  if (is_at(place, number)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the number %llu is taken", (unsigned long long)number);
+  }
+  if (count == capacity) {
+    size_t wanted = capacity ? 2 * capacity : 16;
+    numbered_t* larger = realloc(list, wanted * sizeof(*list));
+    if (!larger) {
+      return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a list of %zu numbers", wanted);
+    }
+    list = larger;
+    capacity = wanted;
+  }
+  memmove(&list[place + 1], &list[place], (count - place) * sizeof(*list));
+  list[place] = (numbered_t){number, self};
+  ++count;
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_process_number_add(uint64_t number, void* self) {
+  pyd_status_t status = pyd_process_lock();
+  if (!pyd_ok(status)) return status;
+  status = insert(number, self);
+  pyd_process_unlock();
+  return status;
+}
+
+void pyd_process_number_remove(uint64_t number) {
+  pyd_status_t status = pyd_process_lock();
+  if (!pyd_ok(status)) {  // nothing was ever added
+    pyd_status_free(status);
+    return;
+  }
+  size_t place = place_of(number);
+  if (is_at(place, number)) {
+    --count;
+    memmove(&list[place], &list[place + 1], (count - place) * sizeof(*list));
+  }
+  if (!count) {
+    free(list);
+    list = NULL;
+    capacity = 0;
+  }
+  pyd_process_unlock();
+}
+
+void* pyd_process_number_find(uint64_t number, void (*retain)(void* self)) {
+  pyd_status_t status = pyd_process_lock();
+  if (!pyd_ok(status)) {
+    pyd_status_free(status);
+    return NULL;
+  }
+  size_t place = place_of(number);
+  void* found = is_at(place, number) ? list[place].self : NULL;
+  if (found) retain(found);
+  pyd_process_unlock();
+  return found;
+}

@@ -1,0 +1,293 @@
+// A handler of XLA for all functions of programs: reads the call, checks it against the function, and runs it here.
+#include "xla/ffi.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/internal.h"
+#include "pydispatch/process.h"
+#include "xla/target.h"
+
+// Where things are in the call frames of XLA on machines of 64 bits.
+_Static_assert(sizeof(void*) != 8 ||
+                   (offsetof(pyd_xla_frame_t, arguments) == 40 && offsetof(pyd_xla_frame_t, results) == 80 &&
+                    offsetof(pyd_xla_frame_t, attributes) == 120 && sizeof(pyd_xla_frame_t) == 168 &&
+                    offsetof(pyd_xla_api_t, error_create) == 48 && offsetof(pyd_xla_buffer_t, dims) == 40 &&
+                    offsetof(pyd_xla_metadata_t, traits) == 32),
+               "the layout of XLA's structures");
+
+// Whether a structure of XLA has |member|.
+#define HAS(type, structure, member) \
+  ((structure)->struct_size >= offsetof(type, member) + sizeof((structure)->member))
+
+// ---- types and errors
+
+pyd_xla_dtype_t pyd_xla_dtype(uint32_t dtype) {
+  static const struct {
+    uint32_t ours;
+    pyd_xla_dtype_t theirs;
+  } kTypes[] = {
+      {0x10000001, PYD_XLA_PRED},       {0x12000001, PYD_XLA_PRED},       {0x13000001, PYD_XLA_PRED},
+      {0x13000008, PYD_XLA_PRED},       {0x10000008, PYD_XLA_S8},         {0x10000010, PYD_XLA_S16},
+      {0x10000020, PYD_XLA_S32},        {0x10000040, PYD_XLA_S64},        {0x11000008, PYD_XLA_S8},
+      {0x11000010, PYD_XLA_S16},        {0x11000020, PYD_XLA_S32},        {0x11000040, PYD_XLA_S64},
+      {0x12000008, PYD_XLA_U8},         {0x12000010, PYD_XLA_U16},        {0x12000020, PYD_XLA_U32},
+      {0x12000040, PYD_XLA_U64},        {0x21000010, PYD_XLA_F16},        {0x21000020, PYD_XLA_F32},
+      {0x21000040, PYD_XLA_F64},        {0x22000010, PYD_XLA_BF16},       {0x23000040, PYD_XLA_C64},
+      {0x23000080, PYD_XLA_C128},       {0x24000008, PYD_XLA_F8E5M2},     {0x25000008, PYD_XLA_F8E4M3FN},
+      {0x26000008, PYD_XLA_F8E5M2FNUZ}, {0x27000008, PYD_XLA_F8E4M3FNUZ}, {0x28000008, PYD_XLA_F8E8M0FNU},
+      {0x29000008, PYD_XLA_F8E4M3},     {0x2A000008, PYD_XLA_F8E3M4},     {0x2B000008, PYD_XLA_F8E4M3B11FNUZ},
+  };
+  for (size_t i = 0; i < sizeof(kTypes) / sizeof(kTypes[0]); ++i) {
+    if (kTypes[i].ours == dtype) return kTypes[i].theirs;
+  }
+  return PYD_XLA_NONE;
+}
+
+static pyd_xla_code_t code_of(pyd_status_t status) {
+  switch (pyd_status_code(status)) {
+    case PYD_CODE_INVALID_ARGUMENT: return PYD_XLA_INVALID_ARGUMENT;
+    case PYD_CODE_OUT_OF_MEMORY: return PYD_XLA_RESOURCE_EXHAUSTED;
+    case PYD_CODE_INTERRUPTED: return PYD_XLA_CANCELLED;
+    case PYD_CODE_UNAVAILABLE: return PYD_XLA_UNAVAILABLE;
+    case PYD_CODE_UNSUPPORTED: return PYD_XLA_UNIMPLEMENTED;
+    default: return PYD_XLA_INTERNAL;
+  }
+}
+
+static pyd_xla_error_t* error_of(const pyd_xla_api_t* api, pyd_status_t status) {
+  pyd_xla_error_args_t args = {
+      .struct_size = offsetof(pyd_xla_error_args_t, code) + sizeof(args.code),
+      .message = pyd_status_text(status),
+      .code = code_of(status),
+  };
+  pyd_xla_error_t* error = api->error_create(&args);
+  pyd_status_free(status);
+  return error;
+}
+
+static pyd_status_t bad_frame(const char* what) {
+  return pyd_status_make(PYD_CODE_UNSUPPORTED, "a call from XLA has %s that version %d.%d of its interface does not have",
+                         what, PYD_XLA_MAJOR, PYD_XLA_MINOR);
+}
+
+// ---- reading a frame
+
+// A question about the handler instead of a call: which version of the interface it was written for.
+static bool answer_metadata(const pyd_xla_frame_t* frame) {
+  for (pyd_xla_extension_t* e = frame->extensions; e && HAS(pyd_xla_extension_t, e, next); e = e->next) {
+    if (e->kind != PYD_XLA_EXTENSION_METADATA) continue;
+    pyd_xla_metadata_t* metadata = ((pyd_xla_metadata_extension_t*)e)->metadata;
+    if (!metadata || !HAS(pyd_xla_metadata_t, metadata, traits)) return true;
+    metadata->version.major = PYD_XLA_MAJOR;
+    metadata->version.minor = PYD_XLA_MINOR;
+    metadata->traits = 0;
+    return true;
+  }
+  return false;
+}
+
+static pyd_status_t read_number(const pyd_xla_attributes_t* attributes, uint64_t* out_number) {
+  static const char kName[] = PYD_XLA_ATTRIBUTE;
+  bool has_list = attributes->kinds && attributes->names && attributes->items;
+  for (int64_t i = 0; has_list && i < attributes->count; ++i) {
+    const pyd_xla_text_t* name = attributes->names[i];
+    if (!name || name->length != sizeof(kName) - 1 || !name->data || memcmp(name->data, kName, name->length)) continue;
+    const pyd_xla_scalar_t* scalar = attributes->items[i];
+    if (attributes->kinds[i] != PYD_XLA_SCALAR || !scalar || scalar->dtype != PYD_XLA_S64 || !scalar->value) break;
+    memcpy(out_number, scalar->value, sizeof(*out_number));
+    return PYD_STATUS_OK;
+  }
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "a call of pydispatch needs the attribute '%s', a 64-bit integer; use "
+                         "the callable that pydispatch.to_jax returns", kName);
+}
+
+// One side of a call: what the function has there, and what XLA gives.
+typedef struct side_s {
+  const char* what;
+  const char* function;
+  const pyd_api_value_t* const* values;
+  uint32_t count;
+  const pyd_xla_values_t* given;
+} side_t;
+
+static const pyd_xla_buffer_t* buffer_of(const side_t* side, uint32_t i) { return side->given->items[i]; }
+
+static pyd_status_t check_count(const side_t* side) {
+  if (side->given->count != (int64_t)side->count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s has %u %ss, got %lld", side->function, side->count, side->what,
+                           (long long)side->given->count);
+  }
+  if (side->count && (!side->given->kinds || !side->given->items)) return bad_frame("a list of buffers without memory");
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t check_buffer(const side_t* side, uint32_t i) {
+  const pyd_api_value_t* value = side->values[i];
+  const pyd_xla_buffer_t* buffer = buffer_of(side, i);
+  if (side->given->kinds[i] != PYD_XLA_BUFFER || !buffer || !HAS(pyd_xla_buffer_t, buffer, dims)) {
+    return bad_frame("a kind of value");
+  }
+  pyd_xla_dtype_t dtype = pyd_xla_dtype(value->dtype);
+  if (dtype == PYD_XLA_NONE) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "@%s: %s %u has elements of type 0x%08x, which XLA does not have",
+                           side->function, side->what, i, value->dtype);
+  }
+  if (buffer->dtype != (int)dtype) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: %s %u has XLA's element type %d, got %d", side->function,
+                           side->what, i, (int)dtype, buffer->dtype);
+  }
+  if (buffer->rank != (int64_t)value->rank || (value->rank && !buffer->dims)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: %s %u has rank %u, got %lld", side->function, side->what, i,
+                           value->rank, (long long)buffer->rank);
+  }
+  if (value->kind == PYD_API_SCALAR && (!buffer->data || value->element_bytes > sizeof(uint64_t))) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: %s %u is a number without memory, or one of more than 64 bits",
+                           side->function, side->what, i);
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t check_side(const side_t* side) {
+  pyd_status_t status = check_count(side);
+  for (uint32_t i = 0; i < side->count && pyd_ok(status); ++i) status = check_buffer(side, i);
+  return status;
+}
+
+static uint64_t read_word(const pyd_api_value_t* value, const void* data) {
+  bool is_integer = value->dtype >> 24 <= 0x12 && (value->dtype & 0xFFFFFF) > 1;
+  uint64_t word = 0;
+  memcpy(&word, data, value->element_bytes);
+  uint32_t unused = 64 - 8 * value->element_bytes;
+  return is_integer ? (uint64_t)((int64_t)(word << unused) >> unused) : word;  // words are sign-extended
+}
+
+// Sizes of tensors and words of numbers, in the order that call_prepare has.
+static void gather(const side_t* arguments, int64_t* dims, uint64_t* scalars) {
+  for (uint32_t i = 0; i < arguments->count; ++i) {
+    const pyd_api_value_t* value = arguments->values[i];
+    const pyd_xla_buffer_t* buffer = buffer_of(arguments, i);
+    if (value->kind == PYD_API_SCALAR) {
+      *scalars++ = read_word(value, buffer->data);
+    } else {
+      for (uint32_t axis = 0; axis < value->rank; ++axis) *dims++ = buffer->dims[axis];
+    }
+  }
+}
+
+// ---- running
+
+static pyd_status_t check_sizes(const side_t* results, const pyd_api_call_t* call) {
+  for (uint32_t i = 0; i < results->count; ++i) {
+    const int64_t* dims = pyd_api_call_result_dims(call, i);
+    const int64_t* given = buffer_of(results, i)->dims;
+    for (uint32_t axis = 0; dims && axis < results->values[i]->rank; ++axis) {
+      if (dims[axis] == given[axis]) continue;
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: result %u has %lld elements along axis %u, its buffer %lld",
+                             results->function, i, (long long)dims[axis], axis, (long long)given[axis]);
+    }
+  }
+  return PYD_STATUS_OK;
+}
+
+// Bytes of the memory that XLA gives.
+static pyd_status_t count_bytes(const side_t* side, uint32_t i, uint64_t* out_bytes) {
+  const pyd_api_value_t* value = side->values[i];
+  if (pyd_tensor_bytes(value->dtype, value->rank, buffer_of(side, i)->dims, out_bytes)) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: %s %u has a negative size, or 2^63 bytes", side->function,
+                         side->what, i);
+}
+
+static pyd_status_t bind(const side_t* arguments, const side_t* results, pyd_api_call_t* call) {
+  pyd_status_t status = PYD_STATUS_OK;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < arguments->count && pyd_ok(status); ++i) {
+    if (arguments->values[i]->kind != PYD_API_TENSOR) continue;
+    status = count_bytes(arguments, i, &bytes);
+    if (pyd_ok(status)) status = pyd_api_call_bind_argument(call, i, buffer_of(arguments, i)->data, bytes);
+  }
+  for (uint32_t i = 0; i < results->count && pyd_ok(status); ++i) {
+    if (results->values[i]->kind != PYD_API_TENSOR) continue;
+    status = count_bytes(results, i, &bytes);
+    if (pyd_ok(status)) status = pyd_api_call_bind_result(call, i, buffer_of(results, i)->data, bytes);
+  }
+  return status;
+}
+
+static pyd_status_t store_scalars(const side_t* results, const pyd_api_call_t* call) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < results->count && pyd_ok(status); ++i) {
+    uint64_t word = 0;
+    if (results->values[i]->kind != PYD_API_SCALAR) continue;
+    status = pyd_api_call_scalar_result(call, i, &word);
+    if (pyd_ok(status)) memcpy(buffer_of(results, i)->data, &word, results->values[i]->element_bytes);
+  }
+  return status;
+}
+
+static pyd_status_t run(pyd_target_t* target, const side_t* arguments, const side_t* results, const int64_t* dims,
+                        const uint64_t* scalars) {
+  pyd_api_call_t* call = NULL;
+  pyd_status_t status = pyd_target_take(target, dims, scalars, &call);
+  if (!pyd_ok(status)) return status;
+  bool is_procedure = pyd_target_is_procedure(target);  // whose last run says nothing about this one
+  if (!is_procedure) status = check_sizes(results, call);
+  if (pyd_ok(status)) status = bind(arguments, results, call);
+  if (pyd_ok(status)) status = pyd_api_call_run(call);
+  if (pyd_ok(status) && is_procedure) status = check_sizes(results, call);
+  if (pyd_ok(status)) status = store_scalars(results, call);
+  pyd_target_give_back(target, call);
+  return status;
+}
+
+static pyd_status_t call_target(pyd_target_t* target, const pyd_xla_frame_t* frame) {
+  const pyd_api_function_t* fn = pyd_target_function(target);
+  const side_t arguments = {"argument", fn->name, fn->arguments, fn->argument_count, &frame->arguments};
+  const side_t results = {"result", fn->name, fn->results, fn->result_count, &frame->results};
+  pyd_status_t status = check_side(&arguments);
+  if (pyd_ok(status)) status = check_side(&results);
+  if (!pyd_ok(status)) return status;
+  enum { MOST = 64 };  // words; more than that come from the heap
+  uint64_t few[MOST], *words = few;
+  size_t count = (size_t)fn->dims_count + fn->scalar_count;
+  if (count > MOST && !(words = malloc(count * sizeof(*words)))) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %zu sizes of @%s", count, fn->name);
+  }
+  int64_t* dims = (int64_t*)words;
+  uint64_t* scalars = words + fn->dims_count;
+  gather(&arguments, dims, scalars);
+  status = run(target, &arguments, &results, dims, scalars);
+  if (words != few) free(words);
+  return status;
+}
+
+static pyd_status_t call(const pyd_xla_frame_t* frame) {
+  // The lists are part of the frame: where the later ones are depends on the size of the earlier ones.
+  if (!HAS(pyd_xla_frame_t, frame, attributes) || frame->arguments.struct_size != sizeof(frame->arguments) ||
+      frame->results.struct_size != sizeof(frame->results) ||
+      !HAS(pyd_xla_attributes_t, &frame->attributes, items)) {
+    return bad_frame("structures of sizes");
+  }
+  uint64_t number = 0;
+  pyd_status_t status = read_number(&frame->attributes, &number);
+  if (!pyd_ok(status)) return status;
+  pyd_target_t* target = pyd_process_number_find(number, pyd_target_retain);
+  if (!target) {
+    return pyd_status_make(PYD_CODE_UNAVAILABLE, "no function of pydispatch has the number %lld in this process: it was "
+                           "closed, or the caller was compiled in another process; compile it again with "
+                           "pydispatch.to_jax", (long long)number);
+  }
+  status = call_target(target, frame);
+  pyd_target_release(target);
+  return status;
+}
+
+pyd_xla_error_t* pyd_xla_call(const pyd_xla_frame_t* frame) {
+  if (!frame || !HAS(pyd_xla_frame_t, frame, extensions) || answer_metadata(frame)) return NULL;
+  if (!HAS(pyd_xla_frame_t, frame, stage)) return NULL;
+  const pyd_xla_api_t* api = frame->api;
+  if (!api || !HAS(pyd_xla_api_t, api, error_create) || !api->error_create) return NULL;
+  if (frame->stage != PYD_XLA_STAGE_EXECUTE) return NULL;  // nothing to do in the others
+  pyd_status_t status = call(frame);
+  return pyd_ok(status) ? NULL : error_of(api, status);
+}
