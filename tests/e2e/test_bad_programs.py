@@ -83,8 +83,8 @@ TEXTS: dict[str, Row] = {
     ),
     "host operation": (
         "tensors", "%0 = arith.addf %a, %b : tensor<f32>",
-        "%1 = util.null : !util.buffer\n    %0 = arith.addf %a, %b : tensor<f32>", "util.null",
-        ("'util.null' is not supported in host code", "arith, math and affine on scalars"),
+        "%1 = memref.alloc() : memref<4xf32>\n    %0 = arith.addf %a, %b : tensor<f32>",
+        "memref.alloc", ("'memref.alloc' is not supported in host code", "arith, math and affine on scalars"),
     ),
     "a store into what is only read": (
         "ties", "memref.store %v, %z[%i]", "memref.store %v, %y[%i]", "", ("%v", "only read", "tie a result"),

@@ -159,7 +159,7 @@ func.func @f() -> (tensor<{size}xf32>, tensor<{size}xi1>) {{
     [
         ("%r = tensor.extract_slice %a[0, 1] [2, 2] [1, 1] : tensor<4x4xf32> to tensor<2x2xf32>\n"
          "%b = util.optimization_barrier %r : tensor<2x2xf32>", None),
-        ("%r = util.null : !util.buffer", "'util.null' is not supported in host code"),
+        ("%r = memref.alloc() : memref<4xf32>", "'memref.alloc' is not supported in host code"),
     ],
 )  # fmt: skip
 def test_what_host_code_cannot_do_names_the_place(body: str, message: str | None) -> None:
