@@ -140,7 +140,7 @@ def test_scalar_arithmetic_and_results() -> None:
          "return %x : tensor<?xf32>", "takes 2 constants, the dispatch gives 0 32-bit words"),
         ("%x = flow.dispatch @k::@two[%n](%a, %a, %n) : (tensor<?xf32>{%n}, tensor<?xf32>{%n}, index)"
          " -> tensor<?xf32>{%n}\nreturn %x : tensor<?xf32>", "has 2 bindings in its layout, the dispatch gives 3"),
-        ("%x = memref.alloc() : memref<4xf32>\nreturn %a : tensor<?xf32>", "'memref.alloc' is not supported in host code"),
+        ("%x = memref.alloc() : memref<4xf32>\nreturn %a : tensor<?xf32>", "'memref.alloc' is not supported in host"),
     ],
 )  # fmt: skip
 def test_refused_programs_name_the_place(body: str, message: str) -> None:
