@@ -27,9 +27,12 @@ def artifact() -> Artifact:
     return hooked.build()
 
 
-def load(artifact: Artifact, name: str, body: Callable[[int], None]) -> tuple[Any, Any]:
-    """A device of its own, and the program with `body(workgroup)` as its import."""
+def load(artifact: Artifact, name: str, body: Callable[[int], None] | None) -> tuple[Any, Any]:
+    """A device of its own, and the program with `body(workgroup)` as its import, or with a C function that yields."""
     device = pd.device(name)
+    if body is None:
+        device.add_import("hook", ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value)
+        return device, device.load(artifact)
 
     def hook(params: Any, context: object, reserved: object) -> int:
         body(params[0])
@@ -156,11 +159,13 @@ def test_a_program_with_state_is_not_entered_twice() -> None:
     assert script(REENTER) == "1.0 1\nend\n"
 
 
+# No Python in the pool's threads: CPython 3.11's forked child waits for ever for a lock of the interpreter that another
+# thread held while it made its thread state (PyOS_AfterFork_Child takes the lock before it makes it anew).
 FORK = """
 import sys; sys.path.insert(0, {here!r})
 import os
 from test_runtime_reentry import *
-device, program = load(hooked.build(), "cpu?workers=3", lambda x: time.sleep(0))
+device, program = load(hooked.build(), "cpu?workers=3", None)
 stop = threading.Event()
 faults = []
 def calls():
