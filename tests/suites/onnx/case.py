@@ -91,8 +91,8 @@ def _typed(dtype: DType) -> Any:
     import ml_dtypes
 
     names = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E4M3FNUZ": "float8_e4m3fnuz", "f8E5M2": "float8_e5m2",
-             "f8E5M2FNUZ": "float8_e5m2fnuz", "f8E8M0FNU": "float8_e8m0fnu", "f4E2M1FN": "float4_e2m1fn", "i4": "int4",
-             "u4": "uint4"}  # fmt: skip
+             "f8E5M2FNUZ": "float8_e5m2fnuz", "f8E8M0FNU": "float8_e8m0fnu", "f4E2M1FN": "float4_e2m1fn",
+             "i4": "int4", "u4": "uint4", "i2": "int2", "u2": "uint2"}  # fmt: skip
     return np.dtype(getattr(ml_dtypes, names[dtype.name])) if dtype.name in names else None
 
 

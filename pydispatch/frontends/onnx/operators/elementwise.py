@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import reduce
 
-from pydispatch.frontends.graph.dtypes import F32, I8, U8, DType, Kind
+from pydispatch.frontends.graph.dtypes import F32, I8, I32, U8, DType, Kind
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.tensors import dtype_of
@@ -132,9 +132,7 @@ def cast_to(c: Call, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
     if to.kind is Kind.FLOAT and to.bits <= 8:
         return _to_small_float(c, x, to, saturate)
     if to.is_integer and to.bits <= 4:
-        if x.dtype.is_float:
-            low, high = (0, (1 << to.bits) - 1) if to.is_unsigned else (-(1 << to.bits - 1), (1 << to.bits - 1) - 1)
-            x = formula(c.b, lambda v: v.to(F32).of("round_even").at_least(float(low)).at_most(float(high)), x)
+        x = ops.convert(c.b, x, I32) if x.dtype.is_float else x  # larger numbers wrap around
         return ops.convert(c.b, ops.convert(c.b, x, _byte_of(to)), to)
     if x.dtype.is_integer and x.dtype.bits <= 4:
         return ops.convert(c.b, ops.convert(c.b, x, _byte_of(x.dtype)), to)
@@ -151,10 +149,8 @@ def _to_small_float(c: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
     x = ops.convert(c.b, x, F32)
     largest = _LARGEST.get(to.name)
     if largest is not None and (saturate or to.name == "f4E2M1FN"):
-        # NaN stays, but where the type has none.
+        # NaN stays: max and min give it on.
         x = formula(c.b, lambda v: v.at_least(-largest).at_most(largest), x)
-        if to.name == "f4E2M1FN":
-            x = formula(c.b, lambda v: v.of("is_nan").choose(largest, v), x)
     return ops.convert(c.b, x, to)
 
 
