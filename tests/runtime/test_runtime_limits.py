@@ -19,11 +19,6 @@ import pydispatch as pd
 import pydispatch.formats.arrays.parameters
 limit, value, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 path, a = folder + "/f.pdx", np.ones(1 << 18, np.float32)
-pd.device("cpu?workers=1").load(path).f(a, a)  # what is loaded late is loaded
-have = {"AS": int(open("/proc/self/statm").read().split()[0]) * 4096, "NOFILE": len(os.listdir("/proc/self/fd")) - 1, "NPROC": 0}
-if limit == "NPROC":  # root has no such limit
-    os.getuid() or os.setuid(54321)
-resource.setrlimit(getattr(resource, "RLIMIT_" + limit), (have[limit] + value,) * 2)
 held, counts = {}, {}
 
 def attempt(name, action):
@@ -34,7 +29,7 @@ def attempt(name, action):
         found = type(error).__name__
     counts[found] = counts.get(found, 0) + 1
 
-for name in ("cpu?workers=8", "local-sync"):
+def everything(name):
     attempt("device", lambda: pd.device(name))
     attempt("program", lambda: held["device"].load(path))
     attempt("plugin", lambda: held["device"].add_plugin(folder + "/p.so"))
@@ -46,6 +41,15 @@ for name in ("cpu?workers=8", "local-sync"):
     attempt("file", lambda: pydispatch.formats.arrays.parameters.ParameterFile(folder + "/big.npy"))
     attempt("closed", lambda: held["program"].close())
     held.clear()
+everything("cpu?workers=1")  # Python's own modules are imported before the limit: an import without memory may raise anything
+assert set(counts) == {"ok", "ArtifactError"}, counts  # the broken file
+counts.clear()
+have = {"AS": int(open("/proc/self/statm").read().split()[0]) * 4096, "NOFILE": len(os.listdir("/proc/self/fd")) - 1, "NPROC": 0}
+if limit == "NPROC":  # root has no such limit
+    os.getuid() or os.setuid(54321)
+resource.setrlimit(getattr(resource, "RLIMIT_" + limit), (have[limit] + value,) * 2)
+for name in ("cpu?workers=8", "local-sync"):
+    everything(name)
 print("end", counts, flush=True)
 """
 
@@ -76,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 LIMITS = [("AS", 0), ("AS", 1 << 16), ("AS", 1 << 18), ("AS", 1 << 20), ("AS", 8 << 20), ("NOFILE", 0), ("NOFILE", 1),
-          ("NOFILE", 2), ("NPROC", 1)]  # fmt: skip
+          ("NPROC", 1)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("limit", "value"), LIMITS)
@@ -86,7 +90,7 @@ def test_errors_and_no_crashes(folder: Path, limit: str, value: int) -> None:
         command, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONFAULTHANDLER": "1"}
     )
     assert done.returncode == 0 and done.stdout.startswith("end "), done.stderr
-    assert "Error" in done.stdout, done.stdout  # the limit was felt
+    assert "Error" in done.stdout.replace("ArtifactError", ""), done.stdout  # the limit was felt
 
 
 def test_an_artifact_cut_off_under_a_program_keeps_its_code(tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
-    DenseIntOrFPElementsAttr,
     DictionaryAttr,
-    FloatAttr,
     IntegerAttr,
     ModuleOp,
     StringAttr,
@@ -26,6 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.errors import CompileError
+from pydispatch.frontends.graph.constants import constant_attribute, dense_of, encoded
 from pydispatch.frontends.graph.dtypes import I64, DType, Kind, dtype_of_numpy
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, Term, is_static, symbol
 from pydispatch.frontends.graph.values import Tensor, Weight, tensor_type
@@ -216,7 +215,7 @@ class Builder:
             if not any(isinstance(n, Expr) for n in listed):
                 array = array.astype(dtype.numpy)
         elif array.dtype != dtype.numpy:
-            array = _encoded(array, dtype)
+            array = encoded(array, dtype)
         return Tensor(dtype, array.shape, known=array)
 
     def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType) -> Tensor:
@@ -238,7 +237,7 @@ class Builder:
         else:
             assert of.known is not None
             arrays = (of.known.real, of.known.imag) if of.dtype.is_complex else (of.known,)
-            made = tuple(self._put(arith.ConstantOp(_dense(a, of.dtype)), scope.block).result for a in arrays)
+            made = tuple(self._put(arith.ConstantOp(dense_of(a, of.dtype)), scope.block).result for a in arrays)
         scope.tensors[of] = made
         return made
 
@@ -420,42 +419,8 @@ def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
     return builtin.TensorType(element, shape)
 
 
-def constant_attribute(value: Any, dtype: DType) -> Any:
-    """A number as an attribute of the element type; integers wrap around."""
-    if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
-        return FloatAttr(float(value), dtype.element)
-    number = int(value) & ((1 << dtype.bits) - 1)
-    signed = number - (1 << dtype.bits) if number >> (dtype.bits - 1) and dtype.bits > 1 else number
-    return IntegerAttr(signed, dtype.element)
-
-
 def _named(name: str, shape: Sequence[int | str]) -> DictionaryAttr:
     attributes: dict[str, Attribute] = {"pyd.name": StringAttr(name)}
     if any(isinstance(n, str) for n in shape):
         attributes["pyd.shape"] = ArrayAttr([StringAttr(str(n)) for n in shape])
     return DictionaryAttr(attributes)
-
-
-def _encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Numbers as elements of a type: rounded where NumPy has no such type."""
-    import numpy as np
-
-    if dtype.has_numpy_values:
-        with np.errstate(all="ignore"):
-            return array.astype(dtype.numpy)
-    if dtype_of_numpy(array) is dtype:  # an array of ml_dtypes
-        return array.view(dtype.numpy)
-    if dtype.name == "bf16":
-        bits = array.astype(np.float32).view(np.uint32)
-        rounded = ((bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-        return np.where(np.isnan(array.astype(np.float32)), np.uint16(0x7FC0), rounded)
-    raise NotImplementedError(f"numbers of {array.dtype} as {dtype}")
-
-
-def _dense(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsAttr:
-    """The elements of a constant."""
-    import numpy as np
-
-    type = tensor_type(dtype.element, array.shape)
-    array = np.ascontiguousarray(array)
-    return DenseIntOrFPElementsAttr(type, builtin.BytesAttr(array.tobytes()))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from xdsl.dialects import arith, builtin, math
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
-from pydispatch.frontends.graph.builder import constant_attribute
+from pydispatch.frontends.graph.constants import constant_attribute
 from pydispatch.frontends.graph.dtypes import BOOL, F32, I64, DType, Kind
 from pydispatch.ir.dialects import arith as more_arith
 from pydispatch.ir.dialects import math as more_math

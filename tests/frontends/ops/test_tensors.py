@@ -171,6 +171,20 @@ def test_sums_of_complex_products(run) -> None:
     assert C64.numpy == got[0].dtype
 
 
+@pytest.mark.parametrize("name", ["f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f4E2M1FN", "bf16"])
+def test_constants_of_small_floats(run, name: str) -> None:
+    """Numbers that the type has, and one between two of them, which goes to the even one."""
+    numbers = np.array([0.0, 1.0, -2.0, 0.5, 1.5, -4.0], np.float32)
+    between = {"f8E4M3FN": 1.0625, "f8E5M2": 1.125, "f8E4M3FNUZ": 1.0625, "f4E2M1FN": 1.25, "bf16": 1.00390625}[name]
+
+    def write(b: Builder, x: Tensor) -> Tensor:
+        constant = b.constant(np.append(numbers, np.float32(between)), DTYPES[name])
+        return ew.binary(b, "add", ew.convert(b, constant, F32), x)
+
+    (got,) = run(write, np.zeros(7, np.float32))
+    np.testing.assert_array_equal(got, [*numbers, 1.0])
+
+
 def test_known_tensors_cost_nothing() -> None:
     b = Builder("m")
     from pydispatch.frontends.graph.builder import Input
