@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from pydispatch.compiler.flatten.inline import INITIALIZER, inline_calls
 from pydispatch.compiler.host.contract_program import Numbers, contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
+from pydispatch.compiler.kernels.legality import why_not
 from pydispatch.compiler.match import Rewrites, caller_level, patterns_of, rewrites_of
 from pydispatch.compiler.match.custom import patterns_for
 from pydispatch.compiler.normalize import normalize
@@ -29,7 +31,7 @@ from pydispatch.compiler.outline.executables import Selection, expand_executable
 from pydispatch.compiler.outline.explain import Report, listing
 from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches
-from pydispatch.compiler.target.backend import Dump, backend_named
+from pydispatch.compiler.target.backend import Dump, backend_named, require_backend
 from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import build_variant, variants_of
 from pydispatch.compiler.toolchain import tools as toolchain
@@ -222,7 +224,8 @@ class Pipeline:
                 outline_externs(self.module)
                 inline_calls(self.module)
                 self.interfaces = _interfaces(self.module)
-                self.reports = form_dispatches(self.module, reassociate=self.options.reassociate)
+                legality = partial(why_not, chains=self._has_chains())
+                self.reports = form_dispatches(self.module, legality, self.options.reassociate)
             elif name == "executables":
                 self._expand()
             run_added_passes(name, self.module)
@@ -237,6 +240,12 @@ class Pipeline:
     def _targets(self) -> list[hal.ExecutableTargetAttr]:
         options = self.options
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features)
+
+    def _has_chains(self) -> bool:
+        """Whether the kernels of every target may hold two products; see `compiler/kernels/matmul/chain.py`."""
+        if not self.options.reassociate:
+            return False
+        return all(require_backend(target).contract_machine(target) is not None for target in self._targets())
 
     def _formats(self) -> tuple[str, ...]:
         return tuple(target.format.data for target in self._targets())

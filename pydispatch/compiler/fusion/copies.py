@@ -51,8 +51,8 @@ def _place_connector(groups: Groups, op: Operation) -> None:
             left = True
             continue
         known = view or op in groups.bridges.get(group, ())
-        others = groups.in_order(groups.members[group])
-        reason = None if known else groups.why_not(others, op) or too_many_scalars([*others, op])
+        union = groups.in_order({*groups.members[group], op})
+        reason = None if known else groups.why_not(union) or too_many_scalars(union)
         if reason is not None:
             left = True
             for reader in readers:

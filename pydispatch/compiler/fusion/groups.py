@@ -31,12 +31,12 @@ class Edge:
     reason: str
 
 
-def elementwise_only(group: Sequence[Operation], op: Operation) -> str | None:
+def elementwise_only(group: Sequence[Operation]) -> str | None:
     """The simplest legality: elementwise operations of one shape."""
-    for member in (*group, op):
-        if not info_of(member).elementwise:
-            return f"'{member.name}' is not elementwise"
-    return None if shape_of(group[0].results[0]) == shape_of(op.results[0]) else "the shapes differ"
+    for op in group:
+        if not info_of(op).elementwise:
+            return f"'{op.name}' is not elementwise"
+    return None if len({shape_of(op.results[0]) for op in group}) == 1 else "the shapes differ"
 
 
 def form_groups(block: Block, why_not: WhyNot = elementwise_only) -> tuple[list[list[Operation]], list[Edge]]:
@@ -54,6 +54,7 @@ def form_groups(block: Block, why_not: WhyNot = elementwise_only) -> tuple[list[
         if may_join(op) and not is_connector(op):
             groups.add(op)
     groups.join_siblings()
+    groups.join_chains()
     groups.drop_host_copies()
     complete(groups)
     edges = [

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, Float32Type, Float64Type, IntegerAttr, TensorType
+from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.fusion.split import iterator_types
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.structured import structured
@@ -122,7 +122,7 @@ def _rewrite(c: Convolution) -> None:
     patches = before(
         GenericOp(
             [c.image], [before(tensor.EmptyOp([], spread), op)], Region(body),
-            _maps([reads, AffineMap.identity(len(order))]), iterator_types(["parallel"] * len(order)), [spread],
+            affine_maps([reads, AffineMap.identity(len(order))]), iterator_types(["parallel"] * len(order)), [spread],
         ), op,
     )  # fmt: skip
     n = len(batch)
@@ -138,9 +138,8 @@ def _rewrite(c: Convolution) -> None:
     kinds = iterator_types([*["parallel"] * (n + 2), "reduction"])
     inputs = [matrix, columns] if op.inputs[0] is c.filter else [columns, matrix]
     maps = maps if op.inputs[0] is c.filter else [maps[1], maps[0], maps[2]]
-    product = before(GenericOp(inputs, [start], op.body.clone(), _maps(maps), kinds, [start.type]), op)
-    reassociation = ArrayAttr([ArrayAttr([IntegerAttr(d, 64) for d in group]) for group in groups])
-    expand = tensor.ExpandShapeOp(product, [], reassociation, list(type_.get_shape()), type_)
+    product = before(GenericOp(inputs, [start], op.body.clone(), affine_maps(maps), kinds, [start.type]), op)
+    expand = tensor.ExpandShapeOp(product, [], reassociation(groups), list(type_.get_shape()), type_)
     before(expand, op)
     _replace(op, expand)
     sunk: tensor.ExpandShapeOp | None = expand
@@ -187,7 +186,7 @@ def _sink(expand: tensor.ExpandShapeOp, groups: list[list[int]]) -> tensor.Expan
     n = len(groups)
     new_maps = [AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in k)) for k in kept if k is not None]
     inputs, outputs = made[: len(g.inputs)], made[len(g.inputs) :]
-    stage = GenericOp(inputs, outputs, user.body.clone(), _maps(new_maps), iterator_types(["parallel"] * n),
+    stage = GenericOp(inputs, outputs, user.body.clone(), affine_maps(new_maps), iterator_types(["parallel"] * n),
                       [outputs[0].type])  # fmt: skip
     type_ = user.results[0].type
     assert isinstance(type_, TensorType)
@@ -214,10 +213,6 @@ def _range(first: int, dims: tuple[int, ...]) -> list[int]:
     return list(range(first, first + len(dims)))
 
 
-def _maps(maps: list[AffineMap]) -> ArrayAttr[AffineMapAttr]:
-    return ArrayAttr([AffineMapAttr(m) for m in maps])
-
-
 def _collapsed(op: Operation, value: SSAValue, groups: list[list[int]], shape: list[int]) -> SSAValue:
     """The value with dimensions joined; fills and empty tensors are made in that shape."""
     assert isinstance(value.type, TensorType)
@@ -226,6 +221,5 @@ def _collapsed(op: Operation, value: SSAValue, groups: list[list[int]], shape: l
     if isinstance(owner, Operation) and owner.name in ("tensor.empty", "tensor.splat"):
         return before(tensor.EmptyOp([], type_) if owner.name == "tensor.empty" else
                       tensor.SplatOp(owner.operands[0], [], type_), op)  # fmt: skip
-    reassociation = ArrayAttr([ArrayAttr([IntegerAttr(d, 64) for d in group]) for group in groups])
     return before(tensor.CollapseShapeOp(operands=[value], result_types=[type_],
-                                         properties={"reassociation": reassociation}), op)  # fmt: skip
+                                         properties={"reassociation": reassociation(groups)}), op)  # fmt: skip

@@ -15,7 +15,8 @@ from pydispatch.compiler.analysis.kinds import (
 )
 from pydispatch.ir.values import shape_of
 
-WhyNot = Callable[[Sequence[Operation], Operation], "str | None"]
+WhyNot = Callable[[Sequence[Operation]], "str | None"]
+"""Why operations, in an order in which they can run, may not be one dispatch; None when they may."""
 
 
 MOST_OPERATIONS = 96  # compile time grows faster than what a longer chain still saves
@@ -92,23 +93,22 @@ class Groups:
     def join(self, home: int, other: int) -> str | None:
         """Merges two groups into `other`, the one that comes first. None, or why not."""
         bridge = self._bridge(home, other)
-        reason = self._circle(home, other, bridge)
-        if reason is None and len(self.whole(other)) + len(self.whole(home)) > MOST_OPERATIONS:
-            reason = f"the dispatch would hold more than {MOST_OPERATIONS} operations"
-        if reason is None:
-            union = self.in_order(self.whole(other))
-            for op in self.in_order((self.whole(home) | bridge) - set(union)):
-                reason = self.why_not(union, op)
-                if reason is not None:
-                    break
-                union.append(op)
-            else:
-                reason = too_many_scalars(union)
+        reason = self._why_not([other, home], bridge)
         if reason is not None:
             self._refuse(home, other, bridge, reason)
             return reason
         self._merge(home, other, bridge)
         return None
+
+    def _why_not(self, groups: Sequence[int], bridge: set[Operation]) -> str | None:
+        """Why groups and the connectors between them may not become one."""
+        inside = bridge.union(*map(self.whole, groups))
+        if self._circle(groups, inside):
+            return "a value would leave the dispatch and come back into it"
+        if len(inside - bridge) > MOST_OPERATIONS:
+            return f"the dispatch would hold more than {MOST_OPERATIONS} operations"
+        union = self.in_order(inside)
+        return self.why_not(union) or too_many_scalars(union)
 
     def whole(self, group: int) -> set[Operation]:
         """The operations of a group with the connectors between them."""
@@ -125,28 +125,27 @@ class Groups:
             if op not in leads:
                 leads[op] = False
                 sources = [s for s in map(self.producer, inputs_of(op)) if s is not None]
-                leads[op] = any(
-                    self.home.get(s) == other or (s not in self.home and is_connector(s) and lead(s)) for s in sources
-                )
+                between = [s for s in sources if s not in self.home and is_connector(s) and lead(s)]
+                leads[op] = bool(between) or any(self.home.get(s) == other for s in sources)
             return leads[op]
 
         for op in self.members[home]:
             lead(op)
         return {op for op, leading in leads.items() if leading and op not in self.members[home]}
 
-    def _circle(self, home: int, other: int, bridge: set[Operation]) -> str | None:
-        """Whether something outside would stand between the two groups."""
-        inside = self.whole(home) | self.whole(other) | bridge
+    def _circle(self, groups: Sequence[int], inside: set[Operation]) -> bool:
+        """Whether something outside would stand between groups."""
+        bits = 0
+        for group in groups:
+            bits |= self._bits[group]
         for op in inside:
             for source in map(self.producer, inputs_of(op)):
                 if source is None or source in inside:
                     continue
                 node = self.node(source)
-                if node in (home, other):
-                    continue
-                if self._before[node] & (self._bits[home] | self._bits[other]):
-                    return "a value would leave the dispatch and come back into it"
-        return None
+                if node not in groups and self._before[node] & bits:
+                    return True
+        return False
 
     def _refuse(self, home: int, other: int, bridge: set[Operation], reason: str) -> None:
         for op in self.members[home]:
@@ -189,6 +188,38 @@ class Groups:
                 apart = not (self._before[first] & self._bits[second] or self._before[second] & self._bits[first])
                 if apart:
                     self.join(second, first)
+
+    def join_chains(self) -> None:
+        """A group whose values one other group reads, that one, and a group that it reads itself join, where two of
+        them could not."""
+        for middle in list(self.members):
+            if middle not in self.members:
+                continue
+            readers = self._readers(middle)
+            above = [g for op in self.members[middle] for g in self._groups_read(op) if g != middle]
+            if len(readers) != 1 or None in readers:
+                continue
+            last = next(iter(readers))
+            for first in dict.fromkeys(above):
+                if last is None or first == last:
+                    continue
+                bridge = self._bridge(middle, first) | self._bridge(last, middle)
+                if self._why_not([first, middle, last], bridge) is None:
+                    self._merge(middle, first, bridge)
+                    self._merge(last, first, bridge)
+                    break
+
+    def _readers(self, group: int) -> set[int | None]:
+        """The groups that read values of a group, through connectors too; None for what is in no group."""
+        found: set[int | None] = set()
+        pending = [use.operation for op in self.members[group] for result in op.results for use in result.uses]
+        while pending:
+            op = self.ancestor(pending.pop())
+            if op is not None and op not in self.home and is_connector(op):
+                pending += [use.operation for result in op.results for use in result.uses]
+            elif op is None or self.home.get(op) != group:
+                found.add(None if op is None else self.home.get(op))
+        return found
 
     def drop_host_copies(self) -> None:
         """Groups of nothing but a copy that host code does itself are none."""

@@ -10,16 +10,27 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IndexType, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import has_effects, is_pure
 from pydispatch.compiler.analysis.sizes import size_of, term_of
+from pydispatch.compiler.fusion.build import reassociation
+from pydispatch.compiler.fusion.maps import (
+    drop_unit_dimensions,
+    elementwise_without_unit_dimensions,
+    pad_before_copy,
+    pad_without_unit_dimensions,
+    read_through_copies,
+    slice_without_unit_dimensions,
+    write_as_read,
+)
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.dense import splat as splat_constant
 from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.op_info import info_of
 from pydispatch.ir.structured import structured
 from pydispatch.ir.values import constant_index, shape_of
 
@@ -29,18 +40,18 @@ Rule = Callable[[Operation], "SSAValue | None"]
 
 def simplify(function: Operation) -> None:
     """Rewrites the bodies of a host function in place until no rule fits."""
-    for region in function.regions:
-        for block in region.blocks:
-            _equal_operations(block, {})
     changed = True
     while changed:
         changed = False
+        for region in function.regions:
+            for block in region.blocks:
+                _equal_operations(block, {})
         for op in list(function.walk()):
             if op.parent is None or op is function:
                 continue
             if op.name == "linalg.generic":
                 _free_outputs(op)
-            for rule in RULES.get(op.name, ()):
+            for rule in RULES.get(op.name, ELEMENTWISE if info_of(op).elementwise and op.results else ()):
                 value = rule(op)
                 if value is not None and value.type == op.results[0].type:
                     value.name_hint = value.name_hint or op.results[0].name_hint
@@ -178,23 +189,39 @@ def _inverse(op: Operation) -> SSAValue | None:
     return inner.operands[0] if static or (same and op.name == "tensor.collapse_shape") else None
 
 
-def _nested_reassociation(op: Operation) -> SSAValue | None:
-    """A collapse of a collapse, or an expansion of a static expansion, is one."""
-    inner = _made_by(op.operands[0], op.name)
-    if inner is None or not all(n >= 0 for n in (*shape_of(op.results[0]), *shape_of(inner.operands[0]))):
+def _reshape_of_reshape(op: Operation) -> SSAValue | None:
+    """Several reshapes of static sizes become one, where one does it."""
+    inner = _made_by(op.operands[0], "tensor.expand_shape", "tensor.collapse_shape")
+    if inner is None:
         return None
-    rows = _rows(op), _rows(inner)
-    outer, nested = rows if op.name == "tensor.collapse_shape" else (rows[1], rows[0])
-    joined = ArrayAttr([ArrayAttr([IntegerAttr(d, 64) for place in row for d in nested[place]]) for row in outer])
-    new = op.clone()
-    new.operands[0] = inner.operands[0]
-    new.properties["reassociation"] = joined
-    return before(new, op)
+    source, type_ = inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)
+    old, new = shape_of(source), shape_of(op.results[0])
+    if any(n < 0 for n in (*old, *new)) or len(old) == len(new):
+        return None
+    groups = _groups(old, new) if len(old) < len(new) else _groups(new, old)
+    if groups is None:
+        return None
+    if len(old) < len(new):
+        return before(tensor.ExpandShapeOp(source, [], reassociation(groups), list(new), type_), op)
+    properties = {"reassociation": reassociation(groups)}
+    return before(tensor.CollapseShapeOp(operands=[source], result_types=[type_], properties=properties), op)
 
 
-def _rows(op: Operation) -> list[list[int]]:
-    found = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
-    return [[n.value.data for n in row.data] for row in found.data]
+def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
+    """For each size of `few` the neighbouring sizes of `many` whose product it is; None where there are none."""
+    groups: list[list[int]] = []
+    at = 0
+    for number, size in enumerate(few):
+        group, product = [at], many[at] if at < len(many) else 0
+        at += 1
+        while at < len(many) and (product < size or (many[at] == 1 and len(many) - at > len(few) - number - 1)):
+            group.append(at)
+            product *= many[at]
+            at += 1
+        if product != size:
+            return None
+        groups.append(group)
+    return groups if at == len(many) or not few else None
 
 
 def _extract(op: Operation) -> SSAValue | None:
@@ -291,18 +318,21 @@ def _single(op: Operation) -> SSAValue | None:
     return op.operands[0] if len(op.operands) == 1 else None
 
 
+ELEMENTWISE: Sequence[Rule] = (elementwise_without_unit_dimensions,)
+"""What holds for all elementwise operations."""
+
 RULES: dict[str, Sequence[Rule]] = {
     "tensor.cast": (_same_type, _cast_of_cast, _view_of_splat, _view_of_empty),
-    "tensor.expand_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _nested_reassociation),
-    "tensor.collapse_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _nested_reassociation),
+    "tensor.expand_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _reshape_of_reshape),
+    "tensor.collapse_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _reshape_of_reshape),
     "flow.tensor.reshape": (_same_shape, _view_of_splat, _view_of_empty),
     "tensor.reshape": (_view_of_splat, _view_of_empty, _sized_reshape),
     "tensor.bitcast": (_same_type,),
     "tensor.extract": (_extract,),
     "tensor.from_elements": (_constant_elements,),
-    "tensor.extract_slice": (_whole_slice, _view_of_splat, _view_of_empty),
+    "tensor.extract_slice": (_whole_slice, slice_without_unit_dimensions, _view_of_splat, _view_of_empty),
     "tensor.insert_slice": (_whole_slice,),
-    "tensor.pad": (_no_padding,),
+    "tensor.pad": (_no_padding, pad_before_copy, pad_without_unit_dimensions),
     "tensor.concat": (_single,),
-    "linalg.generic": (_copy,),
+    "linalg.generic": (_copy, drop_unit_dimensions, read_through_copies, write_as_read),
 }

@@ -6,22 +6,16 @@ How a reduction is split depends on its sizes alone, so that results do not depe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    ArrayAttr,
-    IntegerAttr,
-    TensorType,
-)
-from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.ir.op_info import Grouping, identity_of, info_of
 from pydispatch.ir.structured import structured
 from pydispatch.ir.values import shape_of
@@ -63,7 +57,7 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     out = _shifted(g.maps[-1], loop, split=False)
     new_maps.append(AffineMap(out.num_dims, 0, (AffineExpr.dimension(loop), *out.results)))
     stage = GenericOp(
-        inputs, [init], op.body.clone(), ArrayAttr([AffineMapAttr(m) for m in new_maps]),
+        inputs, [init], op.body.clone(), affine_maps(new_maps),
         iterator_types([*g.iterators[:loop], "parallel", *g.iterators[loop:]]), [partial],
     )  # fmt: skip
     made = before(stage, op)
@@ -74,7 +68,7 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     whole = AffineMap.identity(rank + 1)
     rest = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(i + 1) for i in range(rank)))
     final = GenericOp(
-        [made], [op.outputs[0]], Region(body), ArrayAttr([AffineMapAttr(whole), AffineMapAttr(rest)]),
+        [made], [op.outputs[0]], Region(body), affine_maps([whole, rest]),
         iterator_types(["reduction", *["parallel"] * rank]), [out_type],
     )  # fmt: skip
     result = before(final, op)
@@ -82,11 +76,6 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     op.results[0].replace_all_uses_with(result)
     op.detach()
     op.erase()
-
-
-def iterator_types(names: Sequence[str]) -> ArrayAttr[IteratorTypeAttr]:
-    """The attribute of a linalg.generic for the kinds of its loops."""
-    return ArrayAttr([IteratorTypeAttr(IteratorType(n)) for n in names])
 
 
 def combiner(op: GenericOp) -> Operation | None:
@@ -147,6 +136,5 @@ def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts:
     if len(wide) == len(shape):
         return value
     assert isinstance(value.type, TensorType)
-    reassociation = ArrayAttr([ArrayAttr([IntegerAttr(d, 64) for d in row]) for row in rows])
     type_ = TensorType(value.type.element_type, wide)
-    return before(tensor.ExpandShapeOp(value, [], reassociation, wide, type_), op)
+    return before(tensor.ExpandShapeOp(value, [], reassociation(rows), wide, type_), op)

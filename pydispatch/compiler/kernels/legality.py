@@ -13,6 +13,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.kernels.matmul.chain import chain_of
 from pydispatch.compiler.kernels.matmul.legality import judge_contraction
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.compiler.kernels.ops.cost import is_expensive
@@ -29,19 +31,22 @@ ONE_WORKGROUP = 16384
 """Elements that one workgroup computes alone without regret."""
 
 
-def why_not(group: Sequence[Operation], op: Operation) -> str | None:
-    """None when `op` may join the dispatch of `group`, else the reason in words."""
-    union = [*group, op]
+def why_not(group: Sequence[Operation], chains: bool = False) -> str | None:
+    """None when the operations of `group` may be one dispatch, else the reason in words. chains: whether all targets
+    have kernels for a contraction of rows that are computed from another one."""
+    chain = chain_of(group) if chains else None
+    if chain is not None:
+        return next((reason for part in chain.parts if (reason := why_not(part)) is not None), None)
     try:
-        generics = {o: generic_of(o) for o in union if o.name == GENERIC}
+        generics = {o: generic_of(o) for o in group if o.name == GENERIC}
     except CompileError as error:
         return error.message
-    answer = judge_contraction(group, op)
+    answer = judge_contraction(group)
     if answer is None or isinstance(answer, str):
         return answer
     if any(is_contraction(g.op) and _shares(g) for g in generics.values()):
-        return "a contraction is a dispatch of its own"
-    return _updates(group, op) or _rows(union, generics) or _recomputed(union, generics) or _spaces(union, generics)
+        return "a contraction is a dispatch of its own" if len(group) > 1 else None
+    return _updates(group) or _rows(group, generics) or _recomputed(group, generics) or _spaces(group, generics)
 
 
 def _shares(g: Structured) -> bool:
@@ -51,15 +56,17 @@ def _shares(g: Structured) -> bool:
     return any(a - b and b - a for a in sets for b in sets)
 
 
-def _updates(group: Sequence[Operation], op: Operation) -> str | None:
-    for member in group:
-        if _is_update(member):
-            return f"{member.name} writes into its destination, nothing follows it in its dispatch"
-        if isinstance(member, RecurrenceOp):
-            return f"{member.name} computes its elements in order, nothing follows it in its dispatch"
-    rule = rule_of(op)
-    if isinstance(rule, Update) and _producer(op.operands[rule.destination], group) is not None:
-        return f"the destination of {op.name} must lie in memory before the dispatch begins"
+def _updates(group: Sequence[Operation]) -> str | None:
+    read = {value for op in group for value in inputs_of(op)}
+    for op in group:
+        rule = rule_of(op)
+        if isinstance(rule, Update) and _producer(op.operands[rule.destination], group) is not None:
+            return f"the destination of {op.name} must lie in memory before the dispatch begins"
+        if not isinstance(rule, Update) and not isinstance(op, RecurrenceOp):
+            continue
+        if any(result in read for result in op.results):
+            how = "writes into its destination" if isinstance(rule, Update) else "computes its elements in order"
+            return f"{op.name} {how}, nothing follows it in its dispatch"
     return None
 
 
@@ -101,7 +108,7 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
     if len(spaces) > 1:
         shown = " and ".join(sorted(_spell(s) for s in spaces))
         return f"reductions into different spaces: {shown}"
-    reducing = {g.op for g in reductions}
+    reducing = _row_values(union, reductions)
     for op in union:
         for number, value in enumerate(op.operands):
             if not isinstance(value.type, TensorType):
@@ -114,6 +121,17 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
             if reason:
                 return reason
     return None
+
+
+def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
+    """The reductions, and what is computed from their results for each row."""
+    found = {g.op for g in reductions}
+    spaces = {_shape(op.results[0]) for op in found}
+    for op in union:
+        tensors = bool(op.results) and isinstance(op.results[0].type, TensorType)
+        if tensors and _shape(op.results[0]) in spaces and any(_producer(v, union) in found for v in op.operands):
+            found.add(op)
+    return found
 
 
 def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, viewed: bool) -> str | None:
@@ -186,7 +204,7 @@ def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured
                     return "windows read an element several times, and it is expensive to compute"
                 sizes = generics[op].extents
                 front = [p for p in range(len(sizes)) if sizes[p] != 1][: len([p for p in used if sizes[p] != 1])]
-                if front and all(p in used for p in front):
+                if all(p in used for p in front):
                     continue  # computed before the inner loops, once
                 if any(sizes[p] != 1 for p in range(len(sizes)) if p not in used):
                     return "a broadcast would compute expensive elements several times"

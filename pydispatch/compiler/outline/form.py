@@ -40,7 +40,7 @@ def host_functions(module: ModuleOp) -> list[Operation]:
 def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True) -> list[Report]:
     """Rewrites every host function and initializer of `module` in place; executables are inserted before it.
 
-    why_not: returns why an operation may not join a group, None when it may. reassociate: sums of floats may be
+    why_not: returns why operations may not be one dispatch, None when they may. reassociate: sums of floats may be
     split. Returns what became of each function.
     """
     for function in host_functions(module):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.dialects.builtin import IndexType, MemRefType, TensorType
 from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.columns import Stage, find_stages
@@ -249,4 +249,7 @@ def probe(frame: Frame) -> Elements:
         else:
             size = block.insert_arg(argument.type, len(block.args))
             e.scalars[argument] = build.bounded(size, size)
+    for value in frame.elements.stored_values():
+        type_ = MemRefType(tensor_type(value).element_type, tensor_type(value).get_shape())
+        e.materialize(value, block.insert_arg(type_, len(block.args)))
     return e

@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
+from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
-from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.compiler.kernels.matmul.results import is_of_columns, positions
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import is_reduction
+from pydispatch.ir.values import shape_of
 
-COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "linalg.generic")
+COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "tensor.expand_shape")
 """Producers of a contraction's operands that packing computes on its way."""
 
 
-def judge_contraction(group: Sequence[Operation], op: Operation) -> str | bool | None:
-    """None when `op` may join the dispatch of a contraction in `group`, or make one of it; else the reason in words.
-    False when there is no contraction."""
-    together = [*group, op]
-    found = contractions(together)
+def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
+    """None when `group` may be the dispatch of a contraction; else the reason in words. False when it has none."""
+    found = contractions(group)
     if not found:
         return False
     if len(found) > 1:
         return "a dispatch holds one contraction"
     c = found[0]
-    members = set(together)
-    after = _after_of(c.op, members)
-    for other in together:
+    members = set(group)
+    after, before = _after_of(c.op, members), _before_of(c.op, members)
+    for other in group:
         if other is c.op or info_of(other).cost is Cost.FREE:
             continue
-        reason = _after(other, c) if other in after else _before(other, c, members, after)
+        if other in after:
+            reason = _after(other, c)
+        elif any(use.operation not in members for value in other.results for use in value.uses):
+            reason = f"{other.name} is a result besides that of the contraction"
+        else:
+            reason = _before(other) if other in before else _beside(other, c, after)
         if reason is not None:
             return reason
     return None
+
+
+def _before_of(c: Operation, members: set[Operation]) -> set[Operation]:
+    """The operations of a group that `c` needs, directly or through others."""
+    found: set[Operation] = set()
+    pending = [c]
+    while pending:
+        for value in inputs_of(pending.pop()):
+            if isinstance(value.owner, Operation) and value.owner in members and value.owner not in found:
+                found.add(value.owner)
+                pending.append(value.owner)
+    return found
 
 
 def _after_of(c: Operation, members: set[Operation]) -> set[Operation]:
@@ -60,16 +78,12 @@ def _after(op: Operation, c: Contraction) -> str | None:
     return None
 
 
-def _before(op: Operation, c: Contraction, members: set[Operation], after: set[Operation]) -> str | None:
+def _before(op: Operation) -> str | None:
     """Packing reads an element once per tile: what makes it must be cheap."""
-    if any(use.operation not in members for value in op.results for use in value.uses):
-        return f"{op.name} is a result besides that of the contraction"
-    if _only_for(op, after):
-        return None
     if op.name == "linalg.generic":
         if is_reduction(op):
             return "a reduction that a contraction reads would be computed for each tile"
-        if len(list(op.regions[0].block.ops)) > 8 or any(_costly(inner) for inner in op.regions[0].block.ops):
+        if len(list(op.regions[0].block.ops)) > 8 or _costly(op):
             return "elements that a contraction reads are computed for each tile, and these are expensive"
         return None
     if op.name in COPIES or (info_of(op).elementwise and not _costly(op)):
@@ -77,12 +91,36 @@ def _before(op: Operation, c: Contraction, members: set[Operation], after: set[O
     return f"{op.name} that a contraction reads would be computed for each tile"
 
 
-def _only_for(op: Operation, after: set[Operation]) -> bool:
-    """Whether only what follows the contraction uses an elementwise operation: it is computed once per element."""
+def _beside(op: Operation, c: Contraction, after: set[Operation]) -> str | None:
+    """What is computed from the result reads this too: for every element, or once for the columns of a tile."""
     if is_reduction(op):
-        return False
-    return bool(after) and all(use.operation in after for value in op.results for use in value.uses)
+        return "a reduction that is read with a contraction's result would be computed for each tile"
+    if not _costly(op) or _count(op) == _count(c.op) or all(is_of_columns(v, c, after) for v in _ends(op, after)):
+        return None
+    return "elements that are read with a contraction's result are computed for each of its elements, and are expensive"
+
+
+def _ends(op: Operation, after: set[Operation]) -> list[SSAValue]:
+    """The values through which what `op` computes is read with a contraction's result."""
+    found: list[SSAValue] = []
+    pending, seen = [op], {op}
+    while pending:
+        for value in pending.pop().results:
+            for use in value.uses:
+                if use.operation in after and value not in found:
+                    found.append(value)
+                elif use.operation not in after and use.operation not in seen:
+                    seen.add(use.operation)
+                    pending.append(use.operation)
+    return found
+
+
+def _count(op: Operation) -> int:
+    return prod(shape_of(op.results[0]))
 
 
 def _costly(op: Operation) -> bool:
+    """Whether an element costs more than a few instructions."""
+    if op.name == "linalg.generic":
+        return any(info_of(inner).cost >= Cost.SHORT or inner.regions for inner in op.regions[0].block.ops)
     return info_of(op).cost >= Cost.SHORT or bool(op.regions)

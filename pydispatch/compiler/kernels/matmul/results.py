@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
 from pydispatch.compiler.tensor_ops.registry import rule_of
-from pydispatch.ir.structured import structured
+from pydispatch.ir.structured import GENERIC, structured
+from pydispatch.ir.values import shape_of
 
 
 def positions(value: SSAValue, result: SSAValue) -> list[int] | None:
@@ -24,6 +31,40 @@ def positions(value: SSAValue, result: SSAValue) -> list[int] | None:
 
     found = of(value)
     return found if isinstance(found, list) else None
+
+
+def is_of_columns(value: SSAValue, c: Contraction, readers: Collection[Operation]) -> bool:
+    """Whether those of `readers` that read `value` with the contraction's result need one element for a column."""
+    out = c.generic.output_maps[0].results
+    for use in value.uses:
+        if use.operation not in readers:
+            continue
+        if use.operation.name != GENERIC or c.n is None:
+            return False
+        g = structured(use.operation)
+        places = positions(use.operation.results[0], c.op.results[0])
+        loops = {
+            r.position: out[place]
+            for r, place in zip(g.output_maps[0].results, places or (), strict=False) if isinstance(r, AffineDimExpr)
+        }  # fmt: skip
+        for r in g.maps[use.index].results:
+            if not isinstance(r, AffineDimExpr) or loops.get(r.position) != AffineDimExpr(c.n):
+                return False
+    return True
+
+
+def column_values(source: func.FuncOp, c: Contraction) -> list[SSAValue]:
+    """The values of a dispatch function that are read with the contraction's result, are expensive, and have one
+    element for each column."""
+    readers: dict[Operation, None] = {}
+    for op in source.body.block.ops:
+        if op is not c.op and any(v is c.op.results[0] or v.owner in readers for v in inputs_of(op)):
+            readers[op] = None
+    values = dict.fromkeys(v for op in readers for v in op.operands if v.owner not in readers)
+    return [
+        v for v in values
+        if isinstance(v, OpResult) and len(shape_of(v)) == 1 and is_costly(v) and is_of_columns(v, c, readers)
+    ]  # fmt: skip
 
 
 def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool | None:

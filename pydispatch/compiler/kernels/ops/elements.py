@@ -141,6 +141,10 @@ class Elements:
     def is_materialized(self, value: SSAValue) -> bool:
         return value in self._buffers
 
+    def stored_values(self) -> list[SSAValue]:
+        """The values that are materialized and no arguments."""
+        return [value for value in self._buffers if isinstance(value, OpResult)]
+
     def buffer_of(self, value: SSAValue) -> tuple[SSAValue, IndexMap | None]:
         """Where a value that is materialized lies."""
         return self._buffers[value]

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from xdsl.dialects import func
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
+from pydispatch.compiler.kernels.matmul.cpu.chain import lower_chain
+from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, groups, holds, plans_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
 from pydispatch.compiler.kernels.matmul.cpu.windows import lower_windows
@@ -29,14 +31,14 @@ from pydispatch.ir.structured import is_reduction
 
 
 def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
-    """The kernel of a dispatch function that is one contraction, or one reduction over windows, with elementwise code
-    around it, else None. machine: for whose registers it is cut into blocks."""
+    """The kernel of a dispatch function that is one contraction, a chain of two, or one reduction over windows, with
+    elementwise code around it, else None. machine: for whose registers it is cut into blocks."""
     windows = lower_windows(source, backend)
     if windows is not None:
         return windows
     found = contraction_in(source)
     if found is None:
-        return None
+        return lower_chain(source, backend, machine)
     c, results = found
     frame = Frame(source, backend)
     if any(argument >= 0 for argument in frame.updated):
@@ -53,14 +55,15 @@ def _choose(frame: Frame, plans: Sequence[Plan], results: list[list[int]]) -> No
     """The code of the plan that holds: the first is for what the others, from few rows to more, are not for."""
     number = frame.workgroup()
     many, *few = plans
+    outputs = outputs_of(frame, results)
     sizes = loop_sizes(frame.elements, many.c.generic)
 
     def write(build: Builder, rest: Sequence[Plan]) -> None:
         if not rest:
-            Writer(frame, build, many, results).run(number)
+            Writer(frame, build, many, outputs).run(number)
             return
         condition = holds(rest[0], build, sizes)
-        build.when(condition, lambda b: Writer(frame, b, rest[0], results).run(number))
+        build.when(condition, lambda b: Writer(frame, b, rest[0], outputs).run(number))
         build.when(opposite(build, condition), lambda b: write(b, rest[1:]))
 
     write(frame.build, few)

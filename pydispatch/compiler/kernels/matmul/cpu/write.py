@@ -7,25 +7,22 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
     UnitAttr,
 )
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.matmul.cpu.outputs import Output, starts_at_zero
 from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, Side, across, narrowed, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of, counts, extents_of, sizes_of
 from pydispatch.compiler.kernels.matmul.match import Factor
+from pydispatch.compiler.kernels.matmul.results import column_values
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
-from pydispatch.compiler.kernels.ops.tensors import zero_attribute
-from pydispatch.compiler.tensor_ops.registry import source_of
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 
@@ -39,10 +36,12 @@ class Place:
 
 
 class Writer:
-    """Writes the kernel of one plan."""
+    """Writes the kernel of one plan. a: where the rows of A lie, None where they are packed or in an argument."""
 
-    def __init__(self, frame: Frame, build: Builder, plan: Plan, results: list[list[int]]) -> None:
-        self.frame, self.build, self.plan, self.results = frame, build, plan, results
+    def __init__(
+        self, frame: Frame, build: Builder, plan: Plan, outputs: Sequence[Output], a: Side | None = None
+    ) -> None:
+        self.frame, self.build, self.plan, self.outputs, self.given_a = frame, build, plan, outputs, a
         self.e, self.c, self.t = frame.elements, plan.c, plan.tiles
         self.sizes = sizes_of(plan, loop_sizes(self.e, self.c.generic))
         self.low: dict[int, Index] = {}
@@ -56,27 +55,53 @@ class Writer:
         grid = counts(self.plan, build, self.sizes)
         group = build.bounded(number, build.product(grid))
         *outer, row, column = build.split(group, grid)
+        self._open(dict(zip(c.outer, outer, strict=True)))
+        self._tile(build, c.m, row, t.mt, t.mr)
+        self._tile(build, c.n, column, t.nt, t.nr)
+        self._compute(build)
+
+    def run_rows(self, outer: dict[int, Index], low: Index, valid: Index) -> None:
+        """The code of `valid` rows from `low` on, with all columns, at indices of the outer dimensions."""
+        c, t = self.c, self.t
+        self._open(outer)
+        if c.m is not None:
+            self.low[c.m], self.valid[c.m] = low, valid
+
+        def columns(b: Builder, j: Index) -> None:
+            self._tile(b, c.n, j, t.nt, t.nr)
+            self._compute(b)
+
+        self._loop(self.build, 1 if c.n is None else self.build.ceil_quotient(self.sizes[c.n], t.nt), 1, columns)
+
+    def _open(self, outer: dict[int, Index]) -> None:
         self.low = dict.fromkeys(range(len(self.sizes)), 0)
         self.valid = dict.fromkeys(range(len(self.sizes)), 1)
-        self.low.update(zip(c.outer, outer, strict=True))
+        self.low.update(outer)
         self.valid.update((d, self.sizes[d]) for d in self.plan.inside)
-        for dim, tile, block, at in ((c.m, t.mt, t.mr, row), (c.n, t.nt, t.nr, column)):
-            if dim is None:
-                continue
-            size = self.sizes[dim]
-            low = build.times(at, tile)
-            if self.plan.fills(dim, size, block) and not (isinstance(size, int) and size % tile == 0):
-                low = build.least(low, build.minus(size, block))
-            self.low[dim] = low
-            exact = isinstance(size, int) and size % tile == 0
-            self.valid[dim] = tile if exact else build.least(tile, build.minus(size, low))
+
+    def _tile(self, build: Builder, dim: int | None, number: Index, tile: int, block: int) -> None:
+        """Sets where a tile of rows or columns begins and how much of it exists."""
+        if dim is None:
+            return
+        size = self.sizes[dim]
+        exact = isinstance(size, int) and size % tile == 0
+        low = build.times(number, tile)
+        if self.plan.fills(dim, size, block) and not exact:
+            low = build.least(low, build.minus(size, block))
+        self.low[dim] = low
+        self.valid[dim] = tile if exact else build.least(tile, build.minus(size, low))
+
+    def _compute(self, build: Builder) -> None:
+        """The tile that `low` and `valid` describe."""
+        c, t = self.c, self.t
         self.extents: dict[int, int] = extents_of(c, t, t.kc, self.plan.sizes, self.plan.inside)
-        self.a, self.b = self._side(build, c.a, self.plan.a_in_place), self._side(build, c.b, self.plan.b_in_place)
+        self.a = self.given_a or self._side(build, c.a, self.plan.a_in_place)
+        self.b = self._side(build, c.b, self.plan.b_in_place)
         if self.plan.single:
             self.valid[c.k] = self.sizes[c.k]
             self._pack(build)
             sums = self.e.fresh(self.plan.sums, t.mr * t.nr)
-            self._blocks(build, lambda b, place: self._whole_block(b, place, sums))
+            self._blocks(build, lambda b, place: self._whole_block(b, place, sums), finishing=True)
             return
         self._several(build)
 
@@ -111,7 +136,7 @@ class Writer:
             self._loop(b, self.sizes[c.k], t.kc, part)
 
         level(build, self.plan.around)
-        self._blocks(build, lambda b, place: self._finish(b, place, sums, number(b, place)))
+        self._blocks(build, lambda b, place: self._finish(b, place, sums, number(b, place)), finishing=True)
 
     @staticmethod
     def _loop(build: Builder, high: Index, step: int, body: Callable[[Builder, Index], object]) -> None:
@@ -184,7 +209,7 @@ class Writer:
     def _pack(self, build: Builder) -> None:
         if not self.plan.b_in_place:
             Packing(self, self.b).run(build)
-        if not self.plan.a_in_place:
+        if not self.plan.a_in_place and self.given_a is None:
             Packing(self, self.a).run(build)
 
     def starts(self, build: Builder, dim: int | None, number: Index, block: int) -> Index:
@@ -209,21 +234,41 @@ class Writer:
 
     # Blocks
 
-    def _blocks(self, build: Builder, body: Callable[[Builder, Place], None]) -> None:
-        """`body` for each register block of the tile: panels of B outside, so that each stays in the first cache."""
+    def _blocks(self, build: Builder, body: Callable[[Builder, Place], None], finishing: bool = False) -> None:
+        """`body` for each register block of the tile: panels of B outside, so that each stays in the first cache.
+        finishing: results are computed from the blocks."""
         c, t = self.c, self.t
         columns = 1 if c.n is None else build.ceil_quotient(self.valid[c.n], t.nr)
         rows = 1 if c.m is None else build.ceil_quotient(self.valid[c.m], t.mr)
 
+        of_columns = column_values(self.frame.source, c) if finishing else []
+
         def across(outer: Builder, j: Index) -> None:
+            for value in of_columns:
+                self._keep_columns(outer, value, self.starts(outer, c.n, j, t.nr))
+
             def down(inner: Builder, i: Index) -> None:
                 fence = Builder(inner.block, inner.source, inner, guarded=True)
                 place = Place((i, j), self.starts(fence, c.m, i, t.mr), self.starts(fence, c.n, j, t.nr))
                 body(fence, place)
 
             self._loop(outer, rows, 1, down)
+            for value in of_columns:
+                self.e.forget(value)
 
         self._loop(build, columns, 1, across)
+
+    def _keep_columns(self, build: Builder, value: SSAValue, start: Index) -> None:
+        """Computes the elements of `value` for the columns of a panel, which all rows of the tile read."""
+        assert self.c.n is not None
+        first = build.plus(self.low[self.c.n], start)
+        buffer = self.e.fresh(tensor_type(value).element_type, self.t.nr)
+
+        def element(b: Builder, j: Index) -> None:
+            self.e.store(b, self.e.at(b, value, [b.plus(first, j)]), buffer, [j])
+
+        build.parallel(0, self.left(build, self.c.n, start, self.t.nr), element, limit=self.t.nr)
+        self.e.materialize(value, buffer, lambda b, indices: [b.minus(indices[0], first)])
 
     def _whole_block(self, build: Builder, place: Place, block: SSAValue) -> None:
         zero = self._starts_at_zero()
@@ -348,26 +393,8 @@ class Writer:
             point = self._point(b, place, i, j)
             total = b.add(memref.LoadOp.get(block, [b.value(self._in_block(b, offset, i, j))]))
             b.remember((result, tuple(point)), narrowed(b, total, self.c.acc))
-            for value, dims, buffer in zip(self.frame.returned, self.results, self.frame.results, strict=True):
-                places = [point[d] for d in dims]
-                self.e.store(b, self.e.at(b, value, places), buffer, places)
+            for output in self.outputs:
+                places = [point[d] for d in output.dims]
+                output.store(b, self.e.at(b, output.value, places), places)
 
         self._each(build, place, element)
-
-
-def starts_at_zero(value: SSAValue) -> bool:
-    """Whether a tensor is known to be zero everywhere."""
-    value = source_of(value)
-    if not isinstance(value, OpResult):
-        return False
-    op = value.op
-    if op.name == "tensor.splat":
-        inner = op.operands[0]
-        return isinstance(inner, OpResult) and inner.op.name == "arith.constant" and _is_zero(inner.op)
-    return op.name == "arith.constant" and _is_zero(op)
-
-
-def _is_zero(op: Operation) -> bool:
-    value = op.properties["value"]
-    one = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value
-    return isinstance(one, IntegerAttr | FloatAttr) and one.value.data == 0

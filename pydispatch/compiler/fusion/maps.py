@@ -1,0 +1,307 @@
+"""The maps of `linalg.generic` made simple, so that dispatches form well: one function for each rewrite.
+
+Copies are read through, loops and dimensions of size 1 go, and a reduction writes its result as its readers read it. No
+value changes, only where it is read and written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projection
+from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.ir.values import shape_of
+
+# -- copies
+
+
+def copied(value: SSAValue) -> Structured | None:
+    """The copy that makes a tensor: every element is one of another tensor, found by dimensions and constants."""
+    op = value.owner
+    if not isinstance(op, Operation) or op.name != GENERIC or len(op.operands) != 2:
+        return None
+    g = structured(op)
+    end = g.block.last_op
+    plain = end is not None and end is g.block.first_op and end.operands[0] is g.block.args[0]
+    if not plain or len(g.inputs) != 1 or not isinstance(g.inputs[0].type, TensorType) or g.reduces:
+        return None
+    return g if is_permutation(g.maps[1]) and _selects(g.maps[0]) else None
+
+
+def _selects(map_: AffineMap) -> bool:
+    dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
+    constants = sum(isinstance(e, AffineConstantExpr) for e in map_.results)
+    return len(dims) == len(set(dims)) and len(dims) + constants == len(map_.results)
+
+
+def read_through_copies(op: Operation) -> SSAValue | None:
+    """A generic reads what a copy was made of, where the sizes of its loops are known without the copy."""
+    g = structured(op)
+    inputs, maps = list(g.inputs), list(g.maps)
+    for number, value in enumerate(g.inputs):
+        copy = copied(value)
+        if copy is None:
+            continue
+        at: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
+        for place, index in zip(copy.maps[1].results, maps[number].results, strict=True):
+            at[cast(AffineDimExpr, place).position] = index
+        changed = [r.replace_dims_and_symbols(at, []) for r in copy.maps[0].results]
+        trial = [*maps[:number], AffineMap(maps[number].num_dims, 0, tuple(changed)), *maps[number + 1 :]]
+        if _sizes_known([*inputs[:number], copy.inputs[0], *inputs[number + 1 :], *g.outputs], trial):
+            inputs[number], maps = copy.inputs[0], trial
+    if inputs == list(g.inputs) or len(op.results) != 1:
+        return None
+    return _generic(op, inputs, g.outputs, maps, g.iterators)
+
+
+def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
+    found = {
+        e.position
+        for value, m in zip(operands, maps, strict=True) if isinstance(value.type, TensorType)
+        for e in m.results if isinstance(e, AffineDimExpr)
+    }  # fmt: skip
+    return len(found) == maps[0].num_dims
+
+
+def pad_before_copy(op: Operation) -> SSAValue | None:
+    """A padded transpose becomes a transpose of what is padded, which its readers read through."""
+    pad = cast(tensor.PadOp, op)
+    copy = copied(pad.source)
+    if copy is None or not is_permutation(copy.maps[0]) or not _pads_simply(pad):
+        return None
+    loops = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]  # the loop of each dimension of the result
+    order = [loops.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results]
+    padded, type_ = _padded(pad, copy.inputs[0], order), pad.result.type
+    assert isinstance(type_, TensorType)
+    empty = before(tensor.EmptyOp([], type_), op)
+    return _generic(copy.op, [padded], [empty], copy.maps, copy.iterators, place=op)
+
+
+def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
+    """A padded tensor without the dimensions of size 1 that are not padded."""
+    pad = cast(tensor.PadOp, op)
+    source, shape = shape_of(pad.source), shape_of(pad.result)
+    if not any(a == b == 1 for a, b in zip(source, shape, strict=True)) or not _pads_simply(pad):
+        return None
+    if any(a == 1 != b for a, b in zip(source, shape, strict=True)):
+        return None
+    kept = [d for d, n in enumerate(shape) if n != 1]
+    return _with_units(op, _padded(pad, _without_units(op, pad.source), kept), pad.result)
+
+
+def _padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
+    """`source` padded like the dimensions `dims` of `pad`."""
+    assert isinstance(source.type, TensorType)
+    low, high = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
+    shape = [shape_of(pad.result)[d] for d in dims]
+    region, old = Region(Block(arg_types=[IndexType()] * len(dims))), pad.region.block
+    for inner in old.ops:
+        region.block.add_op(inner.clone())
+    type_ = TensorType(source.type.element_type, shape)
+    return before(tensor.PadOp(source, [], [], region, [low[d] for d in dims], [high[d] for d in dims], type_), pad)
+
+
+def _pads_simply(pad: tensor.PadOp) -> bool:
+    """Whether the widths and sizes are known, and the value depends on no index."""
+    ops = list(pad.region.block.ops)
+    known = not pad.low and not pad.high and all(n >= 0 for n in shape_of(pad.result))
+    return known and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)
+
+
+# -- results in the order in which they are read
+
+
+def write_as_read(op: Operation) -> SSAValue | None:
+    """A reduction whose result all its readers read through one permutation writes it in their order."""
+    g = structured(op)
+    if len(op.results) != 1 or not g.reduces or not is_projection(g.maps[-1]):
+        return None
+    result = op.results[0]
+    order = _order_of_readers(result)
+    if order is None or order == sorted(order):
+        return None
+    init = _permuted_fill(op, g.outputs[0], order)
+    if init is None:
+        return None
+    out = g.maps[-1]
+    maps = [*g.maps[:-1], AffineMap(out.num_dims, 0, tuple(out.results[d] for d in order))]
+    new = _generic(op, g.inputs, [init], maps, g.iterators)
+    for use in list(result.uses):
+        reader = structured(use.operation)
+        changed = list(reader.maps)
+        changed[use.index] = AffineMap(reader.maps[use.index].num_dims, 0, tuple(
+            reader.maps[use.index].results[d] for d in order))  # fmt: skip
+        use.operation.properties["indexing_maps"] = affine_maps(changed)
+        use.operation.operands[use.index] = new
+    return None
+
+
+def _order_of_readers(result: OpResult) -> list[int] | None:
+    """The dimensions of a result in the order in which all generics that read it have them in theirs."""
+    found: list[int] | None = None
+    for use in result.uses:
+        if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
+            return None
+        g = structured(use.operation)
+        if use.index >= len(g.inputs) or g.reduces or not is_identity(g.output_maps[0]):
+            return None
+        map_ = g.maps[use.index]
+        if not is_permutation(map_):
+            return None
+        dims = [cast(AffineDimExpr, e).position for e in map_.results]
+        order = [dims.index(d) for d in range(len(dims))]
+        if found not in (None, order):
+            return None
+        found = order
+    return found
+
+
+def _permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
+    """A splat or an empty tensor of static sizes with its dimensions in another order."""
+    shape, owner = shape_of(value), value.owner
+    assert isinstance(value.type, TensorType)
+    if not isinstance(owner, Operation) or any(n < 0 for n in shape):
+        return None
+    type_ = TensorType(value.type.element_type, [shape[d] for d in order])
+    if owner.name == "tensor.splat":
+        return before(tensor.SplatOp(owner.operands[0], [], type_), op)
+    return before(tensor.EmptyOp([], type_), op) if owner.name == "tensor.empty" else None
+
+
+# -- size 1
+
+
+def drop_unit_dimensions(op: Operation) -> SSAValue | None:
+    """A generic over tensors without dimensions of size 1, and without the loops of one step."""
+    g = structured(op)
+    if len(op.results) != 1 or not any(1 in shape_of(v) for v in g.operands):
+        return None
+    gone = {i for i, n in enumerate(g.extents) if n == 1}
+    kept = [i for i in range(len(g.iterators)) if i not in gone]
+    at = [AffineExpr.dimension(kept.index(i)) if i in kept else AffineConstantExpr(0) for i in range(len(g.iterators))]
+    operands, maps = [], []
+    for value, map_ in zip(g.operands, g.maps, strict=True):
+        results = tuple(
+            r.replace_dims_and_symbols(at, [])
+            for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1
+        )  # fmt: skip
+        maps.append(AffineMap(len(kept), 0, results))
+        operands.append(_without_units(op, value))
+    if not _sizes_known(operands, maps):
+        return None
+    n = len(g.inputs)
+    new = _generic(op, operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
+    return _with_units(op, new, op.results[0])
+
+
+def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
+    """An elementwise operation over tensors without dimensions of size 1."""
+    result = op.results[0]
+    if len(op.results) != 1 or op.regions or 1 not in shape_of(result) or not isinstance(result.type, TensorType):
+        return None
+    if any(isinstance(v.type, TensorType) and shape_of(v) != shape_of(result) for v in op.operands):
+        return None
+    new = type(op).create(
+        operands=[_without_units(op, v) for v in op.operands],
+        result_types=[TensorType(result.type.element_type, [n for n in result.type.get_shape() if n != 1])],
+        properties=op.properties, attributes=op.attributes,
+    )  # fmt: skip
+    return _with_units(op, before(new, op), result)
+
+
+def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
+    """A slice of a tensor without the dimensions of size 1, into one without them."""
+    part, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
+    whole = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *part.rows, strict=True)]
+    if 1 not in (*source, *shape) or whole.count(True) != source.count(1):
+        return None
+    offsets, sizes, strides = (
+        [entry for entry, gone in zip(row, whole, strict=True) if not gone] for row in part.rows
+    )  # fmt: skip
+    result = op.results[0].type
+    assert isinstance(result, TensorType)
+    type_ = TensorType(result.element_type, [n for n in result.get_shape() if n != 1])
+    narrow = _without_units(op, op.operands[0])
+    made = tensor.ExtractSliceOp(narrow, offsets, sizes, strides, type_)
+    return _with_units(op, before(made, op), op.results[0])
+
+
+def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
+    """The dimensions of a shape, those of size 1 beside another one; no group where all are 1."""
+    groups: list[list[int]] = []
+    leading: list[int] = []
+    for d, n in enumerate(shape):
+        if n != 1:
+            groups.append([*leading, d])
+            leading = []
+        elif groups:
+            groups[-1].append(d)
+        else:
+            leading.append(d)
+    return groups
+
+
+def _without_units(op: Operation, value: SSAValue) -> SSAValue:
+    shape = shape_of(value)
+    if 1 not in shape:
+        return value
+    assert isinstance(value.type, TensorType)
+    type_ = TensorType(value.type.element_type, [n for n in value.type.get_shape() if n != 1])
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "tensor.empty":
+        return before(tensor.EmptyOp(list(owner.operands), type_), op)
+    if isinstance(owner, Operation) and owner.name == "tensor.splat":
+        return before(tensor.SplatOp(owner.operands[0], list(owner.operands[1:]), type_), op)
+    properties = {"reassociation": reassociation(_unit_groups(shape))}
+    return before(tensor.CollapseShapeOp(operands=[value], result_types=[type_], properties=properties), op)
+
+
+def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
+    """The value in the shape of `like`, which has dimensions of size 1 besides."""
+    if value.type == like.type:
+        return value
+    shape = shape_of(like)
+    dims: list[SSAValue] = []
+    for axis, n in enumerate(shape_of(value)):
+        if n < 0:
+            index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
+            dims.append(before(tensor.DimOp(value, index), op))
+    type_, groups = cast("TensorType[Attribute]", like.type), reassociation(_unit_groups(shape))
+    return before(tensor.ExpandShapeOp(value, dims, groups, list(type_.get_shape()), type_), op)
+
+
+# -- building
+
+
+def _generic(
+    op: Operation, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
+    iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, place: Operation | None = None,
+) -> SSAValue:  # fmt: skip
+    """The generic `op` with other operands and maps, before `place` or itself. loops: what each of its loops is among
+    the new ones."""
+    body = cast(GenericOp, op).body.clone()
+    for inner in [o for o in body.walk() if o.name == "linalg.index"] if loops is not None else []:
+        assert loops is not None
+        where = loops[cast("IntegerAttr[IndexType]", inner.properties["dim"]).value.data]
+        if isinstance(where, AffineDimExpr):
+            inner.properties["dim"] = IntegerAttr(where.position, 64)
+        else:
+            zero = before(arith.ConstantOp.from_int_and_width(0, IndexType()), inner)
+            inner.results[0].replace_all_uses_with(zero)
+            inner.detach()
+            inner.erase()
+    new = GenericOp(inputs, outputs, body, affine_maps(maps), iterator_types(iterators), [outputs[0].type])
+    new.attributes.update(op.attributes)
+    result = before(new, place or op)
+    result.name_hint = op.results[0].name_hint
+    return result
