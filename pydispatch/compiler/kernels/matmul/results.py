@@ -1,19 +1,20 @@
-"""Which element of a contraction's result belongs to an element of what is computed from it."""
+"""Where a contraction's result begins, and which element of it belongs to an element of what is computed from it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
-from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.compiler.tensor_ops.registry import rule_of, source_of
 from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
@@ -113,3 +114,21 @@ def _through(op: Operation, number: int, below: list[list[int] | bool | None]) -
     out = g.output_maps[number].results
     dims = [found[r.position] for r in out if isinstance(r, AffineDimExpr)]
     return dims if len(dims) == len(out) == len(found) else None
+
+
+def starts_at_zero(value: SSAValue) -> bool:
+    """Whether a tensor is known to be zero everywhere."""
+    value = source_of(value)
+    if not isinstance(value, OpResult):
+        return False
+    op = value.op
+    if op.name == "tensor.splat":
+        inner = op.operands[0]
+        return isinstance(inner, OpResult) and inner.op.name == "arith.constant" and _is_zero(inner.op)
+    return op.name == "arith.constant" and _is_zero(op)
+
+
+def _is_zero(op: Operation) -> bool:
+    value = op.properties["value"]
+    one = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value
+    return isinstance(one, IntegerAttr | FloatAttr) and one.value.data == 0

@@ -14,11 +14,11 @@ from xdsl.ir import SSAValue
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
-from pydispatch.compiler.kernels.matmul.cpu.outputs import Output, starts_at_zero
+from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, Side, across, narrowed, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of, counts, extents_of, sizes_of
 from pydispatch.compiler.kernels.matmul.match import Factor
-from pydispatch.compiler.kernels.matmul.results import column_values
+from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.generics import loop_sizes

@@ -20,9 +20,9 @@ from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.gpu.lower import finish
 from pydispatch.compiler.kernels.loops.lower import packed
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
-from pydispatch.compiler.kernels.matmul.cpu.write import starts_at_zero
 from pydispatch.compiler.kernels.matmul.gpu.load import PRIVATE, Staging, fitted, state_alignment, storage
 from pydispatch.compiler.kernels.matmul.gpu.plan import Plan, few, grid, groups, joined, plans_of, tile_of
+from pydispatch.compiler.kernels.matmul.results import starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
