@@ -88,7 +88,7 @@ def normal(*shape: int, dtype: Any = np.float32) -> np.ndarray:
 
 def integers(below: int, *shape: int) -> np.ndarray:
     """An input of i32, from 0."""
-    return np.random.default_rng(SEED).integers(0, below, shape).astype(np.int32)
+    return np.random.default_rng(SEED).integers(0, below, shape, np.int32)
 
 
 def _filled(rng: np.random.Generator, name: str, spec: jax.ShapeDtypeStruct) -> np.ndarray:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 from pathlib import Path
 
 import pydispatch
@@ -25,20 +24,22 @@ PEER_FLAGS = (
 """What the peer compiles models with."""
 
 
-def ours(text: Path, target: str = "cpu") -> int:
-    """The dispatches of all functions of a program."""
-    return count(pydispatch.compile(text, targets=target))
+def peer_tool() -> str:
+    """iree-compile itself, without the Python script around it."""
+    from iree.compiler.tools.binaries import find_tool
+
+    return str(find_tool("iree-compile"))
 
 
-def count(artifact: pydispatch.Artifact) -> int:
+def ours(artifact: pydispatch.Artifact) -> int:
     """The dispatches of all functions of an artifact."""
     return sum(len(found) for _, found in dispatches.decode(artifact.manifest.extra.get(dispatches.KEY, "{}")))
 
 
 def peers(text: Path) -> int:
     """Those of the peer. Raises CalledProcessError when it cannot compile the program."""
-    tool = Path(sys.executable).with_name("iree-compile")
-    made = subprocess.run([tool, text, *PEER_FLAGS, "--compile-to=flow"], check=True, capture_output=True, text=True)
+    command = [peer_tool(), text, *PEER_FLAGS, "--compile-to=flow"]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
     found, closing = 0, None  # closing: the line that ends the initializer that is being read
     for line in made.stdout.splitlines():
         if closing is not None:
@@ -51,16 +52,16 @@ def peers(text: Path) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", metavar="NAME")
-    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--target", default="cpu", help="what to compile for here")
     args = parser.parse_args()
     names = args.only or sorted(path.stem for path in args.folder.glob("*.mlir"))
     print(f"{'model':20}{'ours':>6}{'IREE':>6}")
     for name in names:
         text = args.folder / f"{name}.mlir"
-        a, b = ours(text, args.target), peers(text)
+        a, b = ours(pydispatch.compile(text, targets=args.target)), peers(text)
         print(f"{name:20}{a:6}{b:6}{'  more' if a > b else ''}", flush=True)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from catalog import f32, integers, model, normal
 from jax import lax
 from layers import attention, dense, dense_weights, layer_norm, norm_weights, rms_norm, split_heads
@@ -50,7 +51,7 @@ def gpt2_decode(small: bool) -> tuple[Any, ...]:
 
     caches = normal(layers, 2, heads, length, c // heads)
     caches[:, :, :, length // 2 :] = 0
-    return run, weights, (caches, integers(words, 1), integers(1) + length // 2)
+    return run, weights, (caches, integers(words, 1), np.array(length // 2, np.int32))
 
 
 @model

@@ -109,3 +109,18 @@ def int8_matmul(small: bool) -> tuple[Any, ...]:
         return total.astype(jnp.float32) * step * p["scale"]
 
     return run, {"kernel": _i8(k, n), "scale": f32(n)}, (normal(m, k),)
+
+
+@model
+def matmul_chain(small: bool) -> tuple[Any, ...]:
+    """Products and tanh in turns, no two of one size: what compiling many kernels takes."""
+    count, step, batch = (4, 3, 4) if small else (66, 8, 16)
+    sizes = [16 + step * n for n in range(count + 1)]
+    weights = [f32(*pair) for pair in pairwise(sizes)]
+
+    def run(p: list[jax.Array], x: jax.Array) -> jax.Array:
+        for kernel in p:
+            x = jnp.tanh(x @ kernel)
+        return x
+
+    return run, weights, (normal(batch, sizes[0]),)

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import language  # noqa: F401
-import parts  # noqa: F401
-import vision  # noqa: F401
-from catalog import models
+from works import models
 
 
 def main() -> None:
