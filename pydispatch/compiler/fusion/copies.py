@@ -147,6 +147,17 @@ def _take_in_scalars(groups: Groups) -> None:
             reads.add(op)
             groups.members[chosen[op]].add(op)
             groups.home[op] = chosen[op]
+            if op.name == "tensor.extract":
+                _note_extracted(groups, op)
+
+
+def _note_extracted(groups: Groups, op: Operation) -> None:
+    """An element that the group of `op` reads of what another makes keeps the two apart."""
+    source = groups.producer(op.operands[0])
+    while source is not None and source not in groups.home and is_view(source):
+        source = groups.producer(source.operands[0])
+    if source is not None and groups.home.get(source) != groups.home[op]:
+        groups.refused[source, op] = "all of the dispatch reads one element, and cannot begin before that is known"
 
 
 def _erase(op: Operation) -> None:
