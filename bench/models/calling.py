@@ -1,4 +1,4 @@
-"""What a call of a compiled model costs, here, with IREE and with JAX, side by side in one process."""
+"""What a call of a compiled model costs, here, with IREE, JAX and onnxruntime, side by side in one process."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
     sys.path.append(str(Path(__file__).parents[1]))
     import iree.runtime as rt
     import jax
+    from exported import onnx_session
     from peer import Peer
     from works import models
 
@@ -52,6 +53,10 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
         "iree": peer.raw("main", *arguments),
         "jax": lambda: jax.block_until_ready(jitted(*on_device)),
     }
+    session = onnx_session(model, workers)
+    if session is not None:
+        figures["onnxruntime difference"] = _difference(session.results(), expected)
+        contenders["onnxruntime"] = session.call
     clock = time.process_time if workers == 1 else time.perf_counter
     figures["ms"] = {k: v * 1e3 for k, v in _least(contenders, seconds, clock).items()}
     return figures

@@ -1,9 +1,10 @@
-"""Measures the models here, with IREE and with JAX, and prints a line for each as soon as it is known.
+"""Measures the models here, with IREE, JAX and onnxruntime, and prints a line for each as soon as it is known.
 
     python bench/models/run.py [--only NAME...] [--workers 1 2] [--small] [--json FILE]
 
-Needs an interpreter with JAX and IREE's compiler and runtime. Every model is compiled by both sides from the same
-StableHLO; one process for each number of workers calls it. `table.py` makes the tables of docs/benchmarks.md of FILE.
+Needs an interpreter with JAX, onnx, onnxruntime and IREE's compiler and runtime. Every model is compiled by both sides
+from the same StableHLO; one process for each number of workers calls it. `table.py` makes the tables of
+docs/benchmarks.md of FILE.
 """
 
 from __future__ import annotations
