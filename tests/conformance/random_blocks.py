@@ -199,11 +199,11 @@ class Network:
         for _ in range(self.rng.randint(2, 7)):
             self.step()
 
-    def finish(self) -> tuple[ModuleOp, list[NDArray[Any]], list[NDArray[Any]]]:
-        """The module, its arguments and the results of its function `f`: the last value, and some others."""
+    def finish(self, name: str = "f") -> tuple[ModuleOp, list[NDArray[Any]], list[NDArray[Any]]]:
+        """The module, its arguments and the results of its function: the last value, and some others."""
         made = self.values[2:]
         results = [made[-1], *self.rng.sample(made, min(len(made), self.rng.randrange(3)))]
-        self.b.finish("f", {f"r{n}": v.tensor for n, v in enumerate(results)})
+        self.b.finish(name, {f"r{n}": v.tensor for n, v in enumerate(results)})
         return self.b.module, list(self.arrays.values()), [v.array for v in results]
 
     # -- blocks
