@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import (
     inputs_of,
     is_connector,
     is_fill,
     stays_on_host,
-    too_many_scalars,
+    too_many_arguments,
 )
 from pydispatch.compiler.fusion.words import place_of
 from pydispatch.ir.values import shape_of
@@ -106,11 +107,11 @@ class Groups:
         inside = bridge.union(*map(self.whole, groups))
         between = self._circle(groups, inside)
         if between is not None:
-            return f"a value would leave the dispatch for {place_of(between)} and come back into it"
+            return reasons.circle(place_of(between))
         if len(inside - bridge) > MOST_OPERATIONS:
-            return f"the dispatch would hold more than {MOST_OPERATIONS} operations"
+            return reasons.too_many_operations(MOST_OPERATIONS)
         union = self.in_order(inside)
-        return self.why_not(union) or too_many_scalars(union)
+        return self.why_not(union) or too_many_arguments(union)
 
     def whole(self, group: int) -> set[Operation]:
         """The operations of a group with the connectors between them."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
+from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import is_fill, is_view
 from pydispatch.compiler.fusion.words import place_of
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -58,13 +59,13 @@ def separation(producer: Operation, consumer: Operation, between: Operation | No
     """Why two dispatches were no candidates for one, and what would have to change. formed: both are groups that
     formation has made, and not one of them a dispatch that the program states."""
     if not formed:
-        return "the program states this dispatch; formation joins only operations that it finds outside of dispatches"
+        return reasons.STATED
     control = _control(producer, consumer, between)
     if control is not None:
-        return f"{place_of(control)} lies between them; both would have to be on one side of this control flow"
+        return reasons.CONTROL.format(place_of(control))
     if between is not None:
-        return f"the host runs {place_of(between)} between them; one of the dispatches would have to compute it"
-    return "formation has not tried to join them"
+        return reasons.HOST.format(place_of(between))
+    return reasons.UNTRIED
 
 
 def _control(producer: Operation, consumer: Operation, between: Operation | None) -> Operation | None:
