@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pydispatch.compiler.analysis import reasons
-from pydispatch.compiler.analysis.kinds import MOST_SCALARS
+from pydispatch.compiler.analysis.kinds import MOST_SCALARS, MOST_TENSORS
 from pydispatch.compiler.fusion.joining import MOST_OPERATIONS
 
 TYPES = {
@@ -13,6 +13,7 @@ TYPES = {
     "V": "tensor<16xf32>", "W": "tensor<6xf32>", "B": "tensor<256x128xf32>",
 }  # fmt: skip
 
+PARALLEL = '"parallel", "parallel"'
 SUM = "%s = linalg.reduce { arith.addf } ins(%x : M) outs(%zr : R) dimensions = [1]"
 PRODUCT = "linalg.matmul ins({}, {} : {}) outs(%zq : Q) -> Q"
 
@@ -30,18 +31,12 @@ def generic(maps: str, loops: str, inputs: str, output: str, type: str, body: st
     }} -> {type}"""
 
 
-def windows(source: str, type: str) -> str:
-    """Sums of three neighbours of 8."""
-    return generic(
-        "(i, j) -> (i + j); (i, j) -> (j); (i, j) -> (i)", '"parallel", "reduction"', f"{source}, %k : {type}, {K}",
-        "%zw", "W", "%n = arith.maximumf %a, %t : f32",
-    )  # fmt: skip
-
-
 K = "tensor<3xf32>"
+SUMS = "(i, j) -> (i + j); (i, j) -> (j); (i, j) -> (i)"
+"""Sums of three neighbours of 8, in the words of `generic`."""
 
 PROGRAMS: dict[str, tuple[str, str, str]] = {
-    reasons.circle("fill"): ("%x: M, %i: index", "M", """
+    reasons.circle("splat"): ("%x: M, %i: index", "M", """
       %a = math.exp %x : M
       %e = tensor.extract %a[%i, %i] : M
       %b = linalg.fill ins(%e : f32) outs(%em : M) -> M
@@ -51,6 +46,9 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
     reasons.too_many_scalars(MOST_SCALARS): (", ".join(["%v0: V", *(f"%s{n}: f32" for n in range(30))]), "V", "\n".join(
         f"%f{n} = linalg.fill ins(%s{n} : f32) outs(%ev : V) -> V\n"
         f"%{'o' if n == 29 else f'v{n + 1}'} = arith.addf %v{n}, %f{n} : V" for n in range(30))),
+    reasons.too_many_tensors(MOST_TENSORS): (", ".join(f"%t{n}: V" for n in range(40)), "V", "\n".join(
+        f"%{'o' if n == 39 else f'v{n}'} = arith.addf %{f'v{n - 1}' if n > 1 else 't0'}, %t{n} : V"
+        for n in range(1, 40))),
     reasons.ELEMENT: ("%x: M", "M", f"""
       {SUM}
       %e = tensor.extract %s[%c0] : R
@@ -76,7 +74,17 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
       ^bb0(%i: index):
         tensor.yield %zero : f32
       }} : R to V"""),
-    reasons.WINDOW_OF_ROWS: ("%x: M, %k: " + K, "W", f"{SUM}\n%o = {windows('%s', 'R')}"),
+    reasons.WINDOW_OF_ROWS: ("%x: M", "tensor<6x3xf32>", f"""
+      {SUM}
+      %e2 = tensor.empty() : tensor<6x3xf32>
+      %o = {generic("(i, j) -> (i + j); (i, j) -> (i, j)", PARALLEL, "%s : R", "%e2", "tensor<6x3xf32>",
+                    "%n = math.absf %a : f32")}"""),
+    reasons.RESHAPED_ROWS: ("%x: M", "tensor<2xf32>", f"""
+      {SUM}
+      %w = tensor.expand_shape %s [[0, 1]] output_shape [2, 4] : R into tensor<2x4xf32>
+      %e2 = tensor.empty() : tensor<2xf32>
+      %o = {generic("(i) -> (i, i + 1); (i) -> (i)", '"parallel"', "%w : tensor<2x4xf32>", "%e2", "tensor<2xf32>",
+                    "%n = math.absf %a : f32")}"""),
     reasons.REDUCED_AGAIN: ("%x: M", "R", f"{SUM}\n%o = " + generic(
         "(i, j) -> (j); (i, j) -> (i)", '"parallel", "reduction"', "%s : R", "%zr", "R",
         "%n = arith.maximumf %a, %t : f32")),
@@ -98,19 +106,16 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
       %b = linalg.broadcast ins(%s : R) outs(%em : M) dimensions = [1]
       %y = arith.subf %x, %b : M
       %o = linalg.transpose ins(%y : M) outs(%en : N) permutation = [1, 0]"""),
-    reasons.different_sizes("8x16 and 8x8x16"): ("%x: M", "tensor<8x8x16xf32>, M", """
-      %a = arith.addf %x, %x : M
-      %e3 = tensor.empty() : tensor<8x8x16xf32>
-      %o = linalg.broadcast ins(%a : M) outs(%e3 : tensor<8x8x16xf32>) dimensions = [0]
-      return %o, %a : tensor<8x8x16xf32>, M"""),
-    reasons.REREAD.format("pyd.recurrence"): ("%x: M, %first: V", "M", """
+    reasons.different_sizes("16x8 and 8x16"): ("%x: M", "N, M", """
+      %a = math.exp %x : M
+      %o = linalg.transpose ins(%a : M) outs(%en : N) permutation = [1, 0]
+      %p = arith.addf %a, %x : M
+      return %o, %p : N, M"""),
+    reasons.REREAD.format("tensor.gather"): ("%x: M, %i: tensor<5x1xi32>", "tensor<5x16xf32>", """
       %y = math.exp %x : M
-      %o, %l = iree_linalg_ext.scan dimension(0) inclusive(true) ins(%y : M) outs(%em, %first : M, V) {
-      ^bb0(%a: f32, %b: f32):
-        %n = arith.subf %a, %b : f32
-        iree_linalg_ext.yield %n : f32
-      } -> M, V"""),
-    reasons.WINDOWS: ("%y: R, %k: " + K, "W", f"%e = math.exp %y : R\n%o = {windows('%e', 'R')}"),
+      %o = tensor.gather %y[%i] gather_dims([0]) : (M, tensor<5x1xi32>) -> tensor<5x16xf32>"""),
+    reasons.WINDOWS: ("%y: R, %k: " + K, "W", "%e = math.exp %y : R\n%o = " + generic(
+        SUMS, '"parallel", "reduction"', "%e, %k : R, " + K, "%zw", "W", "%n = arith.maximumf %a, %t : f32")),
     reasons.BROADCAST: ("%x: M, %y: V", "M", """
       %e = math.exp %y : V
       %b = linalg.broadcast ins(%e : V) outs(%em : M) dimensions = [0]
@@ -138,11 +143,21 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
       %s = linalg.reduce {{ arith.maximumf }} ins(%u : tensor<8x16x3xf32>) outs(%zm : M) dimensions = [2]
       %o = {PRODUCT.format("%s", "%y", "M, N")}"""),
     reasons.EXPENSIVE_FOR_TILES: ("%x: M, %y: N", "Q", "%a = " + generic(
-        "(i, j) -> (i, j); (i, j) -> (i, j)", '"parallel", "parallel"', "%x : M", "%em", "M", "%n = math.exp %a : f32"
+        "(i, j) -> (i, j); (i, j) -> (i, j)", PARALLEL, "%x : M", "%em", "M", "%n = math.exp %a : f32"
     ) + f"\n%o = {PRODUCT.format('%a', '%y', 'M, N')}"),
     reasons.NOT_FOR_TILES.format("tensor.concat"): ("%x: Q, %y: N", "Q", f"""
       %a = tensor.concat dim(1) %x, %x : (Q, Q) -> M
       %o = {PRODUCT.format("%a", "%y", "M, N")}"""),
+    reasons.REDUCED_BESIDE: ("%x: M, %y: N, %u: M", "Q", f"""
+      %p = {PRODUCT.format("%x", "%y", "M, N")}
+      %s = linalg.reduce {{ arith.maximumf }} ins(%u : M) outs(%zr : R) dimensions = [1]
+      %b = linalg.broadcast ins(%s : R) outs(%eq : Q) dimensions = [1]
+      %o = arith.addf %p, %b : Q"""),
+    reasons.EXPENSIVE_BESIDE: ("%x: M, %y: N, %u: R", "Q", f"""
+      %p = {PRODUCT.format("%x", "%y", "M, N")}
+      %s = math.exp %u : R
+      %b = linalg.broadcast ins(%s : R) outs(%eq : Q) dimensions = [1]
+      %o = arith.addf %p, %b : Q"""),
 }  # fmt: skip
 
 
