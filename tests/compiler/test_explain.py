@@ -10,7 +10,7 @@ import pytest
 import pydispatch as pd
 from pydispatch.cli.__main__ import main
 from pydispatch.formats.artifact import dispatches
-from pydispatch.formats.artifact.dispatches import DispatchEntry
+from pydispatch.formats.artifact.dispatches import Boundary, DispatchEntry
 
 TWO = """func.func @f(%x: tensor<8x16xf32>, %w: tensor<16x4xf32>, %v: tensor<4x3xf32>) -> tensor<8x3xf32> {
   %z = arith.constant 0.0 : f32
@@ -34,7 +34,7 @@ def test_explain_names_operations_lines_and_reasons(capsys: pytest.CaptureFixtur
     assert text.startswith("@f: 2 dispatches\n  @f_dispatch_0_matmul_8x4x16xf32_absf\n")
     assert "holds 5:8 matmul, 6:8 absf" in text
     assert text.count("workgroups: 1x1x1") == 2
-    assert "apart from 9:8 matmul: " in text and text.count("apart") == 1
+    assert "apart from 9:8 matmul, which reads 6:8 absf: " in text and text.count("apart") == 1
 
 
 def test_inspect_shows_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,9 +58,20 @@ def test_a_program_without_tensors_has_none(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_the_text_is_read_back_and_a_broken_one_refused() -> None:
-    listing = [("f", [DispatchEntry("e", "x", ("1:2 addf",), (("3:4 mulf", "why"),)), DispatchEntry("g", "y", ())])]
+    listing = [
+        (
+            "f",
+            [
+                DispatchEntry("e", "x", ("1:2 addf",), (Boundary("1:2 addf", "3:4 mulf", "why"),)),
+                DispatchEntry("g", "y", ()),
+            ],
+        )
+    ]
     assert dispatches.decode(dispatches.encode(listing)) == listing
     assert dispatches.encode([]) == ""
+    older = '{"f":[["e","x",["1:2 addf"],[["3:4 mulf","why"]]]]}'
+    assert dispatches.decode(older)[0][1][0].apart == (Boundary("", "3:4 mulf", "why"),)
+    assert "apart from 3:4 mulf: why" in dispatches.render(dispatches.decode(older))
     for broken in (7, "", "[]", '{"f":7}', '{"f":[7]}', '{"f":[["e"]]}', '{"f":[["e","x",[1],[]]]}',
                    '{"f":[["e","x",[],[["a"]]]]}', "[" * 100_000):  # fmt: skip
         with pytest.raises(pd.ArtifactError, match=r"manifest\.json: dispatches"):

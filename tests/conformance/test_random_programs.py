@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from backends import Backend
+from random_blocks import TOLERANCE, Network
 from random_programs import TYPES, Program
 
 
@@ -17,3 +18,15 @@ def test_random_programs(seed: int, backend: Backend) -> None:
     found = found if isinstance(found, tuple | list) else [found]
     for (name, _, expected), got in zip(program.results, found, strict=True):
         np.testing.assert_array_equal(np.asarray(got), expected, err_msg=f"{name} of\n{text}")
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_networks(seed: int, backend: Backend) -> None:
+    network = Network(seed, dynamic=seed % 3 == 2)
+    network.grow()
+    module, arguments, expected = network.finish()
+    found = backend.load(module).f(*arguments)
+    found = found if isinstance(found, tuple | list) else [found]
+    for got, wanted in zip(found, expected, strict=True):
+        bound = TOLERANCE * max(1.0, np.abs(wanted).max())
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=0, atol=bound, err_msg=", ".join(network.steps))

@@ -1,6 +1,6 @@
 """Random programs on every device and code level at hand, compared with NumPy and so with each other.
 
-Programs come from the generators of tests/ops and tests/conformance/random_programs.py, with random operations, shapes,
+Programs come from the generators of tests/ops and tests/conformance, with random operations, shapes,
 element types and static or dynamic sizes. A program that a target says it cannot compile is counted as refused; a wrong
 element, another exception or a dead process is a finding, named with the seed that makes it again.
 
@@ -30,10 +30,12 @@ import convolutions  # noqa: E402
 import generics  # noqa: E402
 import moves  # noqa: E402
 import numpy as np  # noqa: E402
+import random_blocks  # noqa: E402
 import random_programs  # noqa: E402
 from harness import INTEGERS, LENGTHS, Body, close  # noqa: E402
 
 import pydispatch as pd  # noqa: E402
+from pydispatch import ir  # noqa: E402
 
 FLOATS = ("f32", "f64", "f16", "bf16")
 ELEMENTS = ("i1", "i8", "i16", "i32", "i64", "index", *FLOATS)
@@ -192,8 +194,17 @@ def fused(rng: random.Random) -> Case:
     return Case(text, [array for _, _, array in program.inputs], [(array, 0.0, 0.0) for _, _, array in program.results])
 
 
+def network(rng: random.Random) -> Case:
+    """Norms, softmax, attention, products and convolutions in any order, as frontends write them."""
+    made = random_blocks.Network(rng.randrange(1 << 30), dynamic=rng.random() < 0.5)
+    made.grow()
+    module, arguments, results = made.finish("f0")
+    bound = random_blocks.TOLERANCE
+    return Case(ir.print_module(module), arguments, [(r, 0.0, bound * max(1.0, np.abs(r).max())) for r in results])
+
+
 GENERATORS: tuple[Callable[[random.Random], Case], ...] = (
-    elementwise, reduction, rows, contraction, convolution, chain, chain, fused, fused,
+    elementwise, reduction, rows, contraction, convolution, chain, chain, fused, fused, network, network,
 )  # fmt: skip
 
 

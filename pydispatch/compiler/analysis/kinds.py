@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.ir.op_info import Effects, info_of
@@ -19,24 +20,33 @@ def inputs_of(op: Operation) -> list[SSAValue]:
 
 
 MOST_SCALARS = 28  # two 32-bit constants each at most, of 64 that an export may have
+MOST_TENSORS = 32  # bindings that most devices have room for
 
 
-def too_many_scalars(ops: Sequence[Operation]) -> str | None:
-    """Why a dispatch of `ops` would have more constants than fit, or None. Equal sizes count as often as they occur."""
+def too_many_arguments(ops: Sequence[Operation]) -> str | None:
+    """Why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as often as
+    they occur."""
     members = set(ops)
     nested = {inner for op in ops for region in op.regions for inner in region.walk()}
     blocks = {b for inner in (*ops, *nested) for region in inner.regions for b in region.blocks}
-    found: set[object] = set()
-    for op in ops:
-        for value in inputs_of(op):
-            owner = value.owner
-            if owner in blocks or owner in members or owner in nested:
-                continue
-            if isinstance(value.type, TensorType):
-                found.update((value, axis) for axis, n in enumerate(value.type.get_shape()) if n < 0)
-            elif not (isinstance(owner, Operation) and owner.name == "arith.constant"):
-                found.add(value)
-    return f"the dispatch would take more than {MOST_SCALARS} scalars and sizes" if len(found) > MOST_SCALARS else None
+    scalars: set[object] = set()
+    tensors = {r for op in ops for r in op.results if any(u.operation not in members | nested for u in r.uses)}
+    pending = [value for op in ops for value in inputs_of(op)]
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if owner in blocks or owner in members or owner in nested:
+            continue
+        if isinstance(owner, Operation) and is_fill(owner):  # the dispatch gets a copy
+            pending += [v for v in owner.operands if v not in size_operands(owner)]
+        elif isinstance(value.type, TensorType):
+            tensors.add(value)
+            scalars.update((value, axis) for axis, n in enumerate(value.type.get_shape()) if n < 0)
+        elif not (isinstance(owner, Operation) and owner.name == "arith.constant"):
+            scalars.add(value)
+    if len(tensors) > MOST_TENSORS:
+        return reasons.too_many_tensors(MOST_TENSORS)
+    return reasons.too_many_scalars(MOST_SCALARS) if len(scalars) > MOST_SCALARS else None
 
 
 def is_fill(op: Operation) -> bool:

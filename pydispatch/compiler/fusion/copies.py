@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 from xdsl.ir import Operation
 
+from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import (
     is_connector,
     is_fill,
     is_scalar_code,
     is_view,
     size_operands,
-    too_many_scalars,
+    too_many_arguments,
 )
 from pydispatch.compiler.fusion.joining import Groups
 from pydispatch.ir.core.locations import set_location
@@ -52,7 +53,7 @@ def _place_connector(groups: Groups, op: Operation) -> None:
             continue
         known = view or op in groups.bridges.get(group, ())
         union = groups.in_order({*groups.members[group], op})
-        reason = None if known else groups.why_not(union) or too_many_scalars(union)
+        reason = None if known else groups.why_not(union) or too_many_arguments(union)
         if reason is not None:
             left = True
             for reader in readers:
@@ -147,6 +148,17 @@ def _take_in_scalars(groups: Groups) -> None:
             reads.add(op)
             groups.members[chosen[op]].add(op)
             groups.home[op] = chosen[op]
+            if op.name == "tensor.extract":
+                _note_extracted(groups, op)
+
+
+def _note_extracted(groups: Groups, op: Operation) -> None:
+    """An element that the group of `op` reads of what another makes keeps the two apart."""
+    source = groups.producer(op.operands[0])
+    while source is not None and source not in groups.home and is_view(source):
+        source = groups.producer(source.operands[0])
+    if source is not None and groups.home.get(source) != groups.home[op]:
+        groups.refused[source, op] = reasons.ELEMENT
 
 
 def _erase(op: Operation) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import (
     inputs_of,
     is_connector,
     is_fill,
     stays_on_host,
-    too_many_scalars,
+    too_many_arguments,
 )
+from pydispatch.compiler.fusion.words import place_of
 from pydispatch.ir.values import shape_of
 
 WhyNot = Callable[[Sequence[Operation]], "str | None"]
@@ -103,12 +105,13 @@ class Groups:
     def _why_not(self, groups: Sequence[int], bridge: set[Operation]) -> str | None:
         """Why groups and the connectors between them may not become one."""
         inside = bridge.union(*map(self.whole, groups))
-        if self._circle(groups, inside):
-            return "a value would leave the dispatch and come back into it"
+        between = self._circle(groups, inside)
+        if between is not None:
+            return reasons.circle(place_of(between))
         if len(inside - bridge) > MOST_OPERATIONS:
-            return f"the dispatch would hold more than {MOST_OPERATIONS} operations"
+            return reasons.too_many_operations(MOST_OPERATIONS)
         union = self.in_order(inside)
-        return self.why_not(union) or too_many_scalars(union)
+        return self.why_not(union) or too_many_arguments(union)
 
     def whole(self, group: int) -> set[Operation]:
         """The operations of a group with the connectors between them."""
@@ -133,8 +136,8 @@ class Groups:
             lead(op)
         return {op for op, leading in leads.items() if leading and op not in self.members[home]}
 
-    def _circle(self, groups: Sequence[int], inside: set[Operation]) -> bool:
-        """Whether something outside would stand between groups."""
+    def _circle(self, groups: Sequence[int], inside: set[Operation]) -> Operation | None:
+        """What would be between groups: an operation that some need and that needs others."""
         bits = 0
         for group in groups:
             bits |= self._bits[group]
@@ -144,15 +147,20 @@ class Groups:
                     continue
                 node = self.node(source)
                 if node not in groups and self._before[node] & bits:
-                    return True
-        return False
+                    return source
+        return None
 
     def _refuse(self, home: int, other: int, bridge: set[Operation], reason: str) -> None:
         for op in self.members[home]:
-            for source in map(self.producer, inputs_of(op)):
-                if source in self.members[other] or source in bridge:
-                    assert source is not None
+            pending = inputs_of(op)
+            while pending:
+                source = self.producer(pending.pop())
+                if source is None:
+                    continue
+                if source in self.members[other]:
                     self.refused[source, op] = reason
+                elif source in bridge:
+                    pending += inputs_of(source)
 
     def _merge(self, home: int, other: int, bridge: set[Operation]) -> None:
         for op in self.members[home]:

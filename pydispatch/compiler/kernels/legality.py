@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.chain import chain_of
 from pydispatch.compiler.kernels.matmul.legality import judge_contraction
@@ -45,7 +46,7 @@ def why_not(group: Sequence[Operation], chains: bool = False) -> str | None:
     if answer is None or isinstance(answer, str):
         return answer
     if any(is_contraction(g.op) and _shares(g) for g in generics.values()):
-        return "a contraction is a dispatch of its own" if len(group) > 1 else None
+        return reasons.UNKNOWN_CONTRACTION if len(group) > 1 else None
     return _updates(group) or _rows(group, generics) or _recomputed(group, generics) or _spaces(group, generics)
 
 
@@ -61,12 +62,11 @@ def _updates(group: Sequence[Operation]) -> str | None:
     for op in group:
         rule = rule_of(op)
         if isinstance(rule, Update) and _producer(op.operands[rule.destination], group) is not None:
-            return f"the destination of {op.name} must lie in memory before the dispatch begins"
+            return reasons.DESTINATION.format(op.name)
         if not isinstance(rule, Update) and not isinstance(op, RecurrenceOp):
             continue
         if any(result in read for result in op.results):
-            how = "writes into its destination" if isinstance(rule, Update) else "computes its elements in order"
-            return f"{op.name} {how}, nothing follows it in its dispatch"
+            return (reasons.WRITTEN if isinstance(rule, Update) else reasons.ORDERED).format(op.name)
     return None
 
 
@@ -107,7 +107,7 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
     spaces = {_shape(g.op.results[0]) for g in reductions}
     if len(spaces) > 1:
         shown = " and ".join(sorted(_spell(s) for s in spaces))
-        return f"reductions into different spaces: {shown}"
+        return reasons.different_rows(shown)
     reducing = _row_values(union, reductions)
     for op in union:
         for number, value in enumerate(op.operands):
@@ -141,25 +141,25 @@ def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, v
     if g is None:
         if info_of(op).elementwise or _is_update(op):
             return None
-        return f"{op.name} of a reduced tensor would reduce again for each element"
+        return reasons.NO_ROW.format(op.name)
     map = g.maps[number]
     if viewed and not _plain(map):
-        return "a reduced tensor is seen through another shape"
+        return reasons.RESHAPED_ROWS
     positions = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
     if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results):
-        return "a reduced tensor is read through a window"
+        return reasons.WINDOW_OF_ROWS
     extents = dict(zip(positions, _extents(value, map), strict=True))
     positions = [p for p in positions if extents[p] != 1]
     if g.loops and any(p in g.loops for p in positions):
-        return "a reduction of reduced values would reduce again for each element"
+        return reasons.REDUCED_AGAIN
     order = [p for p in range(len(g.iterators)) if p not in g.loops]
     rows = [p for p in order if extents.get(p) != 1]
     if not positions and rows and not _one_row(value, [-1 if n is None else n for n in g.extents if n != 1]):
-        return "one value for all rows: every workgroup would reduce everything"
+        return reasons.ONE_ROW
     leading = [p for p in order if p in positions]
     if positions != leading or any(p not in positions for p in order[: order.index(positions[-1]) + 1]
                                    if extents.get(p, 0) != 1) if positions else False:  # fmt: skip
-        return "the reduced dimensions are not the inner ones of what uses the result"
+        return reasons.INNER
     return None
 
 
@@ -196,18 +196,18 @@ def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured
             if producer in generics and generics[producer].loops:
                 continue  # rows have been looked at
             if (rule := rule_of(op)) is not None and rule.rereads:
-                return f"{op.name} may read an element several times, and it is expensive to compute"
+                return reasons.REREAD.format(op.name)
             if op in generics:
                 map = generics[op].maps[number]
                 used = dims_in(map)
                 if not _plain(map):
-                    return "windows read an element several times, and it is expensive to compute"
+                    return reasons.WINDOWS
                 sizes = generics[op].extents
                 front = [p for p in range(len(sizes)) if sizes[p] != 1][: len([p for p in used if sizes[p] != 1])]
                 if all(p in used for p in front):
                     continue  # computed before the inner loops, once
                 if any(sizes[p] != 1 for p in range(len(sizes)) if p not in used):
-                    return "a broadcast would compute expensive elements several times"
+                    return reasons.BROADCAST
     return None
 
 
@@ -224,13 +224,13 @@ def _spaces(union: Sequence[Operation], generics: dict[Operation, Structured]) -
     rows = {_shape(g.op.results[0]) for g in generics.values() if g.loops}
     full = {s for s in shapes if s not in rows}
     if len(full) > 1:
-        return f"results of different sizes: {' and '.join(sorted(_spell(s) for s in full))}"
+        return reasons.different_sizes(" and ".join(sorted(_spell(s) for s in full)))
     for space in full:
         for row in rows:
             if space[: len(row)] != row:
-                return f"rows of {_spell(row)} are not the outer dimensions of {_spell(space)}"
+                return reasons.other_rows(_spell(row), _spell(space))
     if not full and len(shapes) > 1:
-        return f"results of different sizes: {' and '.join(sorted(_spell(s) for s in shapes))}"
+        return reasons.different_sizes(" and ".join(sorted(_spell(s) for s in shapes)))
     return None
 
 

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.fusion.groups import Edge
-from pydispatch.compiler.outline.names import is_quiet, word_of
-from pydispatch.errors import Location
-from pydispatch.formats.artifact.dispatches import DispatchEntry, Listing
-from pydispatch.ir.core.locations import location_of
+from pydispatch.compiler.fusion.words import place_of
+from pydispatch.compiler.outline.boundaries import origins, separation
+from pydispatch.compiler.outline.names import is_quiet
+from pydispatch.formats.artifact.dispatches import Boundary, DispatchEntry, Listing
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.values import constant_index
@@ -24,34 +24,49 @@ class Report:
 
     function: str
     dispatches: list[DispatchEntry] = field(default_factory=list)
-    _pending: list[tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = field(default_factory=list)
+    _made: list[flow.DispatchOp] = field(default_factory=list)
+    _pending: list[tuple[str, ...]] = field(default_factory=list)
+    _refused: dict[tuple[int, int], list[Boundary]] = field(default_factory=dict)
+    """Numbers of dispatches -> what formation said about operations of theirs."""
 
     def begin(self, groups: Sequence[Sequence[Operation]], edges: Sequence[Edge]) -> None:
         """Takes the groups of a block and the edges between them, before they are outlined."""
-        apart: dict[Operation, list[tuple[str, str]]] = {}
+        self._pending = [tuple(dict.fromkeys(place_of(op) for op in g if not is_quiet(op))) for g in groups]
+        number = {op: n for n, group in enumerate(groups, len(self.dispatches)) for op in group}
         for edge in edges:
-            apart.setdefault(edge.producer, []).append((place_of(edge.consumer), edge.reason))
-        self._pending = [
-            (
-                tuple(dict.fromkeys(place_of(op) for op in group if not is_quiet(op))),
-                tuple(dict.fromkeys(pair for op in group for pair in apart.get(op, ()))),
-            )
-            for group in groups
-        ]
+            if edge.producer in number and edge.consumer in number:
+                boundary = Boundary(place_of(edge.producer), place_of(edge.consumer), edge.reason)
+                self._refused.setdefault((number[edge.producer], number[edge.consumer]), []).append(boundary)
 
     def outlined(self, dispatch: flow.DispatchOp) -> None:
         """Takes what the next group has become."""
         entry = dispatch.entry_points.data[0]
-        ops, apart = self._pending.pop(0)
         names = entry.root_reference.data, entry.nested_references.data[-1].data
-        self.dispatches.append(DispatchEntry(*names, ops, apart))
+        self.dispatches.append(DispatchEntry(*names, self._pending.pop(0)))
+        self._made.append(dispatch)
 
+    def finish(self, function: Operation) -> None:
+        """Looks at the dispatches of the function: every one that reads a result of another gets to know why."""
+        numbers = {op: n for n, op in enumerate(self._made)}
+        apart: dict[int, dict[Boundary, None]] = {}
+        for consumer in function.walk():
+            if not isinstance(consumer, flow.DispatchOp):
+                continue
+            for producer, between in origins(consumer, function).items():
+                if producer not in numbers or producer is consumer:
+                    continue
+                first, second = numbers[producer], numbers.get(consumer)
+                found = self._refused.get((first, second)) if second is not None else None
+                if found is None:
+                    ends = self._end(first, -1), self._end(second, 0) if second is not None else place_of(consumer)
+                    found = [Boundary(*ends, separation(producer, consumer, between, second is not None))]
+                apart.setdefault(first, {}).update(dict.fromkeys(found))
+        self.dispatches = [replace(d, apart=tuple(apart.get(n, ()))) for n, d in enumerate(self.dispatches)]
 
-def place_of(op: Operation) -> str:
-    """`12:5 matmul` (line and column of the source), or just the word."""
-    place: Location | None = location_of(op)
-    word = word_of(op)
-    return f"{place.layer or f'{place.line}:{place.column}'} {word}" if place is not None else word
+    def _end(self, number: int, place: int) -> str:
+        """The first or last operation of a dispatch."""
+        ops = self.dispatches[number].ops
+        return ops[place] if ops else "a copy"
 
 
 def listing(reports: Sequence[Report], module: ModuleOp | None = None) -> Listing:

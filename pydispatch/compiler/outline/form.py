@@ -90,6 +90,7 @@ class Former:
             sizes = Sizes(entry)
             entry = entry or sizes
             self._block(block, sizes)
+        self.report.finish(self.function)
 
     def _block(self, block: Block, sizes: Sizes) -> None:
         grids = [

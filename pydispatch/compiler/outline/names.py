@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.analysis.kinds import is_fill, is_view
+from pydispatch.compiler.fusion.words import body_words, word_of
 from pydispatch.compiler.kernels.matmul.match import is_contraction
-from pydispatch.ir.affine_maps import dims_in, is_identity
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.structured import is_reduction, structured
@@ -76,42 +75,6 @@ def _is_pointwise(op: Operation) -> bool:
 
 def _weight(op: Operation) -> int:
     return 3 if is_contraction(op) else 2 if is_reduction(op) or isinstance(op, RecurrenceOp) else 1
-
-
-def body_words(op: Operation) -> list[str]:
-    """The arithmetic of an operation: `addf`, `exp`, ..."""
-    ops = op.regions[0].walk() if op.regions else [op]
-    return [o.name.split(".")[1] for o in ops if info_of(o).elementwise]
-
-
-def word_of(op: Operation) -> str:
-    """One word for an operation."""
-    if is_contraction(op):
-        return contraction_word(op)
-    if is_reduction(op):
-        words = body_words(op)
-        return f"reduce_{words[-1]}" if words else "reduce"
-    if op.name == "linalg.generic":
-        words = body_words(op)
-        if not words:
-            identity = all(is_identity(m) for m in structured(op).maps)
-            inputs = structured(op).maps[:-1]
-            full = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims
-            return "copy" if identity else "transpose" if full else "broadcast"
-        return words[-1] if len(words) == 1 else "elementwise"
-    return op.name.split(".")[-1]
-
-
-def contraction_word(op: Operation) -> str:
-    """matmul, batch_matmul, matvec, dot, conv or contract."""
-    g = structured(op)
-    if any(not isinstance(e, AffineDimExpr) for m in g.maps for e in m.results):
-        return "conv"
-    used = [dims_in(m) for m in g.maps[:2]]
-    parallel = {i for i, kind in enumerate(g.iterators) if kind == "parallel"}
-    batch, rows, columns = parallel & used[0] & used[1], parallel & used[0] - used[1], parallel & used[1] - used[0]
-    word = "matmul" if rows and columns else "matvec" if rows else "vecmat" if columns else "dot"
-    return f"batch_{word}" if batch else word
 
 
 def loops_text(op: Operation) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.strict import listed, text
@@ -16,18 +16,29 @@ from pydispatch.formats.artifact.strict import listed, text
 KEY = "dispatches"
 
 
+class Boundary(NamedTuple):
+    """Why an operation of another dispatch that reads a result is not in this one.
+
+    producer, consumer: the operations, with their source locations; the producer is empty in older artifacts.
+    """
+
+    producer: str
+    consumer: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class DispatchEntry:
     """One dispatch. executable, export: its names. ops: its operations, each with its source location.
 
-    apart: (operation of another dispatch that reads a result, why it is not in this one). grids: the number of
-    workgroups, in words, one for each variant where they differ.
+    apart: where its results are read by other dispatches. grids: the number of workgroups, in words, one for each
+    variant where they differ.
     """
 
     executable: str
     export: str
     ops: tuple[str, ...]
-    apart: tuple[tuple[str, str], ...] = ()
+    apart: tuple[Boundary, ...] = ()
     grids: tuple[str, ...] = ()
 
 
@@ -39,7 +50,7 @@ def encode(listing: Listing) -> str:
     """The text, compact and deterministic; empty for an empty listing."""
     found: dict[str, Any] = {
         function: [
-            [d.executable, d.export, list(d.ops), [list(pair) for pair in d.apart], list(d.grids)] for d in dispatches
+            [d.executable, d.export, list(d.ops), [list(b) for b in d.apart], list(d.grids)] for d in dispatches
         ]
         for function, dispatches in listing
     }  # fmt: skip
@@ -59,9 +70,14 @@ def decode(encoded: object) -> Listing:
 
 
 def _entry(executable: object, export: object, ops: object, apart: object, grids: object = None) -> DispatchEntry:
-    pairs = [(text(a), text(b)) for a, b in listed(apart)]
+    boundaries = tuple(_boundary(*map(text, listed(item))) for item in listed(apart))
     shown = tuple(map(text, listed([] if grids is None else grids)))
-    return DispatchEntry(text(executable), text(export), tuple(map(text, listed(ops))), tuple(pairs), shown)
+    return DispatchEntry(text(executable), text(export), tuple(map(text, listed(ops))), boundaries, shown)
+
+
+def _boundary(first: str, second: str, third: str | None = None) -> Boundary:
+    """Older artifacts have the consumer and the reason alone."""
+    return Boundary("", first, second) if third is None else Boundary(first, second, third)
 
 
 def render(listing: Listing) -> str:
@@ -74,5 +90,7 @@ def render(listing: Listing) -> str:
             lines.append(f"  @{dispatch.export}")
             lines.append(f"    holds {', '.join(dispatch.ops) or 'a copy'}")
             lines += [f"    workgroups: {' or '.join(dispatch.grids)}"] if dispatch.grids else []
-            lines += [f"    apart from {consumer}: {reason}" for consumer, reason in dispatch.apart]
+            for producer, consumer, reason in dispatch.apart:
+                reads = f", which reads {producer}" if producer else ""
+                lines.append(f"    apart from {consumer}{reads}: {reason}")
     return "\n".join(lines) or "no dispatches were formed"

@@ -8,6 +8,7 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import is_of_columns, positions
@@ -25,7 +26,7 @@ def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
     if not found:
         return False
     if len(found) > 1:
-        return "a dispatch holds one contraction"
+        return reasons.TWO_CONTRACTIONS
     c = found[0]
     members = set(group)
     after, before = _after_of(c.op, members), _before_of(c.op, members)
@@ -35,7 +36,7 @@ def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
         if other in after:
             reason = _after(other, c)
         elif any(use.operation not in members for value in other.results for use in value.uses):
-            reason = f"{other.name} is a result besides that of the contraction"
+            reason = reasons.SECOND_RESULT.format(other.name)
         else:
             reason = _before(other) if other in before else _beside(other, c, after)
         if reason is not None:
@@ -74,7 +75,7 @@ def _after_of(c: Operation, members: set[Operation]) -> set[Operation]:
 def _after(op: Operation, c: Contraction) -> str | None:
     for value in op.results:
         if isinstance(value.type, TensorType) and positions(value, c.op.results[0]) is None:
-            return f"{op.name} does not compute its elements from those of the contraction's result in the same places"
+            return reasons.OTHER_PLACES.format(op.name)
     return None
 
 
@@ -82,22 +83,22 @@ def _before(op: Operation) -> str | None:
     """Packing reads an element once per tile: what makes it must be cheap."""
     if op.name == "linalg.generic":
         if is_reduction(op):
-            return "a reduction that a contraction reads would be computed for each tile"
+            return reasons.REDUCED_FOR_TILES
         if len(list(op.regions[0].block.ops)) > 8 or _costly(op):
-            return "elements that a contraction reads are computed for each tile, and these are expensive"
+            return reasons.EXPENSIVE_FOR_TILES
         return None
     if op.name in COPIES or (info_of(op).elementwise and not _costly(op)):
         return None
-    return f"{op.name} that a contraction reads would be computed for each tile"
+    return reasons.NOT_FOR_TILES.format(op.name)
 
 
 def _beside(op: Operation, c: Contraction, after: set[Operation]) -> str | None:
     """What is computed from the result reads this too: for every element, or once for the columns of a tile."""
     if is_reduction(op):
-        return "a reduction that is read with a contraction's result would be computed for each tile"
+        return reasons.REDUCED_BESIDE
     if not _costly(op) or _count(op) == _count(c.op) or all(is_of_columns(v, c, after) for v in _ends(op, after)):
         return None
-    return "elements that are read with a contraction's result are computed for each of its elements, and are expensive"
+    return reasons.EXPENSIVE_BESIDE
 
 
 def _ends(op: Operation, after: set[Operation]) -> list[SSAValue]:

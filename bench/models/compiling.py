@@ -1,0 +1,80 @@
+"""What compiling a model costs, here and with iree-compile, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from counts import PEER_FLAGS, peer_tool
+
+REPEATS, ENOUGH = 3, 4.0
+"""How often a compilation is measured at most, and the seconds after which it is not repeated."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of the quickest of some runs of a process. seconds: wall time. cpu: of all its threads and children, in seconds.
+    peak: resident memory of its largest process, MB."""
+
+    seconds: float
+    cpu: float
+    peak: float
+
+
+def here(text: Path, output: Path) -> tuple[Cost, Cost]:
+    """Compiles `text` into `output`: with nothing kept from earlier compilations, and again with what these left."""
+    command = [sys.executable, "-m", "pydispatch.cli", "compile", str(text), "--cpu=native", "-o", str(output)]
+    cold: list[Cost] = []
+    with tempfile.TemporaryDirectory() as folder:
+        while _again(cold):
+            cache = {"PYDISPATCH_CACHE_DIR": str(Path(folder) / str(len(cold)))}
+            cold.append(_run(command, cache))
+        warm: list[Cost] = []
+        while _again(warm):
+            warm.append(_run(command, cache))
+    return _least(cold), _least(warm)
+
+
+def peer(text: Path, output: Path) -> Cost:
+    """The same with the peer, which keeps nothing."""
+    runs: list[Cost] = []
+    while _again(runs):
+        runs.append(_run([peer_tool(), str(text), *PEER_FLAGS, "-o", str(output)], {}))
+    return _least(runs)
+
+
+def _again(runs: Sequence[Cost]) -> bool:
+    return not runs or (len(runs) < REPEATS and sum(run.seconds for run in runs) < ENOUGH)
+
+
+def _least(runs: Sequence[Cost]) -> Cost:
+    return Cost(min(r.seconds for r in runs), min(r.cpu for r in runs), min(r.peak for r in runs))
+
+
+_WATCH = """
+import json, os, subprocess, sys, time
+start = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+seconds = time.perf_counter() - start
+print(json.dumps([os.waitstatus_to_exitcode(status), seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000]))
+"""
+"""Runs a command and prints what it took. A process of its own does: memory of a process counts from its fork on."""
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str]) -> Cost:
+    """Runs a compiler. Raises RuntimeError with what it wrote when it fails."""
+    # Users' processes keep the bytecode of modules.
+    environment = {name: v for name, v in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(variables)
+    watched = [sys.executable, "-S", "-c", _WATCH, *command]
+    done = subprocess.run(watched, capture_output=True, text=True, env=environment, check=True)
+    status, *cost = json.loads(done.stdout)
+    if status:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr[-2000:]}")
+    return Cost(*cost)

@@ -1,0 +1,69 @@
+"""How many dispatches a model has here and with iree-compile: `python bench/models/counts.py FOLDER [--only NAME...]`.
+
+FOLDER has what write.py wrote. Needs no JAX. Prints a line for each model as soon as it is known.
+
+Both sides count places in the program: a dispatch in a loop is one, copies and fills that need no kernel are none. Ours
+is the number of `inspect --dispatches`. The peer's is that of `flow.dispatch` in the functions of the program after
+its phase `flow`, where its fusion is decided; what later phases add (copies and fills as kernels) is not held against
+it, nor what it computes once while a program is loaded (`util.initializer`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from pathlib import Path
+
+import pydispatch
+from pydispatch.formats.artifact import dispatches
+
+PEER_FLAGS = (
+    "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2",
+)  # fmt: skip
+"""What the peer compiles models with."""
+
+
+def peer_tool() -> str:
+    """iree-compile itself, without the Python script around it."""
+    from iree.compiler.tools.binaries import find_tool
+
+    return str(find_tool("iree-compile"))
+
+
+def ours(artifact: pydispatch.Artifact) -> int:
+    """The dispatches of all functions of an artifact."""
+    return sum(len(found) for _, found in dispatches.decode(artifact.manifest.extra.get(dispatches.KEY, "{}")))
+
+
+def peers(text: Path) -> int:
+    """Those of the peer. Raises CalledProcessError when it cannot compile the program."""
+    command = [peer_tool(), text, *PEER_FLAGS, "--compile-to=flow"]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    found, closing = 0, None  # closing: the line that ends the initializer that is being read
+    for line in made.stdout.splitlines():
+        if closing is not None:
+            closing = None if line == closing else closing
+        elif line.lstrip().startswith("util.initializer"):
+            closing = line[: len(line) - len(line.lstrip())] + "}"
+        else:
+            found += "flow.dispatch @" in line
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--target", default="cpu", help="what to compile for here")
+    args = parser.parse_args()
+    names = args.only or sorted(path.stem for path in args.folder.glob("*.mlir"))
+    print(f"{'model':20}{'ours':>6}{'IREE':>6}")
+    for name in names:
+        text = args.folder / f"{name}.mlir"
+        a, b = ours(pydispatch.compile(text, targets=args.target)), peers(text)
+        print(f"{name:20}{a:6}{b:6}{'  more' if a > b else ''}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

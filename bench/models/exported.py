@@ -1,0 +1,301 @@
+"""Models as ONNX, for onnxruntime: what JAX traced, operation by operation, with the weights as initializers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import onnx
+from catalog import Model
+from jax.extend import core
+from onnx import helper, numpy_helper
+
+OPSET = 20
+
+SAME = {
+    "add": "Add", "add_any": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min", "pow": "Pow",
+    "neg": "Neg", "abs": "Abs", "exp": "Exp", "log": "Log", "tanh": "Tanh", "logistic": "Sigmoid", "sqrt": "Sqrt",
+    "erf": "Erf", "cos": "Cos", "sin": "Sin", "round": "Round", "sign": "Sign", "eq": "Equal", "lt": "Less",
+    "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "and": "And", "or": "Or", "not": "Not",
+    "copy": "Identity", "copy_p": "Identity", "stop_gradient": "Identity",
+}  # fmt: skip
+REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
+
+
+class NotExported(Exception):
+    """An operation that has no counterpart here."""
+
+
+class Exporter:
+    """One graph. Names of values are given by variable."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.names: dict[Any, str] = {}
+        self.count = 0
+
+    def name(self, value: Any) -> str:
+        """The name of a variable, or of a constant."""
+        if isinstance(value, core.Literal):
+            return self.constant(np.asarray(value.val, value.aval.dtype))
+        return self.names[value]
+
+    def constant(self, array: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def add(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        """A node, and the names of its results."""
+        self.count += 1
+        made = [f"n{self.count}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), made, **attributes))
+        return made[0] if outputs == 1 else made
+
+    def run(self, jaxpr: Any, inputs: Sequence[str]) -> list[str]:
+        """The operations of a jaxpr, and the names of what it gives."""
+        self.names.update(zip(jaxpr.invars, inputs, strict=True))
+        for equation in jaxpr.eqns:
+            found = self.equation(equation)
+            self.names.update(zip(equation.outvars, [found] if isinstance(found, str) else found, strict=True))
+        return [self.name(v) for v in jaxpr.outvars]
+
+    def equation(self, e: Any) -> str | list[str]:
+        name, names = e.primitive.name, [self.name(v) for v in e.invars]
+        inner = e.params.get("jaxpr") or e.params.get("call_jaxpr")
+        if inner is not None and name != "scan":
+            self.names.update((v, self.constant(c)) for v, c in zip(inner.jaxpr.constvars, inner.consts, strict=True))
+            return self.run(inner.jaxpr, names)
+        if name in SAME:
+            return str(self.add(SAME[name], *names))
+        if name in REDUCTIONS:
+            return str(self.add(REDUCTIONS[name], names[0], self.ints(e.params["axes"]), keepdims=0))
+        written = getattr(self, f"_{name}", None)
+        if written is None:
+            raise NotExported(f"'{name}' has no counterpart in ONNX here")
+        return written(e, *names)
+
+    def ints(self, numbers: Sequence[int]) -> str:
+        return self.constant(np.array(numbers, np.int64))
+
+    def _square(self, e: Any, x: str) -> str:
+        return self.add("Mul", x, x)
+
+    def _integer_pow(self, e: Any, x: str) -> str:
+        return self.add("Pow", x, self.constant(np.array(e.params["y"], e.invars[0].aval.dtype)))
+
+    def _rsqrt(self, e: Any, x: str) -> str:
+        return self.add("Reciprocal", self.add("Sqrt", x))
+
+    def _erfc(self, e: Any, x: str) -> str:
+        return self.add("Sub", self.constant(np.ones((), e.invars[0].aval.dtype)), self.add("Erf", x))
+
+    def _convert_element_type(self, e: Any, x: str) -> str:
+        return self.add("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(e.params["new_dtype"])))
+
+    def _select_n(self, e: Any, which: str, *cases: str) -> str:
+        if e.outvars[0].aval.dtype == bool:  # onnxruntime has no Where of these
+            chosen = self.add("And", which, cases[1])
+            return self.add("Or", chosen, self.add("And", self.add("Not", which), cases[0]))
+        return self.add("Where", which, cases[1], cases[0])
+
+    def _reshape(self, e: Any, x: str) -> str:
+        return self.add("Reshape", x, self.ints(e.outvars[0].aval.shape))
+
+    _squeeze = _expand_dims = _reshape
+
+    def _transpose(self, e: Any, x: str) -> str:
+        return self.add("Transpose", x, perm=list(e.params["permutation"]))
+
+    def _broadcast_in_dim(self, e: Any, x: str) -> str:
+        shape, given = e.params["shape"], e.invars[0].aval.shape
+        placed = [1] * len(shape)
+        for axis, size in zip(e.params["broadcast_dimensions"], given, strict=True):
+            placed[axis] = size
+        x = x if list(given) == placed else self.add("Reshape", x, self.ints(placed))
+        return x if list(shape) == placed else self.add("Expand", x, self.ints(shape))
+
+    def _iota(self, e: Any) -> str:
+        shape, axis = e.params["shape"], e.params["dimension"]
+        placed = [-1 if d == axis else 1 for d in range(len(shape))]
+        return self.constant(np.broadcast_to(np.arange(shape[axis], dtype=e.params["dtype"]).reshape(placed), shape))
+
+    def _concatenate(self, e: Any, *parts: str) -> str:
+        return self.add("Concat", *parts, axis=e.params["dimension"])
+
+    def _stack(self, e: Any, *parts: str) -> str:
+        axis = e.params["axis"]
+        return self.add("Concat", *(self.add("Unsqueeze", p, self.ints([axis])) for p in parts), axis=axis)
+
+    def _slice(self, e: Any, x: str) -> str:
+        starts, limits = e.params["start_indices"], e.params["limit_indices"]
+        strides = e.params["strides"] or (1,) * len(starts)
+        return self.add("Slice", x, *map(self.ints, (starts, limits, range(len(starts)), strides)))
+
+    def _split(self, e: Any, x: str) -> list[str]:
+        return self.add("Split", x, self.ints(e.params["sizes"]), axis=e.params["axis"], outputs=len(e.outvars))
+
+    def _top_k(self, e: Any, x: str) -> list[str]:
+        values, places = self.add("TopK", x, self.ints([e.params["k"]]), axis=-1, outputs=2)
+        return [values, self.add("Cast", places, to=onnx.TensorProto.INT32)]
+
+    def _gather(self, e: Any, x: str, indices: str) -> str:
+        """Whole slices of the first axis."""
+        how, shape = e.params["dimension_numbers"], e.invars[0].aval.shape
+        whole = e.params["slice_sizes"] == (1, *shape[1:]) and how.collapsed_slice_dims == (0,)
+        if not whole or how.start_index_map != (0,) or how.operand_batching_dims:
+            raise NotExported(f"a gather of {e.params['slice_sizes']} has no counterpart here")
+        return self.add("Gather", x, self.add("Squeeze", indices, self.ints([e.invars[1].aval.ndim - 1])), axis=0)
+
+    def _dynamic_slice(self, e: Any, x: str, *starts: str) -> str:
+        sizes = e.params["slice_sizes"]
+        begins = [self.add("Cast", self.add("Reshape", s, self.ints([1])), to=onnx.TensorProto.INT64) for s in starts]
+        begin = self.add("Concat", *begins, axis=0) if len(begins) > 1 else begins[0]
+        return self.add("Slice", x, begin, self.add("Add", begin, self.ints(sizes)), self.ints(range(len(sizes))))
+
+    def _dynamic_update_slice(self, e: Any, x: str, update: str, *starts: str) -> str:
+        """One place along one axis."""
+        whole, part = e.invars[0].aval.shape, e.invars[1].aval.shape
+        axes = [d for d, (n, m) in enumerate(zip(whole, part, strict=True)) if n != m]
+        if len(axes) != 1 or part[axes[0]] != 1:
+            raise NotExported(f"an update of {part} in {whole} has no counterpart here")
+        (axis,) = axes
+        places = np.arange(whole[axis], dtype=e.invars[2 + axis].aval.dtype)
+        line = self.constant(places.reshape([-1 if d == axis else 1 for d in range(len(whole))]))
+        return self.add("Where", self.add("Equal", line, starts[axis]), update, x)
+
+    def _scan(self, e: Any, *names: str) -> list[str]:
+        """ONNX's Scan; what does not change from step to step is seen from within."""
+        p, inner = e.params, e.params["jaxpr"]
+        if p["reverse"]:
+            raise NotExported("a scan backwards has no counterpart here")
+        fixed, carried = p["num_consts"], p["num_carry"]
+        outer, self.nodes = self.nodes, []
+        number = len(self.constants)
+        inputs = [f"s{number}_{n}" for n in range(len(names) - fixed)]
+        self.names.update((v, self.constant(c)) for v, c in zip(inner.jaxpr.constvars, inner.consts, strict=True))
+        found = self.run(inner.jaxpr, [*names[:fixed], *inputs])
+        given = [f"t{number}_{n}" for n in range(len(found))]
+        nodes = [*self.nodes, *(helper.make_node("Identity", [a], [b]) for a, b in zip(found, given, strict=True))]
+        takes = [_declared(n, v.aval) for n, v in zip(inputs, inner.jaxpr.invars[fixed:], strict=True)]
+        gives = [_declared(n, v.aval) for n, v in zip(given, inner.jaxpr.outvars, strict=True)]
+        self.nodes = outer
+        body = helper.make_graph(nodes, "step", takes, gives)
+        return self.add("Scan", *names[fixed:], outputs=len(found), body=body,
+                        num_scan_inputs=len(names) - fixed - carried)  # fmt: skip
+
+    def _dot_general(self, e: Any, x: str, y: str) -> str:
+        ((left, right), (left_batch, right_batch)) = e.params["dimension_numbers"]
+        a, b = e.invars[0].aval, e.invars[1].aval
+        if a.dtype == np.int8:
+            if (a.ndim, b.ndim, tuple(left), tuple(right)) != (2, 2, (1,), (0,)):
+                raise NotExported("a product of integers that is no plain one has no counterpart here")
+            return self.add("MatMulInteger", x, y)
+        x, rows = self._matrices(x, a.shape, left_batch, left, last=True)
+        y, columns = self._matrices(y, b.shape, right_batch, right, last=False)
+        made = self.add("MatMul", x, y)
+        shape = e.outvars[0].aval.shape
+        return made if len(rows) == 1 and len(columns) == 1 else self.add("Reshape", made, self.ints(shape))
+
+    def _matrices(
+        self, x: str, shape: Sequence[int], batch: Sequence[int], summed: Sequence[int], last: bool
+    ) -> tuple[str, list[int]]:
+        """An operand as [batch..., rows, summed], or [batch..., summed, columns]; and the sizes of its rows."""
+        kept = [d for d in range(len(shape)) if d not in batch and d not in summed]
+        order = [*batch, *kept, *summed] if last else [*batch, *summed, *kept]
+        if order != list(range(len(shape))):
+            x = self.add("Transpose", x, perm=order)
+        rows, middle = [shape[d] for d in kept], int(np.prod([shape[d] for d in summed]))
+        if len(rows) != 1 or len(summed) != 1:
+            count = int(np.prod(rows))
+            sizes = [*(shape[d] for d in batch), *((count, middle) if last else (middle, count))]
+            x = self.add("Reshape", x, self.ints(sizes))
+        return x, rows
+
+    def _conv_general_dilated(self, e: Any, x: str, w: str) -> str:
+        p = e.params
+        how = p["dimension_numbers"]
+        if p["batch_group_count"] != 1 or any(n != 1 for n in p["lhs_dilation"]):
+            raise NotExported("a convolution of a gradient has no counterpart here")
+        x = self.add("Transpose", x, perm=list(how.lhs_spec))
+        w = self.add("Transpose", w, perm=list(how.rhs_spec))
+        low, high = zip(*p["padding"], strict=True)
+        made = self.add(
+            "Conv", x, w, strides=list(p["window_strides"]), pads=[*low, *high], dilations=list(p["rhs_dilation"]),
+            group=p["feature_group_count"],
+        )  # fmt: skip
+        return self.add("Transpose", made, perm=list(np.argsort(how.out_spec)))
+
+    def _reduce_window_max(self, e: Any, x: str) -> str:
+        """Over the middle axes of channels last."""
+        p = e.params
+        rank = len(p["window_dimensions"])
+        front, back = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
+        low, high = zip(*p["padding"][1:-1], strict=True)
+        made = self.add(
+            "MaxPool", self.add("Transpose", x, perm=front), kernel_shape=list(p["window_dimensions"][1:-1]),
+            strides=list(p["window_strides"][1:-1]), pads=[*low, *high],
+        )  # fmt: skip
+        return self.add("Transpose", made, perm=back)
+
+
+def _declared(name: str, value: Any) -> onnx.ValueInfoProto:
+    """The type of an input or output. value: what has a dtype and a shape."""
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(value.dtype)), value.shape)
+
+
+class Session:
+    """A model in onnxruntime. `call` runs it on arguments that are in place."""
+
+    def __init__(self, model: onnx.ModelProto, inputs: Sequence[np.ndarray], workers: int) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = workers, 1
+        options.log_severity_level = 3
+        options.add_session_config_entry("session.force_spinning_stop", "1")
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        binding = session.io_binding()
+        for given, array in zip(session.get_inputs(), inputs, strict=True):
+            binding.bind_cpu_input(given.name, array)
+        for made in session.get_outputs():
+            binding.bind_output(made.name, "cpu")
+        self.call: Callable[[], Any] = lambda: session.run_with_iobinding(binding)
+        self._binding = binding
+
+    def results(self) -> list[np.ndarray]:
+        self.call()
+        return list(self._binding.copy_outputs_to_cpu())
+
+
+def onnx_model(model: Model) -> onnx.ModelProto:
+    """Raises NotExported for a model with an operation that has no counterpart."""
+    specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in model.inputs]
+    traced = jax.make_jaxpr(model.function)(model.weights, *specs)
+    exporter = Exporter()
+    arguments = model.arguments()
+    count = len(arguments) - len(model.inputs)
+    weights = [exporter.constant(w) for w in arguments[:count]]
+    inputs = [f"x{n}" for n in range(len(model.inputs))]
+    exporter.names.update(
+        (v, exporter.constant(c)) for v, c in zip(traced.jaxpr.constvars, traced.consts, strict=True)
+    )
+    results = exporter.run(traced.jaxpr, [*weights, *inputs])
+    outputs = [exporter.add("Identity", name) for name in results]
+
+    graph = helper.make_graph(
+        exporter.nodes, model.name, [_declared(n, x) for n, x in zip(inputs, model.inputs, strict=True)],
+        [_declared(n, v.aval) for n, v in zip(outputs, traced.jaxpr.outvars, strict=True)], exporter.constants,
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
+
+
+def onnx_session(model: Model, workers: int) -> Session | None:
+    """None for a model that has no ONNX."""
+    try:
+        return Session(onnx_model(model), model.inputs, workers)
+    except NotExported:
+        return None

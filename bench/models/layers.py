@@ -1,0 +1,43 @@
+"""What several models are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+from catalog import f32
+from jax import lax
+
+Tree = dict[str, Any]
+
+
+def dense_weights(inputs: int, outputs: int) -> Tree:
+    return {"kernel": f32(inputs, outputs), "bias": f32(outputs)}
+
+
+def norm_weights(size: int) -> Tree:
+    return {"scale": f32(size), "bias": f32(size)}
+
+
+def dense(x: jax.Array, p: Tree) -> jax.Array:
+    return x @ p["kernel"] + p["bias"]
+
+
+def layer_norm(x: jax.Array, p: Tree) -> jax.Array:
+    mean = x.mean(-1, keepdims=True)
+    return (x - mean) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * p["scale"] + p["bias"]
+
+
+def rms_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
+    return x * lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6) * scale
+
+
+def split_heads(x: jax.Array, heads: int) -> jax.Array:
+    """(..., c) -> (..., heads, c / heads)."""
+    return x.reshape(*x.shape[:-1], heads, -1)
+
+
+def attention(q: jax.Array, k: jax.Array, v: jax.Array, heads: int, causal: bool = False) -> jax.Array:
+    """Of (batch, places, channels) each."""
+    parts = [split_heads(t, heads) for t in (q, k, v)]
+    return jax.nn.dot_product_attention(*parts, is_causal=causal).reshape(q.shape)

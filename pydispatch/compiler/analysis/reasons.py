@@ -1,0 +1,99 @@
+"""Why operations are not one dispatch, and what would have to change: sentences of `inspect --dispatches`."""
+
+from __future__ import annotations
+
+# -- of every group
+
+
+def circle(place: str) -> str:
+    """place: the operation that needs one part of the dispatch and is needed by another."""
+    return f"a value would leave the dispatch for {place} and come back into it; that would have to join, too"
+
+
+def too_many_operations(most: int) -> str:
+    return f"the dispatch would hold more than {most} operations; the limit keeps compile times short"
+
+
+def too_many_scalars(most: int) -> str:
+    return f"the dispatch would take more than {most} scalars and sizes; fewer sizes would have to be dynamic"
+
+
+def too_many_tensors(most: int) -> str:
+    return f"the dispatch would read and write more than {most} tensors; fewer would fit"
+
+
+STATED = "the program states this dispatch; formation joins only operations that it finds outside of dispatches"
+CONTROL = "{} lies between them; both would have to be on one side of this control flow"
+HOST = "the host runs {} between them; one of the dispatches would have to compute it"
+UNTRIED = "formation has not tried to join them"
+ELEMENT = (
+    "all of the dispatch reads one element, and cannot begin before that is known; "
+    "each workgroup would have to compute it"
+)
+DESTINATION = "the destination of {} must be in memory before the dispatch begins; another dispatch has to write it"
+WRITTEN = (
+    "{} writes into its destination, nothing follows it in its dispatch; "
+    "what reads it would have to read its source"
+)
+ORDERED = (
+    "{} computes its elements in order, nothing follows it in its dispatch; "
+    "what follows would have to be in its body"
+)
+
+# -- of rows
+
+NO_ROW = "{} of a reduced tensor would reduce again for each element; it would have to be elementwise"
+RESHAPED_ROWS = "a reduced tensor is seen through another shape; the reshape would have to come before the reduction"
+WINDOW_OF_ROWS = "a reduced tensor is read through a window; each row would have to read its own value"
+REDUCED_AGAIN = "a reduction of reduced values would reduce again for each element; one reduction would have to do both"
+ONE_ROW = "one value for all rows: every workgroup would reduce everything; there would have to be few elements"
+INNER = "the reduced dimensions are not the inner ones of what uses the result; a transpose would have to make them so"
+
+
+def different_rows(spaces: str) -> str:
+    """spaces: the sizes of the results, in words."""
+    return f"reductions into different spaces: {spaces}; they would have to keep the same dimensions"
+
+
+def other_rows(rows: str, space: str) -> str:
+    return f"rows of {rows} are not the outer dimensions of {space}; a transpose would have to make them so"
+
+
+def different_sizes(sizes: str) -> str:
+    return f"results of different sizes: {sizes}; only one size, and rows of it, may leave a dispatch"
+
+
+# -- of elements that would be computed several times
+
+REREAD = "{} may read an element several times, and it is expensive to compute; it would have to be cheap"
+WINDOWS = "windows read an element several times, and it is expensive to compute; it would have to be cheap"
+BROADCAST = (
+    "a broadcast would compute expensive elements several times; "
+    "its new dimensions would have to be the inner ones"
+)
+
+# -- of contractions
+
+UNKNOWN_CONTRACTION = (
+    "a contraction of this form is a dispatch of its own; "
+    "it would have to be a product or a convolution"
+)
+TWO_CONTRACTIONS = "a dispatch holds one contraction; another has loops and tiles of its own"
+OTHER_PLACES = (
+    "{} does not compute its elements from those of the contraction's result in the same places; "
+    "it would have to"
+)
+SECOND_RESULT = "{} is a result besides that of the contraction; nothing else would have to read it"
+REDUCED_FOR_TILES = "a reduction that a contraction reads would be computed for each tile; it has to be stored"
+EXPENSIVE_FOR_TILES = (
+    "elements that a contraction reads are computed for each tile, and these are expensive; they would have to be cheap"
+)
+NOT_FOR_TILES = "{} that a contraction reads would be computed for each tile; only copies and cheap elements may be"
+REDUCED_BESIDE = (
+    "a reduction that is read with a contraction's result would be computed for each tile; "
+    "it has to be stored"
+)
+EXPENSIVE_BESIDE = (
+    "elements that are read with a contraction's result are computed for each of its elements, and are expensive; "
+    "they would have to be cheap, or of the columns"
+)

@@ -1,0 +1,55 @@
+"""Words for operations, in names of dispatches and in sentences about them."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernels.matmul.match import is_contraction
+from pydispatch.ir.affine_maps import dims_in, is_identity
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.op_info import info_of
+from pydispatch.ir.structured import is_reduction, structured
+
+
+def body_words(op: Operation) -> list[str]:
+    """The arithmetic of an operation: `addf`, `exp`, ..."""
+    ops = op.regions[0].walk() if op.regions else [op]
+    return [o.name.split(".")[1] for o in ops if info_of(o).elementwise]
+
+
+def word_of(op: Operation) -> str:
+    """One word for an operation."""
+    if is_contraction(op):
+        return contraction_word(op)
+    if is_reduction(op):
+        words = body_words(op)
+        return f"reduce_{words[-1]}" if words else "reduce"
+    if op.name == "linalg.generic":
+        words = body_words(op)
+        if not words:
+            identity = all(is_identity(m) for m in structured(op).maps)
+            inputs = structured(op).maps[:-1]
+            full = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims
+            return "copy" if identity else "transpose" if full else "broadcast"
+        return words[-1] if len(words) == 1 else "elementwise"
+    return op.name.split(".")[-1]
+
+
+def place_of(op: Operation) -> str:
+    """`12:5 matmul` (line and column of the source), or just the word."""
+    place = location_of(op)
+    word = word_of(op)
+    return f"{place.layer or f'{place.line}:{place.column}'} {word}" if place is not None else word
+
+
+def contraction_word(op: Operation) -> str:
+    """matmul, batch_matmul, matvec, dot, conv or contract."""
+    g = structured(op)
+    if any(not isinstance(e, AffineDimExpr) for m in g.maps for e in m.results):
+        return "conv"
+    used = [dims_in(m) for m in g.maps[:2]]
+    parallel = {i for i, kind in enumerate(g.iterators) if kind == "parallel"}
+    batch, rows, columns = parallel & used[0] & used[1], parallel & used[0] - used[1], parallel & used[1] - used[0]
+    word = "matmul" if rows and columns else "matvec" if rows else "vecmat" if columns else "dot"
+    return f"batch_{word}" if batch else word

@@ -1,0 +1,85 @@
+"""Between two dispatches of a host function: which results one reads of the other, and what lies between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.analysis import reasons
+from pydispatch.compiler.analysis.kinds import is_fill, is_view
+from pydispatch.compiler.fusion.words import place_of
+from pydispatch.ir.dialects.flow import dialect as flow
+
+
+def origins(dispatch: Operation, function: Operation) -> dict[flow.DispatchOp, Operation | None]:
+    """The dispatches whose results `dispatch` reads, directly or through what host code does with them -> the last
+    operation on the way that is more than a view: host code or control flow; None where there is none."""
+    found: dict[flow.DispatchOp, Operation | None] = {}
+    seen: set[SSAValue] = set()
+    pending: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
+    while pending:
+        value, between = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value.owner, flow.DispatchOp):
+            found.setdefault(value.owner, between)
+        else:
+            pending += [(v, between or by) for v, by in _sources(value, function)]
+    return found
+
+
+def _sources(value: SSAValue, function: Operation) -> Iterable[tuple[SSAValue, Operation | None]]:
+    """The values that `value` is made of, or may be, each with the operation that makes it so, None of a view."""
+    if isinstance(value, OpResult):
+        op, place = value.op, len(value.op.results) - value.index
+        if not is_fill(op):
+            yield from ((v, None if is_view(op) else op) for v in op.operands)
+        yield from _yielded(op, place)
+    elif isinstance(value, BlockArgument):
+        around = value.block.parent_op()
+        place = len(value.block.args) - value.index
+        if around is function:
+            ends = [b.last_op for b in function.regions[0].blocks]
+            jumps = [end for end in ends if end is not None and value.block in end.successors]
+            yield from ((v, jump) for jump in jumps for v in jump.operands)
+        elif around is not None:
+            yield from ((v, around) for v in around.operands[-place:][:1])
+            yield from _yielded(around, place)
+
+
+def _yielded(op: Operation, place: int) -> Iterable[tuple[SSAValue, Operation]]:
+    """What the blocks of a loop or a branch give as the value at `place`, counted from the end."""
+    ends = [block.last_op for region in op.regions for block in region.blocks]
+    return ((v, op) for end in ends if end is not None for v in end.operands[-place:][:1])
+
+
+def separation(producer: Operation, consumer: Operation, between: Operation | None, formed: bool) -> str:
+    """Why two dispatches were no candidates for one, and what would have to change. formed: both are groups that
+    formation has made, and not one of them a dispatch that the program states."""
+    if not formed:
+        return reasons.STATED
+    control = _control(producer, consumer, between)
+    if control is not None:
+        return reasons.CONTROL.format(place_of(control))
+    if between is not None:
+        return reasons.HOST.format(place_of(between))
+    return reasons.UNTRIED
+
+
+def _control(producer: Operation, consumer: Operation, between: Operation | None) -> Operation | None:
+    """The loop or branch of the host between two dispatches."""
+    if between is not None and (between.regions or between.successors):
+        return between
+    if producer.parent is consumer.parent:
+        return None
+    inner = producer if _depth(producer) > _depth(consumer) else consumer
+    block = producer.parent
+    return inner.parent_op() if _depth(inner) > 1 or block is None else block.last_op
+
+
+def _depth(op: Operation) -> int:
+    """How many operations a dispatch is inside of, the function included."""
+    parent = op.parent_op()
+    return 0 if parent is None or parent.name == "builtin.module" else 1 + _depth(parent)
