@@ -318,7 +318,7 @@ def moves(device: Any) -> None:
 
     pattern = 0x1133557799BBDDFF  # every byte is followed by a bit that is 1
     commands = [
-        fill(0, 3, 6, pattern, 2), fill(0, 17, 24, pattern, 8), fill(0, 60, 12, 7, 4),
+        fill(0, 3, 6, pattern, 2), fill(0, 17, 24, pattern, 8), fill(0, 60, 12, 7, 4), fill(0, 81, 8, 0x77777777, 4),
         copy(1, 0, 10, 100),  # over itself, forwards
         copy(2, 50, 20, 90),  # and backwards
         copy(3, 5, 5, 5), copy(3, 0, 200, 40),
@@ -338,6 +338,8 @@ def moves(device: Any) -> None:
         buffer, scratch = device.upload(data), device.empty(1024, np.uint8)
         addresses = [buffer.memory.block.address, scratch.memory.block.address]
         made, needed = steps.steps_of(context, commands, late, None, 1)  # type: ignore[arg-type]
+        fills = [len(each) for each, command in zip(made, commands, strict=True) if isinstance(command, Fill)]
+        assert fills == [2, 8, 1, 4 if late else 1]  # bytes that are all equal need no alignment
         assert needed == 512  # two copies over themselves, each in whole 256 bytes
         with context.current:
             for step in (step for each in made for step in each):
