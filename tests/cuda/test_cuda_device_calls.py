@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -348,7 +349,9 @@ def moves(device: Any) -> None:
         np.testing.assert_array_equal(buffer, expected)
         other = device.upload(data)
         graph = Graph(context, "moves", made)
-        graph.update([other.memory.block.address, addresses[1]], b"", patterns)
+        placed = [other.memory.block.address, addresses[1]]
+        graph.update(placed, b"", patterns)
+        assert not any(step.place(placed, b"", patterns) for each in made for step in each), "nothing has changed"
         graph.launch()
         np.testing.assert_array_equal(other, expected)
 
@@ -357,6 +360,15 @@ def moves(device: Any) -> None:
 def test_fills_and_copies_at_any_place(device: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(steps, "MOST_COPIED", most)
     moves(device)
+
+
+def test_large_copies_go_in_pieces(device: Any) -> None:
+    """A piece has fewer bytes than a row of an image may have."""
+    size = 5 << 30
+    pieces = steps.copies(device._context, 0, (0, 16), (1, 32), size)
+    ends = [0, *accumulate(piece.size for piece in pieces)]
+    assert ends[-1] == size and all(piece.size < 1 << 31 for piece in pieces)
+    assert [(p.source, p.target) for p in pieces] == [((0, 16 + done), (1, 32 + done)) for done in ends[:-1]]
 
 
 def test_steps_on_the_host(device: Any) -> None:
