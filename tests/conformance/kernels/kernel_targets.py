@@ -55,10 +55,14 @@ ELSEWHERE = {
         "test_float_operations": "remf comes from the device: the others are in test_math_accuracy.py",
         "test_grid_constants_offsets": "looks into the tables of an ELF",
         "test_every_op_has_a_lowering": "of LLVM: test_refusals.py",
+        "test_vectors": "reads the assembly of a CPU",
+        "test_order_is_kept_without_flags": "reads the assembly of a CPU",
     },
     "cuda": {
         "test_grid_constants_offsets": "looks into the tables of an ELF: test_cuda_generated.py",
         "test_every_op_has_a_lowering": "is about the tables of the CPU",
+        "test_vectors": "reads the assembly of a CPU",
+        "test_order_is_kept_without_flags": "reads the assembly of a CPU",
         "test_table_agrees_with_ml_dtypes": "runs no kernel",
     },
 }
