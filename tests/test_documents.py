@@ -84,6 +84,12 @@ def test_readme_links() -> None:
             assert (document.parent / target).exists(), f"{document.name} points at {target}"
 
 
+def test_every_folder_of_tests_is_listed() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "tests" / "README.md").read_text(), re.MULTILINE)
+    folders = [p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and not p.name.startswith(("_", "."))]
+    assert sorted(rows) == sorted(folders)
+
+
 def test_plugins(folder: Path) -> None:
     (source,) = blocks("docs/plugins.md", "c")
     name = re.match(r"// (\S+\.c)\n", source)

@@ -75,6 +75,41 @@ assert (pd.device().load(program).mirror(x, x) == np.abs(x)[::-1] + x).all()
 """)
 
 
+def test_an_operation_that_is_a_view(toy: Path) -> None:
+    source = """
+func.func @alone(%x: tensor<?x3xf32>) -> tensor<?xf32> {
+  %y = toy.flatten %x : tensor<?x3xf32> to tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+func.func @fused(%x: tensor<?x3xf32>) -> tensor<?xf32> {
+  %a = math.absf %x : tensor<?x3xf32>
+  %y = toy.flatten %a : tensor<?x3xf32> to tensor<?xf32>
+  %z = arith.negf %y : tensor<?xf32>
+  return %z : tensor<?xf32>
+}
+func.func @six(%x: tensor<?x3xf32>) -> tensor<6xf32> {
+  %y = toy.flatten %x : tensor<?x3xf32> to tensor<6xf32>
+  return %y : tensor<6xf32>
+}"""
+    done = run(toy, f"""
+import numpy as np, pydispatch as pd
+program = pd.compile('''{source}''')
+assert [d.name for d in program.executables if "fused" not in d.name] == [], "views need no kernel"
+loaded = pd.device().load(program)
+x = np.linspace(-9, 9, 21, dtype=np.float32).reshape(7, 3)
+assert (loaded.alone(x) == x.reshape(-1)).all()
+assert (loaded.fused(x) == -np.abs(x).reshape(-1)).all()
+assert (loaded.six(x[:2]) == x[:2].reshape(-1)).all()
+try:
+    loaded.six(x)
+except pd.Error as error:
+    assert "the bytes of 'toy.flatten'" in str(error), error
+else:
+    raise AssertionError
+""")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_pass(toy: Path) -> None:
     checked(toy, """
 assert not [d for d in program.executables if "nothing" in d.name]

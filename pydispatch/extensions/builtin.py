@@ -24,7 +24,7 @@ DIALECTS = {
     "pdl": "pdl:PDL",
     "pyd": "pyd.dialect:Pyd",
     "quant": "quant:Quant",
-    "scf": "scf:Scf",
+    "scf": "scf.dialect:Scf",
     "sdy": "sdy:Sdy",
     "stablehlo": "stablehlo.dialect:Stablehlo",
     "stream": "stream:Stream",

@@ -54,7 +54,8 @@ class OpInfo:
     change places. grouping: of an operation that combines two values to one of their type. identity: the value that
     changes nothing when combined: of integers as a function of their width, of floats as it is. idempotent: a value
     combined with itself is that value. traps: it may end the program, so it must not run where the program does not
-    run it.
+    run it. constant: the result is what an attribute holds. forwards: each result is the operand at its place; other
+    operands (sizes, fences) only say more about it.
     """
 
     effects: Effects = Effects.ORDERED
@@ -65,6 +66,8 @@ class OpInfo:
     idempotent: bool = False
     cost: Cost = Cost.CHEAP
     traps: bool = False
+    constant: bool = False
+    forwards: bool = False
 
     @property
     def is_pure(self) -> bool:
@@ -104,6 +107,8 @@ what host code cannot run is refused, used or not."""
 _DIVISION = replace(_SCALAR, cost=Cost.DIVISION)
 _INTEGER_DIVISION = replace(_DIVISION, traps=True)
 _SHORT = replace(_SCALAR, cost=Cost.SHORT)
+_PURE_FORWARD = replace(_PURE, forwards=True)
+_ORDERED_FORWARD = OpInfo(forwards=True)
 
 _OPERATIONS = {
     "affine.apply": _PURE,
@@ -114,7 +119,7 @@ _OPERATIONS = {
     "arith.andi": _choosing(lambda bits: -1),
     "arith.ceildivsi": _INTEGER_DIVISION,
     "arith.ceildivui": _INTEGER_DIVISION,
-    "arith.constant": _FREE,
+    "arith.constant": replace(_FREE, constant=True),
     "arith.divf": _DIVISION,
     "arith.divsi": _INTEGER_DIVISION,
     "arith.divui": _INTEGER_DIVISION,
@@ -138,9 +143,18 @@ _OPERATIONS = {
     "flow.dispatch.region": _UNORDERED,
     "flow.dispatch.tie_shape": _FREE,
     "flow.dispatch.workgroups": _UNORDERED,
+    "flow.tensor.clone": _PURE_FORWARD,
+    "flow.tensor.constant": replace(_PURE, constant=True),
+    "flow.tensor.dynamic_constant": replace(_PURE, constant=True),
     "flow.tensor.load": _PURE,
-    "flow.tensor.transfer": _PURE,
+    "flow.tensor.tie_shape": _PURE_FORWARD,
+    "flow.tensor.transfer": _PURE_FORWARD,
     "flow.tensor.update": _PURE,
+    "hal.tensor.barrier": _ORDERED_FORWARD,
+    "hal.tensor.export": _ORDERED_FORWARD,
+    "hal.tensor.import": _ORDERED_FORWARD,
+    "iree_tensor_ext.compute_barrier.end": _PURE_FORWARD,
+    "iree_tensor_ext.compute_barrier.start": _PURE_FORWARD,
     "math.absf": _SHORT,
     "math.absi": _SHORT,
     "math.ceil": _SHORT,
@@ -152,7 +166,9 @@ _OPERATIONS = {
     "tensor.empty": _FREE,
     "tensor.rank": _FREE,
     "tensor.splat": _FREE,
-    "util.optimization_barrier": _UNORDERED,
+    "util.assume.int": _ORDERED_FORWARD,
+    "util.optimization_barrier": replace(_UNORDERED, forwards=True),
+    "util.unfoldable_constant": OpInfo(constant=True),
 }
 
 
@@ -164,6 +180,11 @@ def info_of(op: Operation) -> OpInfo:
 def info_named(name: str) -> OpInfo:
     """The facts about an operation of a dialect that is listed here."""
     return _OPERATIONS.get(name) or _DIALECTS.get(name.partition(".")[0]) or _UNLISTED
+
+
+def listed(fact: Callable[[OpInfo], bool]) -> list[str]:
+    """The names of the listed operations for which `fact` holds."""
+    return [name for name, info in _OPERATIONS.items() if fact(info)]
 
 
 @cache

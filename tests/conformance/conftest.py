@@ -4,7 +4,7 @@ import pytest
 from backends import BACKENDS, Backend
 
 
-@pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)
+@pytest.fixture(scope="module", params=BACKENDS, ids=lambda backend: backend.name)
 def backend(request: pytest.FixtureRequest) -> Backend:
     """Each backend in turn."""
     found: Backend = request.param

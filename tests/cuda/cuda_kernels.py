@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,18 +12,7 @@ from pydispatch.compiler.emit.llvm.nvptx.platform import entry_symbol
 from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.ir import parse
 
-EMIT = Path(__file__).parent.parent / "emit"
 ARCH = "sm_80"
-
-
-def load_file(path: Path, name: str) -> Any:
-    """A Python file as a module of its own."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 class Loaded:

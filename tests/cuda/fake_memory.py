@@ -83,7 +83,8 @@ class Memory(Frame):
 
     def _set(self, address: int, pitch: int, value: int, element: int, width: int, height: int) -> None:
         assert address % element == 0 and pitch % element == 0, "a fill that is not aligned"
-        data = (value & (1 << 8 * element) - 1).to_bytes(element, "little") * width
+        assert height == 1 or pitch >= width * element, "rows that overlap"
+        data = value.to_bytes(element, "little") * width  # OverflowError where the driver would have lost bits
         for row in range(height):
             self.machine.memory.write(address + row * pitch, data)
 

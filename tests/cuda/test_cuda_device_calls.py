@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -316,9 +317,9 @@ def moves(device: Any) -> None:
     def copy(region: int, source: int, target: int, size: int) -> Copy:
         return Copy(region, (Slot(0, source, size), Slot(0, target, size)))
 
-    pattern = 0x1122334455667788
+    pattern = 0x1133557799BBDDFF  # every byte is followed by a bit that is 1
     commands = [
-        fill(0, 3, 6, pattern, 2), fill(0, 17, 24, pattern, 8), fill(0, 60, 12, 7, 4),
+        fill(0, 3, 6, pattern, 2), fill(0, 17, 24, pattern, 8), fill(0, 60, 12, 7, 4), fill(0, 81, 8, 0x77777777, 4),
         copy(1, 0, 10, 100),  # over itself, forwards
         copy(2, 50, 20, 90),  # and backwards
         copy(3, 5, 5, 5), copy(3, 0, 200, 40),
@@ -338,7 +339,9 @@ def moves(device: Any) -> None:
         buffer, scratch = device.upload(data), device.empty(1024, np.uint8)
         addresses = [buffer.memory.block.address, scratch.memory.block.address]
         made, needed = steps.steps_of(context, commands, late, None, 1)  # type: ignore[arg-type]
-        assert 0 < needed <= 1024
+        fills = [len(each) for each, command in zip(made, commands, strict=True) if isinstance(command, Fill)]
+        assert fills == [2, 8, 1, 4 if late else 1]  # bytes that are all equal need no alignment
+        assert needed == 512  # two copies over themselves, each in whole 256 bytes
         with context.current:
             for step in (step for each in made for step in each):
                 step.place(addresses, b"", patterns)
@@ -346,7 +349,9 @@ def moves(device: Any) -> None:
         np.testing.assert_array_equal(buffer, expected)
         other = device.upload(data)
         graph = Graph(context, "moves", made)
-        graph.update([other.memory.block.address, addresses[1]], b"", patterns)
+        placed = [other.memory.block.address, addresses[1]]
+        graph.update(placed, b"", patterns)
+        assert not any(step.place(placed, b"", patterns) for each in made for step in each), "nothing has changed"
         graph.launch()
         np.testing.assert_array_equal(other, expected)
 
@@ -355,6 +360,15 @@ def moves(device: Any) -> None:
 def test_fills_and_copies_at_any_place(device: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(steps, "MOST_COPIED", most)
     moves(device)
+
+
+def test_large_copies_go_in_pieces(device: Any) -> None:
+    """A piece has fewer bytes than a row of an image may have."""
+    size = 5 << 30
+    pieces = steps.copies(device._context, 0, (0, 16), (1, 32), size)
+    ends = [0, *accumulate(piece.size for piece in pieces)]
+    assert ends[-1] == size and all(piece.size < 1 << 31 for piece in pieces)
+    assert [(p.source, p.target) for p in pieces] == [((0, 16 + done), (1, 32 + done)) for done in ends[:-1]]
 
 
 def test_steps_on_the_host(device: Any) -> None:

@@ -1,6 +1,6 @@
-"""Loops over points on the interpreter: which invocation has which, reductions, and meetings of all of them.
+"""What loops over points become in PTX: straight code, barriers where memory changes hands, registers, atomics.
 
-The answers are NumPy's. Every kernel runs with the search for races; what a barrier is for is shown by taking it out.
+Their values are in `conformance/kernels`. What a barrier is for is shown by taking it out.
 """
 
 from __future__ import annotations
@@ -8,55 +8,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import cuda_kernels
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-import cuda_kernels
+sys.path.append(str(Path(__file__).parents[1] / "conformance" / "kernels"))
+from points import TURNED, f32, invocations, kernel, packed_elements, private_memory, reductions_in_loop
 
 from pydispatch.errors import CompileError, KernelError
-
-INDICES = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 5, 64, 100, 256, 1000))
-
-
-def kernel(body: str, attributes: str = "") -> str:
-    """A kernel with some constants %c0, %c1, ..."""
-    return f"func.func @kernel() {attributes} {{\n{INDICES}\n{body}\nfunc.return\n}}"
-
-
-def invocations(count: int) -> str:
-    return f"attributes {{pyd.invocations = {count} : i64}}"
-
-
-def f32(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-@pytest.mark.parametrize("size", [(0, 0, 0), (32, 1, 1), (8, 4, 2), (5, 3, 1), (1, 1, 1)])
-@pytest.mark.parametrize("points", [0, 1, 63, 64, 65, 256, 300, 1000])
-def test_every_point_once(size: tuple[int, int, int], points: int) -> None:
-    """Static and dynamic numbers of points, whatever the shape of the workgroup."""
-    source = kernel(f"""
-      %n = hal.interface.constant.load ordinal(0) : index
-      %static = hal.interface.binding.subspan binding(0) : memref<{max(points, 1)}xi32>
-      %dynamic = hal.interface.binding.subspan binding(1) : memref<?xi32>{{%n}}
-      %top = arith.constant {points} : index
-      %one = arith.constant 1 : i32
-      scf.parallel (%i) = (%c0) to (%top) step (%c1) {{
-        %x = memref.load %static[%i] : memref<{max(points, 1)}xi32>
-        %y = arith.addi %x, %one : i32
-        memref.store %y, %static[%i] : memref<{max(points, 1)}xi32>
-      }}
-      scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
-        %x = memref.load %dynamic[%i] : memref<?xi32>
-        %y = arith.addi %x, %one : i32
-        memref.store %y, %dynamic[%i] : memref<?xi32>
-      }}""")
-    one, two = np.zeros(max(points, 1), np.int32), np.zeros(max(points, 1), np.int32)
-    cuda_kernels.load(source, bindings=2, constants=1, workgroup_size=size, races=True).run(
-        one, two, constants=[points]
-    )
-    assert one.sum() == two.sum() == points and (one[:points] == 1).all() and (two[:points] == 1).all()
 
 
 def test_as_many_points_as_invocations_are_straight_code() -> None:
@@ -70,114 +29,6 @@ def test_as_many_points_as_invocations_are_straight_code() -> None:
     made = cuda_kernels.emit(source, bindings=1)
     assert made.blocks == {"kernel": (256, 1, 1)}
     assert "bra" not in made.ptx and "setp" not in made.ptx and ".reqntid 256, 1, 1" in made.ptx
-
-
-@pytest.mark.parametrize("width", [32, 64])
-def test_dimensions_and_steps(width: int) -> None:
-    """Ranges with steps, empty and turned ones, numbered in 32 and in 64 bits."""
-    source = kernel("""
-      %m = hal.interface.binding.subspan binding(0) : memref<7x9x11xi32>
-      %low = hal.interface.constant.load ordinal(0) : index
-      %high = hal.interface.constant.load ordinal(1) : index
-      %minus = arith.constant -4 : index
-      %three = arith.constant 3 : i32
-      scf.parallel (%i, %j, %k) = (%low, %c1, %c0) to (%high, %high, %c5) step (%c2, %c3, %c1) {
-        memref.store %three, %m[%i, %j, %k] : memref<7x9x11xi32>
-      }
-      scf.parallel (%i, %j) = (%high, %high) to (%low, %low) step (%c1, %c1) {
-        memref.store %three, %m[%c0, %c0, %c0] : memref<7x9x11xi32>
-      }
-      scf.parallel (%i, %j) = (%c0, %low) to (%minus, %c0) step (%c1, %c1) {
-        memref.store %three, %m[%c0, %c0, %c0] : memref<7x9x11xi32>
-      }""", f"attributes {{pyd.index_width = {width} : i64}}")  # fmt: skip
-    out = np.zeros((7, 9, 11), np.int32)
-    cuda_kernels.load(source, bindings=1, constants=2, races=True).run(out, constants=[1, 7])
-    want = np.zeros_like(out)
-    want[1:7:2, 1:7:3, 0:5] = 3
-    assert np.array_equal(out, want)
-
-
-OPS = {
-    "addi": ("i32", np.sum), "muli": ("i32", np.prod), "andi": ("i32", np.bitwise_and.reduce),
-    "ori": ("i32", np.bitwise_or.reduce), "xori": ("i32", np.bitwise_xor.reduce), "minsi": ("i32", np.min),
-    "maxsi": ("i32", np.max), "maximumf": ("f32", np.max), "minimumf": ("f32", np.min),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("count", [1, 2, 16, 32, 64, 96, 48, 256, 1024])
-@pytest.mark.parametrize("name", OPS)
-def test_spread_reductions(name: str, count: int) -> None:
-    """Warps, parts of one, and numbers that are neither; two results at once, used by all invocations."""
-    type_, reference = OPS[name]
-    source = kernel(f"""
-      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<1000x{type_}>
-      %b = hal.interface.binding.subspan binding(1) : memref<2000x{type_}>
-      %start = memref.load %a[%c0] : memref<1000x{type_}>
-      %r:2 = scf.parallel (%i) = (%c1) to (%c1000) step (%c1) init (%start, %start) -> ({type_}, {type_}) {{
-        %x = memref.load %a[%i] : memref<1000x{type_}>
-        scf.reduce(%x, %x : {type_}, {type_}) {{
-        ^bb0(%l: {type_}, %r: {type_}):
-          %s = arith.{name} %l, %r : {type_}
-          scf.reduce.return %s : {type_}
-        }}, {{
-        ^bb0(%l: {type_}, %r: {type_}):
-          %s = arith.{name} %r, %l : {type_}
-          scf.reduce.return %s : {type_}
-        }}
-      }}
-      %top = arith.constant 2000 : index
-      scf.parallel (%i) = (%c0) to (%top) step (%c2) {{
-        memref.store %r#0, %b[%i] : memref<2000x{type_}>
-        %j = arith.addi %i, %c1 : index
-        memref.store %r#1, %b[%j] : memref<2000x{type_}>
-      }}""", invocations(count))  # fmt: skip
-    rng = np.random.default_rng(count)
-    a = f32(1000, seed=count) if type_ == "f32" else rng.integers(-(2**31), 2**31, 1000, dtype=np.int32)
-    b = np.zeros(2000, a.dtype)
-    cuda_kernels.load(source, bindings=2, races=True).run(a, b)
-    with np.errstate(over="ignore"):
-        assert (b == reference(a).astype(a.dtype)).all()
-
-
-@pytest.mark.parametrize("type_", ["i1", "i4", "i8", "i16", "i64", "f16", "bf16", "f64"])
-def test_reductions_of_all_widths(type_: str) -> None:
-    """Registers of every width go through shuffles and workgroup memory."""
-    name, wide = ("maximumf", "f64") if "f" in type_ else ("xori", "i64")
-    to, back = ("truncf", "extf") if "f" in type_ else ("trunci", "extui")
-
-    def cast(op: str, value: str, source: str, target: str) -> str:
-        return (
-            f"arith.{op} {value} : {source} to {target}"
-            if source != target
-            else f"arith.bitcast {value} : {source} to {source}"
-        )
-
-    source = kernel(f"""
-      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<256x{wide}>
-      %b = hal.interface.binding.subspan binding(1) : memref<1x{wide}>
-      %w = memref.load %a[%c0] : memref<256x{wide}>
-      %start = {cast(to, "%w", wide, type_)}
-      %r = scf.parallel (%i) = (%c1) to (%c256) step (%c1) init (%start) -> {type_} {{
-        %v = memref.load %a[%i] : memref<256x{wide}>
-        %x = {cast(to, "%v", wide, type_)}
-        scf.reduce(%x : {type_}) {{
-        ^bb0(%l: {type_}, %r: {type_}):
-          %s = arith.{name} %l, %r : {type_}
-          scf.reduce.return %s : {type_}
-        }}
-      }}
-      %out = {cast(back, "%r", type_, wide)}
-      memref.store %out, %b[%c0] : memref<1x{wide}>""", invocations(128))  # fmt: skip
-    rng = np.random.default_rng(3)
-    if "f" in type_:
-        a = np.floor(rng.standard_normal(256) * 50) / 4
-        want: float = a.max()
-    else:
-        a = rng.integers(0, 2**62, 256)
-        want = int(np.bitwise_xor.reduce(a)) & ((1 << int(type_[1:])) - 1)
-    b = np.zeros(1, a.dtype)
-    cuda_kernels.load(source, bindings=2, races=True).run(a, b)
-    assert b[0] == want
 
 
 def test_sums_have_one_order() -> None:
@@ -216,90 +67,21 @@ def test_sums_have_one_order() -> None:
     assert (plain == in_order).all() and (tree == lanes[0, 0] + lanes[1, 0]).all() and in_order != tree[0]
 
 
-REDUCE = """
-        %r{n} = scf.parallel (%i) = (%c0) to (%c64) step (%c1) init (%zero) -> f32 {{
-          %x = memref.load %a[%i] : memref<64xf32>
-          scf.reduce(%x : f32) {{
-          ^bb0(%l: f32, %m: f32):
-            %s = arith.maximumf %l, %m : f32
-            scf.reduce.return %s : f32
-          }}
-        }}
-        memref.store %r{n}, %b[%turn] : memref<64xf32>"""
-
-LOOPS = {
-    "one": "scf.for %turn = %c0 to %c5 step %c1 {" + REDUCE.format(n=0) + "}",
-    "two": "scf.for %turn = %c0 to %c5 step %c1 {" + REDUCE.format(n=0) + REDUCE.format(n=1) + "}",
-    "nested": "scf.for %turn = %c0 to %c2 step %c1 { scf.for %t = %c0 to %turn step %c1 {" + REDUCE.format(n=0)
-    + "}" + REDUCE.format(n=1) + "scf.for %t = %c0 to %turn step %c1 {" + REDUCE.format(n=2) + "} }",
-    "sometimes": "scf.for %turn = %c0 to %c5 step %c1 { %go = arith.cmpi ne, %turn, %c2 : index\n scf.if %go {"
-    + REDUCE.format(n=0) + "} }",
-    "while": "%end = scf.while (%turn = %c0) : (index) -> index { %go = arith.cmpi slt, %turn, %c5 : index\n"
-    "scf.condition(%go) %turn : index } do { ^bb0(%turn: index):" + REDUCE.format(n=0)
-    + "%next = arith.addi %turn, %c1 : index\n scf.yield %next : index }",
-    "blocks": "cf.br ^head(%c0 : index)\n^head(%turn: index):" + REDUCE.format(n=0)
-    + "%next = arith.addi %turn, %c1 : index\n%go = arith.cmpi slt, %next, %c5 : index\n"
-    "cf.cond_br %go, ^head(%next : index), ^end\n^end:",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("count", [48, 64, 256])
-@pytest.mark.parametrize("name", LOOPS)
-def test_reductions_in_loops(name: str, count: int) -> None:
-    """A turn does not overwrite what slow invocations of the one before still read."""
-    source = kernel(f"""
-      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<64xf32>
-      %b = hal.interface.binding.subspan binding(1) : memref<64xf32>
-      %zero = arith.constant 0.0 : f32
-      {LOOPS[name]}""", invocations(count))  # fmt: skip
-    a, b = f32(64), np.zeros(64, np.float32)
-    cuda_kernels.load(source, bindings=2, races=True).run(a, b)
-    turns = [0, 1] if name == "nested" else [n for n in range(5) if name != "sometimes" or n != 2]
-    want = np.zeros(64, np.float32)
-    want[turns] = a.max()
-    assert np.array_equal(b, want)
-    barriers = cuda_kernels.emit(source, bindings=2).llvm.count("call void @llvm.nvvm.barrier")
-    assert barriers == {"one": 2, "two": 2}.get(name, barriers)
-
-
-SHARED = "memref<64xf32, #gpu.address_space<workgroup>>"
-TURNED = f"""
-      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<64xf32>
-      %b = hal.interface.binding.subspan binding(1) : memref<64xf32>
-      %s = memref.alloc() : {SHARED}
-      %top = arith.constant 63 : index
-      scf.for %turn = %c0 to %c3 step %c1 {{
-        scf.parallel (%i) = (%c0) to (%c64) step (%c1) {{
-          %x = memref.load %a[%i] : memref<64xf32>
-          memref.store %x, %s[%i] : {SHARED}
-        }}
-        %first = memref.load %s[%c5] : {SHARED}
-        scf.parallel (%i) = (%c0) to (%c64) step (%c1) {{
-          %j = arith.subi %top, %i : index
-          %x = memref.load %s[%j] : {SHARED}
-          %old = memref.load %b[%i] : memref<64xf32>
-          %y = arith.addf %x, %old : f32
-          %z = arith.addf %y, %first : f32
-          memref.store %z, %b[%i] : memref<64xf32>
-        }}
-      }}"""
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_a_reduction_in_a_loop_has_two_barriers(name: str) -> None:
+    made = cuda_kernels.emit(reductions_in_loop(name, 256), bindings=2)
+    assert made.llvm.count("call void @llvm.nvvm.barrier") == 2
 
 
 def test_barriers_stand_where_memory_changes_hands() -> None:
     source = kernel(TURNED, invocations(64))
-    a, b = f32(64), np.zeros(64, np.float32)
-    cuda_kernels.load(source, bindings=2, races=True).run(a, b)
-    want = np.zeros(64, np.float32)
-    for _ in range(3):
-        want = (a[::-1] + want) + a[5]
-    assert np.array_equal(b, want)
     made = cuda_kernels.emit(source, bindings=2)
     lines = made.ptx.splitlines()
     barriers = [number for number, line in enumerate(lines) if "bar" in line.split("//")[0] and "sync" in line]
     assert barriers
     without = "\n".join(line for number, line in enumerate(lines) if number != barriers[-1])
     with pytest.raises(KernelError, match="race"):
-        cuda_kernels.Loaded(made, ["kernel"], 0, True, without).run(a, np.zeros(64, np.float32))
+        cuda_kernels.Loaded(made, ["kernel"], 0, True, without).run(f32(64), np.zeros(64, np.float32))
 
 
 def test_no_barrier_without_need() -> None:
@@ -319,180 +101,16 @@ def test_no_barrier_without_need() -> None:
     assert "bar.sync" not in cuda_kernels.emit(source, bindings=3).ptx
 
 
-def test_uniform_code_stores_once() -> None:
-    """One invocation stores, the others see it; branches, loops and switches of uniform code stay in step."""
-    source = kernel("""
-      %a = hal.interface.binding.subspan binding(0) : memref<100xi32>
-      %n = hal.interface.constant.load ordinal(0) : index
-      %one = arith.constant 1 : i32
-      scf.for %i = %c0 to %n step %c1 {
-        %x = memref.load %a[%c0] : memref<100xi32>
-        %y = arith.addi %x, %one : i32
-        memref.store %y, %a[%c0] : memref<100xi32>
-        %odd = arith.remui %i, %c2 : index
-        %is = arith.cmpi eq, %odd, %c1 : index
-        scf.if %is {
-          memref.store %y, %a[%i] : memref<100xi32>
-        } else {
-          %z = memref.load %a[%c1] : memref<100xi32>
-          %t = arith.addi %z, %one : i32
-          memref.store %t, %a[%c1] : memref<100xi32>
-        }
-        scf.index_switch %odd
-        case 0 {
-          %u = memref.atomic_rmw addi %one, %a[%c2] : (i32, memref<100xi32>) -> i32
-          scf.yield
-        }
-        default {
-          scf.yield
-        }
-      }
-      scf.parallel (%i) = (%c5) to (%c100) step (%c1) {
-        %x = memref.load %a[%c0] : memref<100xi32>
-        memref.store %x, %a[%i] : memref<100xi32>
-      }
-      %done = memref.load %a[%c64] : memref<100xi32>
-      memref.store %done, %a[%c3] : memref<100xi32>""", invocations(64))  # fmt: skip
-    a = np.zeros(100, np.int32)
-    cuda_kernels.load(source, bindings=1, constants=1, races=True).run(a, constants=[5])
-    want = np.zeros(100, np.int32)
-    for i in range(5):
-        want[0] += 1
-        if i % 2:
-            want[i] = want[0]
-        else:
-            want[1] += 1
-            want[2] += 1
-    want[5:] = want[0]
-    want[3] = want[64]
-    assert np.array_equal(a, want)
-
-
-def test_blocks_of_cf_in_uniform_code() -> None:
-    """Branches between blocks: what any of them wrote has been waited for."""
-    source = kernel("""
-      %a = hal.interface.binding.subspan binding(0) : memref<100xi32>
-      %one = arith.constant 1 : i32
-      cf.br ^head(%c0 : index)
-    ^head(%i: index):
-      %go = arith.cmpi slt, %i, %c5 : index
-      cf.cond_br %go, ^body, ^end
-    ^body:
-      scf.parallel (%p) = (%c0) to (%c100) step (%c1) {
-        %x = memref.load %a[%p] : memref<100xi32>
-        %y = arith.addi %x, %one : i32
-        memref.store %y, %a[%p] : memref<100xi32>
-      }
-      %next = arith.addi %i, %c1 : index
-      cf.br ^head(%next : index)
-    ^end:
-      %last = memref.load %a[%c64] : memref<100xi32>
-      memref.store %last, %a[%c0] : memref<100xi32>""", invocations(32))  # fmt: skip
-    a = np.zeros(100, np.int32)
-    a[64] = 7
-    cuda_kernels.load(source, bindings=1, races=True).run(a)
-    want = np.full(100, 5)
-    want[[0, 64]] = 12
-    assert np.array_equal(a, want)
-
-
 def test_private_memory_lives_in_registers() -> None:
-    """Memory of each invocation, kept from loop to loop over as many points as there are invocations."""
-    source = kernel("""
-      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<3x64xf32>
-      %b = hal.interface.binding.subspan binding(1) : memref<64xf32>
-      %own = memref.alloca() : memref<4xf32, 5>
-      %zero = arith.constant 0.0 : f32
-      scf.parallel (%i) = (%c0) to (%c64) step (%c1) {
-        memref.store %zero, %own[%c0] : memref<4xf32, 5>
-      }
-      scf.for %k = %c0 to %c3 step %c1 {
-        scf.parallel (%i) = (%c0) to (%c64) step (%c1) {
-          %x = memref.load %a[%k, %i] : memref<3x64xf32>
-          %s = memref.load %own[%c0] : memref<4xf32, 5>
-          %t = arith.addf %s, %x : f32
-          memref.store %t, %own[%c0] : memref<4xf32, 5>
-        }
-      }
-      scf.parallel (%i) = (%c0) to (%c64) step (%c1) {
-        %s = memref.load %own[%c0] : memref<4xf32, 5>
-        memref.store %s, %b[%i] : memref<64xf32>
-      }""", invocations(64))  # fmt: skip
-    a, b = f32(3, 64), np.zeros(64, np.float32)
-    loaded = cuda_kernels.load(source, bindings=2, races=True)
-    loaded.run(a, b)
-    assert np.array_equal(b, (a[0] + a[1]) + a[2])
-    assert ".local" not in loaded.made.ptx and "bar.sync" not in loaded.made.ptx
-
-
-def test_copies_and_storage() -> None:
-    """memref.copy is spread; plain storage that points write is the workgroup's, storage inside points is their own."""
-    source = kernel("""
-      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<100xf32>
-      %b = hal.interface.binding.subspan binding(1) : memref<100xf32>
-      %m = memref.alloca() : memref<100xf32>
-      memref.copy %a, %m : memref<100xf32> to memref<100xf32>
-      %top = arith.constant 99 : index
-      scf.parallel (%i) = (%c0) to (%c100) step (%c1) {
-        %own = memref.alloca() : memref<2xf32>
-        %j = arith.subi %top, %i : index
-        %x = memref.load %m[%j] : memref<100xf32>
-        memref.store %x, %own[%c1] : memref<2xf32>
-        %y = memref.load %own[%c1] : memref<2xf32>
-        memref.store %y, %b[%i] : memref<100xf32>
-      }""")
-    a, b = f32(100), np.zeros(100, np.float32)
-    cuda_kernels.load(source, bindings=2, races=True).run(a, b)
-    assert np.array_equal(b, a[::-1])
+    ptx = cuda_kernels.emit(private_memory(), bindings=2).ptx
+    assert ".local" not in ptx and "bar.sync" not in ptx
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_packed_elements(whole: bool) -> None:
-    """Points that share bytes write them by atomic operations, unless a store says that its byte is its own."""
-    own = " {pyd.own_byte}" if whole else ""
-    store = f"""
-        %j = arith.addi %i, %c1 : index
-        %y = memref.load %a[%j] : memref<99xi4>
-        memref.store %y, %b[%j]{own} : memref<99xi4>"""
-    source = kernel(f"""
-      %c98 = arith.constant 98 : index
-      %c99 = arith.constant 99 : index
-      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<99xi4>
-      %b = hal.interface.binding.subspan binding(1) : memref<99xi4>
-      scf.parallel (%i) = (%c0) to ({"%c98" if whole else "%c99"}) step ({"%c2" if whole else "%c1"}) {{
-        %x = memref.load %a[%i] : memref<99xi4>
-        memref.store %x, %b[%i]{own} : memref<99xi4>
-        {store if whole else ""}
-      }}""", invocations(64))  # fmt: skip
-    a, b = np.random.default_rng(1).integers(0, 256, 50, dtype=np.uint8), np.full(50, 0xF5, np.uint8)
-    loaded = cuda_kernels.load(source, bindings=2, races=True)
-    loaded.run(a, b)
-    assert np.array_equal(a[:49], b[:49])
-    assert b[49] == (0xF5 if whole else 0xF0 | a[49] & 15)
-    atomic = [line for line in loaded.made.ptx.splitlines() if line.strip().startswith(("atom.", "red."))]
+def test_elements_that_share_bytes_are_written_atomically(whole: bool) -> None:
+    ptx = cuda_kernels.emit(packed_elements(whole), bindings=2).ptx
+    atomic = [line for line in ptx.splitlines() if line.strip().startswith(("atom.", "red."))]
     assert bool(atomic) != whole, atomic
-
-
-def test_packed_elements_in_place() -> None:
-    """What a point reads of a byte that others write is its own."""
-    source = kernel(
-        """
-      %c99 = arith.constant 99 : index
-      %b = hal.interface.binding.subspan binding(0) : memref<99xi4>
-      %one = arith.constant 1 : i4
-      scf.parallel (%i) = (%c0) to (%c99) step (%c1) {
-        %x = memref.load %b[%i] : memref<99xi4>
-        %y = arith.addi %x, %one : i4
-        memref.store %y, %b[%i] : memref<99xi4>
-      }""",
-        invocations(64),
-    )
-    b = np.random.default_rng(2).integers(0, 256, 50, dtype=np.uint8)
-    exact = b.copy()
-    exact[:49] = (b[:49] + 1 & 15) | ((b[:49] & 240) + 16)
-    exact[49] = (b[49] & 240) | (b[49] + 1 & 15)
-    cuda_kernels.load(source, bindings=1, races=True).run(b)
-    assert np.array_equal(b, exact)
 
 
 REFUSED = [

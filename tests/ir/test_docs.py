@@ -12,7 +12,6 @@ from pydispatch.ir.dialects import (
     iree_tensor_ext,
     math,
     ml_program,
-    scf,
     stream,
     tm_tensor,
 )
@@ -22,12 +21,13 @@ from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.iree_linalg_ext import dialect as linalg_ext
 from pydispatch.ir.dialects.linalg import dialect as linalg
 from pydispatch.ir.dialects.linalg import named
+from pydispatch.ir.dialects.scf.dialect import Scf
 from pydispatch.ir.dialects.tensor import dialect as tensor
 from pydispatch.ir.dialects.util import dialect as util
 
 DIALECTS = [
     hal.Hal, stream.Stream, flow.Flow, util.Util, iree_codegen.Codegen, iree_tensor_ext.TensorExt, arith.Arith,
-    math.Math, affine.Affine, scf.Scf, tensor.Tensor, check.Check, ml_program.MLProgram, linalg.Linalg,
+    math.Math, affine.Affine, Scf, tensor.Tensor, check.Check, ml_program.MLProgram, linalg.Linalg,
     linalg_ext.LinalgExt, tm_tensor.TMTensor, iree_encoding.Encoding,
 ]  # fmt: skip
 

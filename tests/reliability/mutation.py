@@ -27,18 +27,16 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-CUDA = "tests/cuda/test_"
 SAMPLE = {
     "pydispatch/runtime/devices/cuda/steps.py": [
-        f"{CUDA}cuda_device_{name}.py" for name in ("driver", "calls", "errors", "interop")
+        f"tests/cuda/test_cuda_device_{name}.py" for name in ("driver", "calls", "errors", "interop")
     ],
     "pydispatch/compiler/outline/form.py": [
         *(f"tests/compiler/test_{name}.py" for name in ("fusion", "form", "form_programs", "regions")),
         "tests/e2e/test_grids.py",
     ],
     "pydispatch/runtime/simulators/ptx/instructions/loads.py": [
-        f"{CUDA}{name}.py"
-        for name in ("ptx_engine_memory", "ptx_engine_kernels", "ptx_engine_races", "ptx_engine_matrices")
+        f"tests/ptx/test_ptx_engine_{name}.py" for name in ("memory", "kernels", "races", "matrices")
     ],
 }
 """Modules of 100 to 300 lines that `random.Random(12).sample` took, and the tests that are about them."""

@@ -7,7 +7,7 @@ def register(extensions: Extensions) -> None:
     """The entry point `pydispatch.extensions` of this package: what it has, and where."""
     extensions.dialect("toy", "toy.dialect:Toy")
     extensions.conversions("toy.swish:CONVERSIONS")
-    extensions.tensor_operations("toy.reverse:RULES")
+    extensions.tensor_operations("toy.rules:RULES")
     extensions.compiler_pass("preprocessing", "toy.passes:remove_double_reverse")
     extensions.patterns("toy.patterns:PATTERNS")
     extensions.target("toy-text", "toy.target:BACKEND")

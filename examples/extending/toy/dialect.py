@@ -1,4 +1,4 @@
-"""A dialect with two operations on tensors."""
+"""A dialect with three operations on tensors."""
 
 from typing import ClassVar
 
@@ -50,4 +50,15 @@ class ReverseOp(IRDLOperation):
             raise VerifyException(f"'toy.reverse': axis {axis} of a tensor with {rank} dimensions")
 
 
-Toy = Dialect("toy", [SwishOp, ReverseOp])
+@irdl_op_definition
+class FlattenOp(IRDLOperation):
+    """The elements in one dimension."""
+
+    name = "toy.flatten"
+    source = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
+
+
+Toy = Dialect("toy", [SwishOp, ReverseOp, FlattenOp])

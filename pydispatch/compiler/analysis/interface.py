@@ -14,17 +14,16 @@ from xdsl.dialects.builtin import ArrayAttr, ComplexType, DictionaryAttr, Functi
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.compiler.analysis.functions import symbol_name
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import remembered
 from pydispatch.compiler.tensor_ops.terms import Product, Sum, Term
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.manifest import FunctionEntry, ValueEntry
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.functions import RETURNS, symbol_name
 from pydispatch.ir.values import Dim
 
 NAME, SHAPE = "pyd.name", "pyd.shape"
-RETURNS = ("func.return", "util.return")
 LONGEST = 80
 """Characters of an expression that callers are shown instead of a name."""
 

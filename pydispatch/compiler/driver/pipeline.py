@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
-from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
 from pydispatch.compiler.analysis.interface import interface_of
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
@@ -43,6 +42,7 @@ from pydispatch.formats.artifact.manifest import FunctionEntry
 from pydispatch.formats.program.program import disassemble
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.functions import FUNCTIONS, symbol_name
 from pydispatch.ir.structured import reading
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ class Pipeline:
 
 def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
     """What callers are told of each public function."""
-    functions = [op for op in module.body.block.ops if op.name in HOST_FUNCTIONS and op.regions[0].blocks]
+    functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     return {symbol_name(op): interface_of(op) for op in functions if INITIALIZER not in op.attributes}
 
 

@@ -9,11 +9,11 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.flatten.calls import CALLS, RETURNS, callee_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.hal.device import BufferViewType
 from pydispatch.ir.dialects.hal.tensor import TensorExportOp, TensorImportOp
+from pydispatch.ir.functions import CALLS, RETURNS, callee_name
 
 IMPORT, EXPORT, ALIAS = "hal.tensor.import", "hal.tensor.export", "hal.tensor.alias"
 

@@ -9,11 +9,11 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, IntegerAttr, StringAttr, i32, i64
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.flatten.calls import CALLS, callee_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.hal.device import FenceType
 from pydispatch.ir.dialects.hal.tensor import TensorAliasOp, TensorImportOp
+from pydispatch.ir.functions import CALLS, callee_name
 
 ASYNC = "$async"
 """What the name of a function ends with that takes fences, when a function that waits for it has the plain name."""

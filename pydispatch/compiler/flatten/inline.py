@@ -11,15 +11,14 @@ from xdsl.dialects import cf
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, Region, SSAValue
 
-from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
 from pydispatch.compiler.flatten.branches import lower_branches, simplify
 from pydispatch.compiler.flatten.buffer_views import buffer_views_to_tensors
-from pydispatch.compiler.flatten.calls import CALLS, RETURNS, callee_name
 from pydispatch.compiler.flatten.fences import remove_fences
 from pydispatch.compiler.flatten.globals import fold_globals
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.util import dialect as util
+from pydispatch.ir.functions import CALLS, FUNCTIONS, RETURNS, callee_name, symbol_name
 
 INITIALIZER = "pyd.initializer"
 
@@ -30,7 +29,7 @@ def inline_calls(module: ModuleOp) -> None:
     CompileError, at the call, for a function that is missing, has no body, or is recursive.
     """
     initializers = _initializers(module)
-    functions = {symbol_name(op): op for op in module.body.block.ops if op.name in HOST_FUNCTIONS}
+    functions = {symbol_name(op): op for op in module.body.block.ops if op.name in FUNCTIONS}
     remove_fences(functions)
     buffer_views_to_tensors(functions)
     for function in functions.values():
@@ -49,7 +48,7 @@ def inline_calls(module: ModuleOp) -> None:
 def _initializers(module: ModuleOp) -> list[str]:
     """Makes functions of the initializers; returns their names."""
     names: list[str] = []
-    taken = {symbol_name(op) for op in module.body.block.ops if op.name in HOST_FUNCTIONS}
+    taken = {symbol_name(op) for op in module.body.block.ops if op.name in FUNCTIONS}
     for op in list(module.body.block.ops):
         if not isinstance(op, util.InitializerOp):
             continue

@@ -16,13 +16,14 @@ from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import buffer_bytes, element_bits
 from pydispatch.formats.program.program import BufferKind, Op
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.op_info import listed
 
 FILL_FROM = 4096
 """Bytes from which on a constant of one value is filled in by every call instead of stored in the artifact."""
 
 
 def constant(straight: Straight, op: Operation) -> None:
-    """`arith.constant` of a scalar or a tensor."""
+    """A constant, a scalar or a tensor."""
     result = op.results[0]
     if not isinstance(result.type, TensorType):
         straight.scalars.lower(op, straight.registers)
@@ -81,10 +82,7 @@ def empty(straight: Straight, op: Operation) -> None:
 
 
 ROWS: dict[str, Callable[[Straight, Operation], None]] = {
-    "arith.constant": constant,
-    "util.unfoldable_constant": constant,
-    "flow.tensor.dynamic_constant": constant,
-    "flow.tensor.constant": constant,
+    **dict.fromkeys(listed(lambda info: info.constant), constant),
     "tensor.splat": splat,
     "tensor.empty": empty,
     "flow.tensor.empty": empty,

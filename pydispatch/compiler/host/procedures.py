@@ -10,7 +10,6 @@ from xdsl.dialects import cf
 from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from pydispatch.compiler.analysis.functions import symbol_name
 from pydispatch.compiler.analysis.interface import argument_names, result_names
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.flatten.branches import successors
@@ -25,8 +24,7 @@ from pydispatch.compiler.host.straight import Straight
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.procedure import Label, Procedure
 from pydispatch.ir.core.locations import location_of
-
-RETURNS = ("func.return", "util.return")
+from pydispatch.ir.functions import RETURNS, symbol_name
 
 
 @dataclass(eq=False)

@@ -7,19 +7,19 @@ from typing import Any, cast
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.analysis.functions import symbol_name
 from pydispatch.compiler.analysis.interface import argument_names, result_names
 from pydispatch.compiler.flatten.inline import INITIALIZER
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.exports import Executables
 from pydispatch.compiler.host.globals import Globals
-from pydispatch.compiler.host.procedures import RETURNS, ProcedureLowering
+from pydispatch.compiler.host.procedures import ProcedureLowering
 from pydispatch.compiler.host.rules import table
 from pydispatch.compiler.host.segments import is_stop
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import Program
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.functions import FUNCTIONS, RETURNS, symbol_name
 
 
 def schedule(module: ModuleOp) -> tuple[Program, Constants]:
@@ -29,7 +29,7 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
     constants = Constants(program)
     globals = Globals(module, constants)
     for op in module.body.block.ops:
-        if op.name not in ("func.func", "util.func") or not op.regions[0].blocks:
+        if op.name not in FUNCTIONS or not op.regions[0].blocks:
             continue
         name = symbol_name(op)
         visibility = op.properties.get("sym_visibility")

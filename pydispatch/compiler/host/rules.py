@@ -6,9 +6,12 @@ from functools import cache
 
 from pydispatch.compiler.host import dispatches, fills, views
 from pydispatch.compiler.host.straight import Rules
+from pydispatch.compiler.tensor_ops.registry import rules_by_name
+from pydispatch.compiler.tensor_ops.rule import View
 
 
 @cache
 def table() -> Rules:
     """Name of an operation with tensors -> the function that lowers it."""
-    return {**dispatches.ROWS, **fills.ROWS, **views.ROWS}
+    by_rule = {name: views.view for name, rule in rules_by_name().items() if isinstance(rule, View)}
+    return {**by_rule, **dispatches.ROWS, **fills.ROWS, **views.ROWS}

@@ -34,6 +34,7 @@ from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import buffer_bytes
 from pydispatch.formats.program.program import Function, Op
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.op_info import listed
 
 Registers = dict[SSAValue, int]
 
@@ -266,8 +267,8 @@ class ScalarLowering:
 
 
 ROWS: dict[str, Callable[[ScalarLowering, Operation, Registers], None]] = {
-    "arith.constant": ScalarLowering.constant,
-    "util.unfoldable_constant": ScalarLowering.constant,
+    **dict.fromkeys(listed(lambda info: info.constant), ScalarLowering.constant),
+    **dict.fromkeys(listed(lambda info: info.forwards), ScalarLowering.forward),
     "arith.cmpi": ScalarLowering.compare,
     "arith.cmpf": ScalarLowering.compare,
     "arith.select": ScalarLowering.select,
@@ -286,8 +287,6 @@ ROWS: dict[str, Callable[[ScalarLowering, Operation, Registers], None]] = {
     "hal.device.query": ScalarLowering.query,
     "util.align": ScalarLowering.align,
     "util.sizeof": ScalarLowering.sizeof,
-    "util.assume.int": ScalarLowering.forward,
-    "util.optimization_barrier": ScalarLowering.forward,
     "builtin.unrealized_conversion_cast": ScalarLowering.sign,
     "cf.assert": ScalarLowering.check,
     **dict.fromkeys(("math.isnan", "math.isinf", "math.isfinite", "math.isnormal"), ScalarLowering.classify),

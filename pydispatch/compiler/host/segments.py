@@ -16,10 +16,7 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from pydispatch.compiler.analysis.kinds import is_view
 from pydispatch.compiler.flatten.branches import successors
 from pydispatch.compiler.flatten.globals import name_of
-
-CONSTANTS = ("arith.constant", "util.unfoldable_constant", "flow.tensor.constant", "flow.tensor.dynamic_constant")
-PASSED_ON = ("flow.tensor.clone", "hal.tensor.import", "hal.tensor.export")
-"""Operations whose result is their operand."""
+from pydispatch.ir.op_info import Effects, info_of
 
 EFFECTS = ("cf.assert",)
 """Operations without results but with effects."""
@@ -32,16 +29,17 @@ def is_stop(op: Operation) -> bool:
 
 
 def is_constant(value: SSAValue) -> bool:
-    return isinstance(value, OpResult) and value.op.name in CONSTANTS
+    return isinstance(value, OpResult) and info_of(value.op).constant
 
 
 def _is_view(op: Operation) -> bool:
-    return op.name in PASSED_ON or is_view(op)
+    info = info_of(op)
+    return (info.forwards and info.effects is not Effects.UNORDERED) or is_view(op)
 
 
 def _is_repeated(op: Operation) -> bool:
     """Whether each segment does an operation for itself: its result need not be kept from one to the next."""
-    return op.name in CONSTANTS or _is_view(op)
+    return info_of(op).constant or _is_view(op)
 
 
 def definition(value: SSAValue) -> Operation | None:
@@ -96,7 +94,7 @@ class Cuts:
         last_load: dict[str, int] = {}
         last_check = -1
         for op in block.ops:
-            if op.next_op is None or op.name in CONSTANTS:
+            if op.next_op is None or info_of(op).constant:
                 continue
             stop = is_stop(op)
             level = -1 if stop else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import IntegerType, TensorType
@@ -12,10 +13,12 @@ from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.commands import CommandList, Storage, Tensor
 from pydispatch.compiler.host.scalars import Registers, ScalarLowering
 from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.tensor_ops.terms import Product, Stated, Sum
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import element_bits
 from pydispatch.formats.program.program import NONE, Argument, BufferKind, Function, Op, Result
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.values import Dim
 
 if TYPE_CHECKING:
     from pydispatch.compiler.host.constants import Constants
@@ -166,6 +169,21 @@ class Straight:
                     )
                 dims.append(self.registers[value])
         return tuple(dims)
+
+    def size_register(self, stated: Stated | None, op: Operation) -> int:
+        """The register of a size that the rule of `op` states. CompileError for one that is not stated in operands."""
+        if isinstance(stated, int):
+            return self.function.constant(stated)
+        if isinstance(stated, SSAValue):
+            return self.registers[stated]
+        if isinstance(stated, Dim):
+            return self.tensors[stated.tensor].dims[stated.axis]
+        if isinstance(stated, Product):
+            return self.function.multiply([self.size_register(part, op) for part in stated.parts])
+        if isinstance(stated, Sum):
+            first, *rest = (self.size_register(part, op) for part in stated.parts)
+            return reduce(self.add, rest, first)
+        raise CompileError(f"host code does not know the sizes of the result of '{op.name}'", location_of(op))
 
     # -- memory
 

@@ -12,10 +12,12 @@ from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.commands import Tensor
 from pydispatch.compiler.host.straight import Straight, where
+from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import element_bits
 from pydispatch.formats.program.program import Op
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.op_info import listed
 
 ULE = 64 + 7 * 256
 """The modifier of an unsigned 64-bit `<=`."""
@@ -62,8 +64,8 @@ def cast_(straight: Straight, op: Operation) -> None:
     _view(straight, op, tensor, dims, tensor.dtype)
 
 
-def pass_through(straight: Straight, op: Operation) -> None:
-    """Results are the operands; other operands (sizes, fences) are redundant."""
+def forward(straight: Straight, op: Operation) -> None:
+    """Each result is the operand at its place."""
     for operand, result in zip(op.operands, op.results, strict=False):
         if operand in straight.tensors:
             straight.put(result, straight.tensors[operand])
@@ -107,16 +109,16 @@ def _fixed(straight: Straight, op: Operation, dims: Sequence[int], type: TensorT
     return fixed
 
 
-def retype(straight: Straight, op: Operation) -> None:
-    """flow.tensor.reshape, flow.tensor.bitcast and tensor.bitcast: as many bytes in another shape or type."""
-    source = straight.tensors[op.operands[0]]
-    type = cast("TensorType[Any]", op.results[0].type)
+def view(straight: Straight, op: Operation) -> None:
+    """As many bytes in another type, and in the shape that the rule of `op` states."""
+    source, result, rule = straight.tensors[op.operands[0]], op.results[0], rule_of(op)
+    type = cast("TensorType[Any]", result.type)
     dtype = dtype_of(type.element_type, location_of(op))
-    dynamic = [n for n in type.get_shape() if n < 0]
-    if len(op.operands) == 1 and dynamic:  # tensor.bitcast
-        dims = source.dims
-    else:
-        dims = straight.shape(type, op.operands[len(op.operands) - len(dynamic) :], op)
+    assert rule is not None
+    dims = tuple(
+        straight.size_register(size if size >= 0 else rule.size(op, result, axis), op)
+        for axis, size in enumerate(type.get_shape())
+    )
     what = f"the bytes of '{op.name}'"
     if source.dims != dims or element_bits(source.dtype) != element_bits(dtype):
         straight.require_equal(straight.size(source), straight.bytes_of(dims, dtype), what, op)
@@ -250,17 +252,8 @@ ROWS: dict[str, Callable[[Straight, Operation], None]] = {
     "tensor.cast": cast_,
     "tensor.expand_shape": expand,
     "tensor.collapse_shape": collapse,
-    "tensor.bitcast": retype,
-    "flow.tensor.reshape": retype,
-    "flow.tensor.bitcast": retype,
     "tensor.extract_slice": extract_slice,
     "tensor.insert_slice": insert_slice,
-    **dict.fromkeys(
-        (
-            "util.optimization_barrier", "hal.tensor.barrier", "hal.tensor.import", "hal.tensor.export",
-            "flow.tensor.tie_shape", "flow.tensor.transfer", "flow.tensor.clone",
-            "iree_tensor_ext.compute_barrier.start", "iree_tensor_ext.compute_barrier.end",
-        ),
-        pass_through,
-    ),
-}  # fmt: skip
+    **dict.fromkeys(listed(lambda info: info.forwards), forward),
+}
+"""The other operations whose rule is a `View` are lowered by `view`."""

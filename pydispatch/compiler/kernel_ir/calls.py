@@ -9,16 +9,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, symbol
-
-CALLS = ("func.call", "util.call")
-
+from pydispatch.ir.functions import CALLS
 
 AVAILABLE = "pyd.import.available"
-
-
 STATIC = "hal.import.static"
-
-
 BITCODE = "hal.import.bitcode"
 
 

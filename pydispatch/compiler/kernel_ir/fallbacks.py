@@ -9,11 +9,12 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr, i1
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region
 
-from pydispatch.compiler.kernel_ir.calls import CALLS, import_symbol, is_declaration, is_import
+from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, is_import
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, symbol
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.pyd.dialect import ImportAvailableOp
+from pydispatch.ir.functions import CALLS
 
 FALLBACK = "hal.import.fallback"
 

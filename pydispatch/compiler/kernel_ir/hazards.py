@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
-from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_name, operands_of
+from pydispatch.ir.functions import CALLS
 
 Key = object
 ONE, MANY = 1, 2

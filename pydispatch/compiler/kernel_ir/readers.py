@@ -180,7 +180,9 @@ def flags(op: Operation, name: str) -> str:
     return "".join(f"{flag} " for flag in sorted(str(getattr(item, "value", item)) for item in data))
 
 
-LEAVES = frozenset(f"{dialect}.return" for dialect in ("func", "util", "flow", "stream", "hal")) | {
+KERNEL_RETURNS = tuple(f"{dialect}.return" for dialect in ("func", "util", "flow", "stream", "hal"))
+
+LEAVES = frozenset(KERNEL_RETURNS) | {
     "scf.yield",
     "affine.yield",
     "scf.condition",

@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.match.graph.dag import Mismatch
 from pydispatch.errors import Location
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.functions import FUNCTIONS
 
 _KEPT = 3
 OUTSIDE = "the module"
@@ -26,7 +27,7 @@ def function_of(op: Operation) -> str:
     parent: Operation | None = op
     while parent is not None:
         name = parent.properties.get("sym_name")
-        if name is not None and parent.name in ("func.func", "util.func"):
+        if name is not None and parent.name in FUNCTIONS:
             return f"@{name.data}"  # type: ignore[attr-defined]
         parent = parent.parent_op()
     return OUTSIDE

@@ -22,6 +22,7 @@ from pydispatch.ir.dialects.flow import slices, tensors
 from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr, ParameterAttr, StreamParameterAttr
 from pydispatch.ir.dialects.util import dialect as util
 from pydispatch.ir.dialects.util import scalars
+from pydispatch.ir.op_info import listed
 
 
 def _forward(op: Operation, build: Build) -> None:
@@ -174,12 +175,8 @@ def _global(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {
-    "flow.tensor.clone": _forward,
-    "flow.tensor.tie_shape": _forward,
-    "flow.tensor.transfer": _forward,
+    **dict.fromkeys(listed(lambda info: info.forwards and info.is_pure), _forward),
     "flow.tensor.trace": _drop,
-    "iree_tensor_ext.compute_barrier.start": _forward,
-    "iree_tensor_ext.compute_barrier.end": _forward,
     "flow.tensor.splat": _splat,
     "flow.tensor.empty": _empty,
     "flow.tensor.alloca": _empty,

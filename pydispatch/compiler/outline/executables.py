@@ -22,7 +22,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from pydispatch.compiler.analysis.functions import symbol_name
 from pydispatch.compiler.kernel_ir.kernel import Layout
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.lower import lower
@@ -36,6 +35,7 @@ from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.functions import symbol_name
 
 EXECUTABLES = ("stream.executable", "flow.executable", "hal.executable", "hal.executable.source")
 

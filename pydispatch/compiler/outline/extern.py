@@ -10,6 +10,7 @@ from pydispatch.compiler.target.select import canonical
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.functions import FUNCTIONS
 
 
 def outline_externs(module: ModuleOp) -> None:
@@ -17,7 +18,7 @@ def outline_externs(module: ModuleOp) -> None:
     taken = {_symbol(op) for op in module.body.block.ops}
     known: dict[tuple[object, ...], str] = {}
     for function in list(module.body.block.ops):
-        if function.name not in ("func.func", "util.func"):
+        if function.name not in FUNCTIONS:
             continue
         for op in [op for op in function.walk() if isinstance(op, hal.DispatchExternOp)]:
             key = _key(op)

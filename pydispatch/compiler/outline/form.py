@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 
-from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
 from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
@@ -30,11 +29,12 @@ from pydispatch.compiler.outline.explain import Report
 from pydispatch.compiler.outline.outline import Outline
 from pydispatch.compiler.outline.regions import outline_regions
 from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.functions import FUNCTIONS, symbol_name
 
 
 def host_functions(module: ModuleOp) -> list[Operation]:
     """The functions of the host program that have a body, in order."""
-    return [op for op in module.body.block.ops if op.name in HOST_FUNCTIONS and op.regions[0].blocks]
+    return [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
 
 
 def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True) -> list[Report]:
@@ -53,7 +53,7 @@ def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not, reassociate: bo
         if op.name == "util.initializer" and op.regions and op.regions[0].blocks:
             name = f"initializer_{initializers}"
             initializers += 1
-        elif op.name in HOST_FUNCTIONS and op.regions[0].blocks:
+        elif op.name in FUNCTIONS and op.regions[0].blocks:
             name = symbol_name(op)
         else:
             continue

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, IndexType, IntegerAtt
 from xdsl.ir import Operation
 
 from pydispatch.compiler.kernel_ir.kernel import Binding, Layout
+from pydispatch.compiler.kernel_ir.readers import KERNEL_RETURNS
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
@@ -24,8 +25,6 @@ WORKGROUP = {
         ("size", hal.InterfaceWorkgroupSizeOp),
     )
 }
-
-RETURNS = ("func.return", "util.return", "stream.return", "hal.return", "flow.return")
 
 
 def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> Layout:
@@ -72,7 +71,7 @@ def lower_common(module: ModuleOp) -> None:
     for op in list(module.walk()):
         if op.name in WORKGROUP:
             _replace(op, WORKGROUP[op.name].create(result_types=[r.type for r in op.results], properties=op.properties))
-        elif op.name in RETURNS and op.name != "func.return":
+        elif op.name in KERNEL_RETURNS and op.name != "func.return":
             parent = op.parent_op()
             if isinstance(parent, func.FuncOp):
                 _replace(op, func.ReturnOp(*op.operands))

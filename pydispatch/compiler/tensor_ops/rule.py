@@ -55,7 +55,8 @@ class TensorOp:
         raise unsupported(op, "no rule computes an element of its result")
 
     def is_view(self, op: Any) -> bool:
-        """Whether the result is the memory of operand 0, or a run of it: host code needs a row for it then."""
+        """Whether the result is the memory of operand 0, as it is for every `View`, or a run of it, which host code
+        needs a row for."""
         return False
 
     def is_fill(self, op: Any) -> bool:
@@ -73,6 +74,18 @@ class TensorOp:
     def runs_on_host(self, op: Any) -> bool:
         """Whether host code runs the operation itself (`compiler/host/rules.py`), when no dispatch has taken it in."""
         return self.is_view(op) or self.is_fill(op)
+
+
+class View(TensorOp):
+    """An operation whose result is all of the memory of operand 0, in another shape or type.
+
+    Host code takes `size` for the shape, and checks that it has as many bytes.
+    """
+
+    view = True
+
+    def is_view(self, op: Any) -> bool:
+        return True
 
 
 class Update(TensorOp):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ import cuda_kernels  # noqa: E402
 import kernels  # noqa: E402
 import vulkan_kernels  # noqa: E402
 
-LOADERS: dict[str, Any] = {"cpu": kernels.load, "cuda": cuda_kernels.load, "vulkan": vulkan_kernels.load}
-"""cuda: on the interpreter of PTX. vulkan: on lavapipe with the validation layer, each module checked by spirv-val."""
+LOADERS: dict[str, Any] = {
+    "cpu": kernels.load, "cuda": partial(cuda_kernels.load, races=True), "vulkan": vulkan_kernels.load,
+}  # fmt: skip
+"""cuda: on the interpreter of PTX, with the search for data races. vulkan: on lavapipe with the validation layer, each
+module checked by spirv-val."""
 
 chosen = ["cpu"]
 
@@ -29,6 +33,8 @@ def load(source: str, **options: Any) -> Any:
 REFUSED = {
     "vulkan": {
         "test_blocks": "branches between blocks",
+        "test_blocks_of_cf_in_uniform_code": "branches between blocks",
+        **{f"test_reductions_in_loops[blocks-{count}]": "branches between blocks" for count in (48, 64, 256)},
         "test_regions_and_views": "branches between blocks",
         **{f"test_integer_atomics[{bits}]": "atomic" for bits in (8, 16, 64)},
         **{f"test_float_atomics[{kind}-{type}]": "atomic"
@@ -39,16 +45,24 @@ REFUSED = {
 """Target -> tests that are a CompileError on it -> a part of the message."""
 
 ELSEWHERE = {
+    "cpu": {
+        "test_every_point_once": "workgroups have no size",
+        "test_private_memory": "there are no invocations",
+    },
     "vulkan": {
         "test_unary": "takes 58 buffers, devices have fewer: test_math_accuracy.py, test_math_doubles.py",
         "test_fma_rounds_once": "Fma is fused where the device does so",
         "test_float_operations": "remf comes from the device: the others are in test_math_accuracy.py",
         "test_grid_constants_offsets": "looks into the tables of an ELF",
         "test_every_op_has_a_lowering": "of LLVM: test_refusals.py",
+        "test_vectors": "reads the assembly of a CPU",
+        "test_order_is_kept_without_flags": "reads the assembly of a CPU",
     },
     "cuda": {
         "test_grid_constants_offsets": "looks into the tables of an ELF: test_cuda_generated.py",
         "test_every_op_has_a_lowering": "is about the tables of the CPU",
+        "test_vectors": "reads the assembly of a CPU",
+        "test_order_is_kept_without_flags": "reads the assembly of a CPU",
         "test_table_agrees_with_ml_dtypes": "runs no kernel",
     },
 }

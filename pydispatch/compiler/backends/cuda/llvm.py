@@ -20,7 +20,7 @@ from pydispatch.compiler.emit.llvm.nvptx.platform import (
     binding_alignment,
     entry_symbol,
 )
-from pydispatch.compiler.kernel_ir.calls import AVAILABLE, CALLS
+from pydispatch.compiler.kernel_ir.calls import AVAILABLE
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Export, Variant
 from pydispatch.compiler.kernel_ir.simt.distribute import distribute_kernels
@@ -32,6 +32,7 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.formats.ptx.interface import shared_limit, split
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.functions import CALLS
 
 INVOCATIONS = Invocations(warp=32, divides_in_words=True, unrolls=True)
 TOGETHER = (*PARALLEL, *CALLS, AVAILABLE)

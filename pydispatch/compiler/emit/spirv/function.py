@@ -37,11 +37,11 @@ Leave = Callable[[Operation], None]
 
 
 class FunctionEmitter(BlockArithmetic):
-    """Writes one entry point. invocations: how many a workgroup has."""
+    """Writes one entry point. size: of a workgroup. invocations: how many it has."""
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
         super().__init__(Code(module.m))
-        self.module, self.ops, self.invocations = module, kernel.ops, prod(kernel.size)
+        self.module, self.ops, self.size, self.invocations = module, kernel.ops, kernel.size, prod(kernel.size)
         self.entry: list[int] = []
         self.values: dict[SSAValue, Value] = {}
         self.op: Operation = kernel.function
@@ -126,6 +126,17 @@ class FunctionEmitter(BlockArithmetic):
             return found if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), found)
 
         return self.at_entry("invocation", make)
+
+    def component(self, builtin: str, dimension: int) -> Id:
+        """A component of a built-in of three, as an index."""
+        vector = self.m.type("TypeVector", self.m.int(32), 3)
+
+        def make() -> Id:
+            whole = self.code.let("Load", vector, self.builtin(builtin, vector))
+            part = self.code.let("CompositeExtract", self.m.int(32), whole, dimension)
+            return part if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), part)
+
+        return self.at_entry((builtin, dimension), make)
 
     def builtin(self, name: str, type_: Id) -> Id:
         """The input variable of a built-in."""

@@ -51,7 +51,7 @@ DECORATION = {
     "Binding": 33, "DescriptorSet": 34, "Offset": 35, "NoContraction": 42,
 }  # fmt: skip
 
-BUILTIN = {"NumWorkgroups": 24, "WorkgroupId": 26, "LocalInvocationIndex": 29}
+BUILTIN = {"NumWorkgroups": 24, "WorkgroupId": 26, "LocalInvocationId": 27, "LocalInvocationIndex": 29}
 
 STORAGE = {"Input": 1, "Workgroup": 4, "Private": 6, "Function": 7, "PushConstant": 9, "StorageBuffer": 12}
 

@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.expand.expand import expand
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import attribute
@@ -17,6 +16,7 @@ from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
 from pydispatch.compiler.kernel_ir.simt import parallel
 from pydispatch.compiler.kernel_ir.simt.inline import inline_helpers
 from pydispatch.compiler.kernel_ir.simt.workgroup import PARALLEL, Machine, Size, Workgroup
+from pydispatch.ir.functions import CALLS
 
 INVOCATIONS = 64
 """Invocations of a workgroup with parallel loops, when neither the export nor the function says."""

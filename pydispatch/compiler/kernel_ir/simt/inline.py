@@ -10,11 +10,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.readers import op_name, symbol
 from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.functions import CALLS
 
 
 def copied(module: ModuleOp) -> ModuleOp:

@@ -22,7 +22,7 @@ from pydispatch.compiler.kernel_ir.simt.ranges import AT_ONCE, Range, distribute
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
-from pydispatch.ir.dialects.scf import ForallOp
+from pydispatch.ir.dialects.scf.parallel import ForallOp
 
 
 def bounds_of(op: Operation) -> list[Range]:

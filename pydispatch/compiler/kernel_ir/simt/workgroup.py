@@ -17,13 +17,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index
-from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_name, unsupported
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.storage import MET, STORAGE, is_private, is_workgroup
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.functions import CALLS
 
 Size = tuple[int, int, int]
 

@@ -40,7 +40,7 @@ def packed(value: SSAValue) -> int:
 def lower_loops(frame: Frame) -> Kernel:
     """A kernel of nests, see above."""
     e, build = frame.elements, frame.build
-    nests = analyse(frame, _nests(frame))
+    nests = analyse(frame, nests_of(frame))
     cuts = [_cut(frame.backend, nest, e, build) for nest in nests]
     serial = not _can_count(frame, nests)
     if serial:
@@ -62,7 +62,7 @@ def lower_loops(frame: Frame) -> Kernel:
 def lower_whole(frame: Frame) -> Kernel:
     """A kernel of which every workgroup computes everything; its grid was chosen by hand."""
     e, build = frame.elements, frame.build
-    for nest in analyse(frame, _nests(frame, into_empty=True)):
+    for nest in analyse(frame, nests_of(frame, into_empty=True)):
         _serial(frame, nest, _cut(frame.backend, nest, e, build))
     return frame.finish(None)
 
@@ -95,7 +95,7 @@ def _serial(frame: Frame, nest: Nest, cut: Cut) -> None:
     frame.build.loop(0, cut.workgroups, [], body)
 
 
-def _nests(frame: Frame, into_empty: bool = False) -> list[Nest]:
+def nests_of(frame: Frame, into_empty: bool = False) -> list[Nest]:
     """into_empty: of a result that is inserted into a tensor.empty, only what is inserted is written."""
     nests: list[Nest] = []
     spaces: dict[object, Nest] = {}
@@ -113,7 +113,8 @@ def _nests(frame: Frame, into_empty: bool = False) -> list[Nest]:
     return nests
 
 
-def _bytes(value: SSAValue) -> int:
+def width_of(value: SSAValue) -> int:
+    """Bytes of an element; 1 where several share a byte."""
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
 
@@ -132,20 +133,20 @@ def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
     if ratio > 1:
         dims = [build.ceil_quotient(build.product(dims), ratio)]
         return cut_elements(build, backend, dims, 2 * ratio)
-    inputs, loops = _work(nest, e, build)
+    inputs, loops = work_of(nest, e, build)
     if nest.rows:
         inner = build.product(dims[nest.split :])
-        row = build.plus(build.times(inner, sum(_bytes(v) for v, _ in nest.stores) + inputs), loops)
+        row = build.plus(build.times(inner, sum(width_of(v) for v, _ in nest.stores) + inputs), loops)
         return cut_rows(build, backend, build.product(dims[: nest.split]), row)
     if nest.along >= 0:
-        return cut_turned(build, backend, dims, nest.along, sum(_bytes(v) for v, _ in nest.stores) + inputs)
+        return cut_turned(build, backend, dims, nest.along, sum(width_of(v) for v, _ in nest.stores) + inputs)
     if nest.columns:
         return cut_columns(build, backend, dims, loops, widest(nest.columns))
-    size = build.plus(sum(_bytes(v) for v, _ in nest.stores) + inputs, loops)
+    size = build.plus(sum(width_of(v) for v, _ in nest.stores) + inputs, loops)
     return cut_elements(build, backend, dims, size)
 
 
-def _work(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
+def work_of(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
     """(bytes that an element reads, bytes that the reductions before it read)."""
     seen: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]
@@ -157,7 +158,7 @@ def _work(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
             continue
         seen.add(value)
         if not isinstance(value, OpResult):
-            plain += _bytes(value) if value.type.get_num_dims() else 0
+            plain += width_of(value) if value.type.get_num_dims() else 0
             continue
         op: Any = value.op
         pending += op.operands
@@ -166,7 +167,7 @@ def _work(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
             if g.loops:
                 sizes = loop_sizes(e, g)
                 steps = build.product([sizes[i] for i in g.loops])
-                total = build.plus(total, build.times(steps, sum(_bytes(v) for v in g.inputs if _is_tensor(v)) or 1))
+                total = build.plus(total, build.times(steps, sum(width_of(v) for v in g.inputs if _is_tensor(v)) or 1))
                 loops += 1
     return (plain if not loops else 0), total
 
@@ -195,14 +196,14 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
     ratio = packed(nest.stores[0][0])
     dims = e.dims(nest.space)
     if ratio > 1:
-        _packed(frame, nest, cut, build, group, dims, ratio)
+        emit_bytes(frame, nest, cut, build, group, dims, ratio)
         return
 
     keep(frame, nest)
 
     def element(b: Builder, indices: list[Index]) -> None:
         for value, buffer in nest.stores:
-            if not _is_stored(e, value, buffer):
+            if not is_stored(e, value, buffer):
                 e.store(b, e.at(b, value, indices), buffer, indices)
 
     if nest.along >= 0:
@@ -212,7 +213,7 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
     e.kept.clear()
 
 
-def _is_stored(e: Elements, value: SSAValue, buffer: SSAValue) -> bool:
+def is_stored(e: Elements, value: SSAValue, buffer: SSAValue) -> bool:
     """Whether an earlier loop of the row has stored a result where it belongs."""
     kept = e.kept.get(value)
     return kept is not None and kept.buffer is buffer and kept.filled is not None
@@ -240,7 +241,7 @@ def _loops(
                 e.store(b, e.at(b, value, indices), buffer, indices)
         if e is not None and nest.columns:
             run_stages(e, b, nest.columns, indices, dims, low, high, buffers, parts)
-        if e is not None and nest.rows and all(_is_stored(e, value, buffer) for value, buffer in nest.stores):
+        if e is not None and nest.rows and all(is_stored(e, value, buffer) for value, buffer in nest.stores):
             return
         emit_inner(b, indices, dims[split:], low, high, element)
         for result in buffers:
@@ -251,7 +252,7 @@ def _loops(
     emit_nest(build, group, cut, dims, split, row, pipeline)
 
 
-def _packed(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int) -> None:
+def emit_bytes(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int) -> None:
     """Iterations run over bytes: each writes the elements that share one."""
     e = frame.elements
     total = e.entry.product(dims)

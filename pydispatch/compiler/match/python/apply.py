@@ -19,7 +19,7 @@ from pydispatch.compiler.match.graph.view import View
 from pydispatch.compiler.match.python.match import Compiled, MatchInfo, compile_pattern, failed
 from pydispatch.compiler.match.python.replace import Replacer
 from pydispatch.compiler.match.report import Report
-from pydispatch.compiler.match.transform.matchers import FUNCTIONS
+from pydispatch.ir.functions import FUNCTIONS
 from pydispatch.patterns import Pattern, Replacement
 from pydispatch.patterns.sizes import Undecided
 

@@ -15,7 +15,8 @@ from pydispatch.compiler.match.edit.symbols import import_symbol, symbol_of, tab
 from pydispatch.compiler.match.graph.view import View
 from pydispatch.compiler.match.report import OUTSIDE, function_of
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter
-from pydispatch.compiler.match.transform.matchers import FUNCTIONS, Absent
+from pydispatch.compiler.match.transform.matchers import Absent
+from pydispatch.ir.functions import FUNCTIONS
 
 
 def _import(run: Interpreter, op: Any, env: Env) -> None:
@@ -67,7 +68,7 @@ def _function(run: Interpreter, op: Any, env: Env) -> Operation:
             return known[name]
         return import_symbol(name, run.top, run.program, run.imported, op)
     held = run.check(op, env[op.function[0]])
-    if len(held) != 1 or held[0].name not in ("func.func", "util.func"):
+    if len(held) != 1 or held[0].name not in FUNCTIONS:
         run.fail(op, f"a function is called, this handle holds {', '.join(h.name for h in held) or 'nothing'}")
     return held[0]
 

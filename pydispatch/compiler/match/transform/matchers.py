@@ -17,9 +17,8 @@ from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpre
 from pydispatch.ir.affine_maps import is_permutation, is_projected_permutation
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.transform.syntax import strings_of
+from pydispatch.ir.functions import FUNCTIONS
 from pydispatch.ir.structured import Structured, as_structured
-
-FUNCTIONS = ("func.func", "util.func")
 
 
 def same_names(names: list[str]) -> set[str]:

@@ -15,18 +15,9 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.requirements import Equal, Requirement
-from pydispatch.compiler.tensor_ops.rule import TensorOp
+from pydispatch.compiler.tensor_ops.rule import TensorOp, View
 from pydispatch.compiler.tensor_ops.terms import Entry, Stated, listed, multiply
 from pydispatch.ir.values import Dim, shape_of
-
-
-class View(TensorOp):
-    """The memory of operand 0."""
-
-    view = True
-
-    def is_view(self, op: Any) -> bool:
-        return True
 
 
 class Cast(View):

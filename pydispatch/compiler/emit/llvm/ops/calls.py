@@ -18,7 +18,6 @@ from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import MemRef, Value, components, unflatten
 from pydispatch.compiler.kernel_ir.calls import (
     AVAILABLE,
-    CALLS,
     import_fields,
     import_symbol,
     is_declaration,
@@ -27,6 +26,7 @@ from pydispatch.compiler.kernel_ir.calls import (
 )
 from pydispatch.compiler.kernel_ir.readers import attribute, quoted, symbol
 from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_float, is_integer
+from pydispatch.ir.functions import CALLS
 
 
 def c_arguments(f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[tuple[str, str, Attribute | None]]:

@@ -11,7 +11,7 @@ from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import Loop, Range, nest
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index
-from pydispatch.ir.dialects.scf import ForallOp
+from pydispatch.ir.dialects.scf.parallel import ForallOp
 
 
 def _independent(f: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:

@@ -151,16 +151,7 @@ def _specialized(f: FunctionEmitter, number: int) -> Id:
 
 def _grid(builtin: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        dimension = integer(op, "dimension")
-        m = f.m
-        vector = m.type("TypeVector", m.int(32), 3)
-
-        def make() -> Id:
-            whole = f.code.let("Load", vector, f.builtin(builtin, vector))
-            part = f.code.let("CompositeExtract", m.int(32), whole, dimension)
-            return part if f.index_width == 32 else f.code.let("UConvert", m.int(64), part)
-
-        f.define(op.results[0], f.at_entry((builtin, dimension), make))
+        f.define(op.results[0], f.component(builtin, integer(op, "dimension")))
 
     return lower
 

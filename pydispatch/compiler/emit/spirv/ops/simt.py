@@ -6,11 +6,15 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.words import ALL_MEMORY, SCOPE_WORKGROUP
+from pydispatch.compiler.kernel_ir.readers import attribute
 
 
 def _thread(f: FunctionEmitter, op: Operation) -> None:
-    """Kernels come with workgroups of one dimension."""
-    f.define(op.results[0], f.invocation())
+    """Along x the number of the invocation, where a workgroup has one dimension."""
+    found = attribute(op, "dimension")
+    axis = "xyz".index(str(getattr(getattr(found, "data", None), "value", "x")))
+    is_line = f.size[1:] == (1, 1)
+    f.define(op.results[0], f.invocation() if is_line else f.component("LocalInvocationId", axis))
 
 
 def _barrier(f: FunctionEmitter, op: Operation) -> None:

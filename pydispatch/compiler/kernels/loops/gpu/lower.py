@@ -1,35 +1,39 @@
 """Kernels for GPUs: dispatch functions whose elements are distributed over the invocations of workgroups.
 
-A nest is done in one of four ways. *elements*: every element by itself, its reductions in its own invocation. *blocks*:
-an invocation computes several elements along a dimension whose reductions share what they read. *rows*: a workgroup
-takes a row, whose reductions are distributed over its invocations. *lanes*: an invocation takes a row, where rows are
-short or a reduction has an order. Grids are cut to what every device takes; more workgroups are a loop.
+How is decided in `plan.py`. Grids are cut to what every device takes; more workgroups are a loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Block as IRBlock
-from xdsl.ir import OpResult, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 
 from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
-from pydispatch.compiler.kernels.loops.gpu.blocks import Block, block_of, cut_block, emit_block
-from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners, distributed_reduction
-from pydispatch.compiler.kernels.loops.lower import _bytes, _is_stored, _nests, _packed, _work, packed
-from pydispatch.compiler.kernels.loops.nests import Cut, cut_elements, emit_inner, emit_nest
-from pydispatch.compiler.kernels.loops.ordered_updates import parts_of, walk
-from pydispatch.compiler.kernels.loops.recurrences import row_dims, write_rows
+from pydispatch.compiler.kernels.loops.gpu.blocks import emit_block
+from pydispatch.compiler.kernels.loops.gpu.plan import (
+    INVOCATIONS,
+    LONG_ROW,
+    Plan,
+    cut_nest,
+    plan_nest,
+    row_size,
+    side_by_side,
+)
+from pydispatch.compiler.kernels.loops.gpu.reduce import distributed_reduction
+from pydispatch.compiler.kernels.loops.lower import emit_bytes, is_stored, nests_of, packed
+from pydispatch.compiler.kernels.loops.nests import Cut, emit_inner, emit_nest
+from pydispatch.compiler.kernels.loops.ordered_updates import walk
+from pydispatch.compiler.kernels.loops.recurrences import write_rows
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
@@ -37,48 +41,27 @@ from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 MAX_GRID = 65535
 """Workgroups along one dimension that every device takes."""
 
-INVOCATIONS = 64
 WIDE_INVOCATIONS = 256
-"""Of a workgroup, and of one that reduces long rows."""
+"""Of a workgroup that reduces long rows."""
 
-LONG_ROW = 4096
 LARGE = 1 << 31
-FEW_RESULTS = 16384
-"""Results above which every invocation reduces by itself."""
-
-MOST_INVOCATIONS = 8192
-MOST_PARTS = 256
-FEW_PARTS = 16
-"""Invocations that keep a device busy; parts of the destination of an update in order, at most and of slices of open
-sizes."""
-
+"""Elements that indices of 32 bits do not count."""
 
 Flat = Callable[[Frame], Index | None]
-
-
-@dataclass
-class Plan:
-    """How a nest is done. way: elements, blocks, rows, lanes, bytes, update, recurrence or in order; inner: of
-    elements, how many dimensions are one; block: of blocks."""
-
-    nest: Nest
-    way: str
-    inner: int = 1
-    block: Block | None = None
 
 
 def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Kernel:
     """Kernel IR of a dispatch function for a GPU."""
     frame.bind(flat(frame))
     pairs = frame.backend.loads_pairs(target)
-    nests = analyse(frame, _nests(frame))
-    plans = [_plan(frame, nest, pairs) for nest in nests]
+    nests = analyse(frame, nests_of(frame))
+    plans = [plan_nest(frame, nest, pairs) for nest in nests]
     e, build = frame.elements, frame.build
     e.distribute = distributed_reduction
-    cuts = [_cut(frame, plan, e, build) for plan in plans]
+    cuts = [cut_nest(frame, plan, e, build) for plan in plans]
     if not _can_count(frame, plans):
         for plan, cut in zip(plans, cuts, strict=True):
-            build.loop(0, cut.workgroups, [], partial(_turn, frame, plan, cut))
+            build.loop(0, cut.workgroups, [], partial(_step, frame, plan, cut))
         return finish(frame, None, plans)
     groups: Index = 0
     for cut in cuts:
@@ -122,7 +105,7 @@ def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plan
     kernel = frame.finish(grid)
     function = kernel.function
     kept = {buffer for plan in plans for buffer in plan.nest.kept.values() if buffer is not None}
-    wide = any(plan.way == "rows" and _row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans)
+    wide = any(plan.way == "rows" and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans)
     function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if wide else INVOCATIONS, 64)
     function.attributes["pyd.index_width"] = IntegerAttr(64 if _large(frame) else 32, 64)
     once = [
@@ -147,138 +130,10 @@ def _large(frame: Frame) -> bool:
     return any(prod(max(1, size) for size in shape) >= LARGE for shape in shapes)
 
 
-def _row_size(nest: Nest, e: Elements) -> int:
-    """Elements of a row that are known, of its results and of what they reduce."""
-    sizes = [1]
-    for value, _ in nest.all_stores():
-        pending, seen = [value], set[SSAValue]()
-        while pending:
-            at = pending.pop()
-            if at in seen or not isinstance(at.type, TensorType):
-                continue
-            seen.add(at)
-            shape = at.type.get_shape()
-            sizes.append(prod(s for s in shape[nest.split :] if s > 0) if len(shape) > nest.split else 1)
-            if any(s < 0 for s in shape[nest.split :]):
-                sizes.append(LONG_ROW)
-            if isinstance(at, OpResult):
-                pending += at.op.operands
-    return max(sizes)
-
-
-def _plan(frame: Frame, nest: Nest, pairs: bool) -> Plan:
-    e = frame.elements
-    nest.columns, nest.along = [], -1
-    if isinstance(nest.space, RecurrenceOp):
-        return Plan(nest, "recurrence")
-    if isinstance(nest.space, UpdateStep):
-        return Plan(nest, "in order" if nest.space.ordered else "update")
-    if packed(nest.stores[0][0]) > 1:
-        return Plan(nest, "bytes")
-    dims = nest.dims(e)
-    if nest.rows and _row_size(nest, e) >= FEW and _orderless(e, nest):
-        return Plan(nest, "rows")
-    if nest.rows and nest.split:
-        # An invocation has no memory of its workgroup for a row.
-        nest.kept = {value: buffer for value, buffer in nest.kept.items() if buffer is not None}
-        return Plan(nest, "lanes")
-    if nest.rows:
-        return Plan(nest, "rows")
-    block = block_of(frame, nest, pairs)
-    if block is not None:
-        return Plan(nest, "blocks", block=block)
-    if dims and _orderless(e, nest) and _is_tall(e, nest, dims):
-        nest.split = len(dims)
-        return Plan(nest, "rows")
-    return Plan(nest, "elements", _together(dims))
-
-
-def _is_tall(e: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
-    """Whether few elements reduce much each: then a workgroup does one element."""
-    results = prod(n for n in dims if isinstance(n, int))
-    if results > FEW_RESULTS:
-        return False
-    return results * 4 < _most_steps(e, nest)
-
-
-def _most_steps(e: Elements, nest: Nest) -> int:
-    """The steps of the longest reduction; open sizes count as a long row."""
-    most, pending, seen = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
-    while pending:
-        at = pending.pop()
-        if at in seen or not isinstance(at, OpResult):
-            continue
-        seen.add(at)
-        pending += at.op.operands
-        if at.op.name == "linalg.generic":
-            g = view_of(e, at.op)
-            sizes = loop_sizes(e, g)
-            found = [sizes[dim] for dim in g.loops]
-            most = max(most, prod(n if isinstance(n, int) else LONG_ROW for n in found) if found else 0)
-    return most
-
-
-def _together(dims: Sequence[Index]) -> int:
-    """How many of the last dimensions make one loop, so that every invocation has something to do."""
-    size, count = 1, 0
-    for n in reversed(dims):
-        count += 1
-        if not isinstance(n, int):
-            return count
-        size *= max(1, n)
-        if size >= INVOCATIONS:
-            return count
-    return max(1, count)
-
-
-def _orderless(e: Elements, nest: Nest) -> bool:
-    """Whether all reductions of a row may be distributed."""
-    pending, seen = [value for value, _ in nest.all_stores()], set[SSAValue]()
-    while pending:
-        at = pending.pop()
-        if at in seen or not isinstance(at, OpResult):
-            continue
-        seen.add(at)
-        pending += at.op.operands
-        if at.op.name == "linalg.generic":
-            g = view_of(e, at.op)
-            if g.loops and combiners(g, e.reassociate) is None:
-                return False
-    return True
-
-
-def _cut(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
-    nest, backend = plan.nest, frame.backend
-    dims = nest.dims(e)
-    if plan.way in ("recurrence", "in order"):
-        blocks = build.ceil_quotient(build.product(_side_by_side(e, nest, build)), INVOCATIONS)
-        return Cut(1, 1, INVOCATIONS, blocks, blocks)
-    if plan.way == "bytes":
-        ratio = packed(nest.stores[0][0])
-        return cut_elements(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
-    if plan.way == "rows":
-        outer = build.product(dims[: nest.split])
-        return Cut(outer, 1, 0, 1, outer)
-    if plan.block is not None:
-        return cut_block(plan.block, dims, build)
-    inputs, loops = _work(nest, e, build)
-    own = sum(_bytes(v) for v, _ in nest.stores) + inputs
-    if plan.way == "lanes":
-        outer = build.product(dims[: nest.split])
-        return Cut(1, 1, INVOCATIONS, build.ceil_quotient(outer, INVOCATIONS), build.ceil_quotient(outer, INVOCATIONS))
-    shape = (
-        dims
-        if plan.way == "update"
-        else [*dims[: len(dims) - plan.inner], build.product(dims[len(dims) - plan.inner :])]
-    )
-    size: Index = own if loops == 0 else 256  # reductions of an element take long: fewer elements to a workgroup
-    return cut_elements(build, backend, shape, size)
-
-
 def _grid(frame: Frame, plans: Sequence[Plan], e: Elements, build: Builder) -> Index:
     total: Index = 0
     for plan in plans:
-        total = build.most(total, _cut(frame, plan, e, build).workgroups)
+        total = build.most(total, cut_nest(frame, plan, e, build).workgroups)
     return total
 
 
@@ -291,7 +146,7 @@ def _can_count(frame: Frame, plans: Sequence[Plan]) -> bool:
     return True
 
 
-def _turn(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
+def _step(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
     _emit(frame, plan, cut, build, group)
     return []
 
@@ -313,7 +168,7 @@ def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> N
         return
     dims = e.dims(nest.space)  # type: ignore[arg-type]
     if plan.way == "bytes":
-        _packed(frame, nest, cut, build, group, dims, packed(nest.stores[0][0]))
+        emit_bytes(frame, nest, cut, build, group, dims, packed(nest.stores[0][0]))
         return
     if plan.block is not None:
         emit_block(e, nest, plan.block, build, group, dims)
@@ -330,7 +185,7 @@ def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> N
 
 def _store(e: Elements, nest: Nest, build: Builder, indices: list[Index]) -> None:
     for value, buffer in nest.stores:
-        if not _is_stored(e, value, buffer):
+        if not is_stored(e, value, buffer):
             e.store(build, e.at(build, value, indices), buffer, indices)
 
 
@@ -357,7 +212,7 @@ def _row(e: Elements, nest: Nest, build: Builder, indices: list[Index], dims: li
     nest.run_stages(e, build, indices)
     for value, buffer in nest.row_stores:
         e.store(build, e.at(build, value, indices), buffer, indices)
-    if all(_is_stored(e, value, buffer) for value, buffer in nest.stores):
+    if all(is_stored(e, value, buffer) for value, buffer in nest.stores):
         return
     inner = dims[nest.split :]
     if not inner:
@@ -382,21 +237,9 @@ def _lanes(e: Elements, nest: Nest, build: Builder, group: Index, dims: list[Ind
     build.parallel(low, high, row, limit=outer)
 
 
-def _side_by_side(e: Elements, nest: Nest, build: Builder) -> list[Index]:
-    """The sizes of what runs side by side: rows of a recurrence, or parts of an update in order and slices in these."""
-    if isinstance(nest.space, RecurrenceOp):
-        return row_dims(e, nest.space)
-    assert isinstance(nest.space, UpdateStep)
-    inner = nest.space.dims(e)[nest.space.ordered :]
-    known = [n for n in inner if isinstance(n, int)]
-    room = MOST_INVOCATIONS // max(1, prod(known)) if len(known) == len(inner) else FEW_PARTS
-    parts = 1 if packed(nest.stores[0][0]) > 1 else 1 << min(MOST_PARTS, max(1, room)).bit_length() - 1
-    return [parts_of(e, build, nest.space, parts), *inner]
-
-
 def _in_order(e: Elements, nest: Nest, build: Builder, group: Index) -> None:
     """A row of a recurrence, or an element of the slices of an update in order, by an invocation."""
-    dims = _side_by_side(e, nest, build)
+    dims = side_by_side(e, nest, build)
     outer = build.product(dims)
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)

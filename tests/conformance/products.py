@@ -1,9 +1,16 @@
-"""Programs of matrix products, as text."""
+"""Programs of matrix products, as text, and what they compute."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+KINDS = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i8": np.int8, "i16": np.int16, "i32": np.int32,
+         "i64": np.int64}  # fmt: skip
 TYPES = {"f32": "f", "f64": "f", "f16": "f", "bf16": "f", "i8": "i", "i16": "i", "i32": "i", "i64": "i"}
 
 
@@ -78,3 +85,13 @@ func.func @f(%x: {tensor(x, "f32")}, %w: {tensor(w, "f32")}) -> {out} {{
       ins({source}, %w : {tensor(wide, "f32")}, {tensor(w, "f32")}) outs(%z : {out}) -> {out}
   return %r : {out}
 }}"""
+
+
+def whole(seed: int, shape: tuple[int, ...], element: str, most: int = 4) -> Array:
+    return np.random.default_rng(seed).integers(-most, most + 1, shape).astype(KINDS[element])
+
+
+def product(a: Array, b: Array, sums: str) -> Array:
+    """The exact product."""
+    wide = np.int64 if a.dtype.kind == "i" else np.float64
+    return (a.astype(wide) @ b.astype(wide)).astype(KINDS[sums])

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import preprocess_cases as cases
+import match_cases as cases
 import pytest
-from preprocess_cases import EXECUTABLE, SPEC, generic, main, spec
+from match_cases import EXECUTABLE, SPEC, generic, main, spec
 from work import count_calls
 
 import pydispatch as pd

@@ -1,4 +1,4 @@
-"""The library's `scf` dialect with the syntax of `scf.parallel` and with `scf.forall`."""
+"""Loops whose iterations are independent: the syntax of `scf.parallel` and `scf.reduce`, and `scf.forall`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i1, i32
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i32
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.refine import refine
+from pydispatch.ir.dialects.scf.shared import check_types, parse_initial
 
 
 def _index_arguments(p: Parser) -> list[Parser.Argument]:
@@ -178,7 +179,7 @@ class ForallOp(IRDLOperation):
         outs: Sequence[SSAValue] = []
         types: list[Attribute] = []
         if p.parse_optional_keyword("shared_outs") is not None:
-            pairs = p.parse_comma_separated_list(p.Delimiter.PAREN, lambda: _shared(p))
+            pairs = p.parse_comma_separated_list(p.Delimiter.PAREN, lambda: parse_initial(p))
             start = p.pos
             p.parse_punctuation("->")
             types = syntax.parse_types(p)
@@ -212,7 +213,7 @@ class ForallOp(IRDLOperation):
         if self.outputs:
             printer.print_string(" shared_outs(")
             pairs = list(zip(args[rank:], self.outputs, strict=True))
-            printer.print_list(pairs, lambda pair: _print_shared(printer, *pair))
+            printer.print_list(pairs, lambda pair: _printparse_initial(printer, *pair))
             printer.print_string(") -> (")
             printer.print_list(self.outputs, lambda o: printer.print_attribute(o.type))
             printer.print_string(")")
@@ -238,15 +239,8 @@ class ForallOp(IRDLOperation):
             if dynamic != given:
                 raise VerifyException(f"static_{which} of scf.forall leaves {dynamic} to values, {given} are given")
         shared = [value.type for value in self.outputs]
-        _same_types("the body of scf.forall takes", self.body.block.args, [IndexType()] * rank + shared)
-        _same_types("scf.forall gives", self.results_, shared)
-
-
-def _same_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attribute]) -> None:
-    given = [value.type for value in values]
-    if given != list(expected):
-        texts = [", ".join(map(str, types)) for types in (given, expected)]
-        raise VerifyException(f"{what} ({texts[0]}), expected ({texts[1]})")
+        check_types("the body of scf.forall takes", self.body.block.args, [IndexType()] * rank + shared)
+        check_types("scf.forall gives", self.results_, shared)
 
 
 def _print_bound(printer: Printer, bound: Any) -> None:
@@ -256,16 +250,10 @@ def _print_bound(printer: Printer, bound: Any) -> None:
         printer.print_ssa_value(bound)
 
 
-def _print_shared(printer: Printer, arg: SSAValue, out: SSAValue) -> None:
+def _printparse_initial(printer: Printer, arg: SSAValue, out: SSAValue) -> None:
     printer.print_ssa_value(arg)
     printer.print_string(" = ")
     printer.print_ssa_value(out)
-
-
-def _shared(p: Parser) -> tuple[Parser.UnresolvedArgument, Any]:
-    argument = p.parse_argument(expect_type=False)
-    p.parse_punctuation("=")
-    return argument, p.parse_unresolved_operand()
 
 
 def _constant(rank: int, value: int) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
@@ -286,135 +274,3 @@ def _parse_bounds(p: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
 
     p.parse_comma_separated_list(p.Delimiter.PAREN, one, " in bounds")
     return values, ArrayAttr(static)
-
-
-def _verify_if(op: scf.IfOp) -> None:
-    """Each branch gives what the operation promises."""
-    expected = [r.type for r in op.results]
-    if expected and not op.false_region.blocks:
-        raise VerifyException("an scf.if with results needs an else branch")
-    for region in (op.true_region, op.false_region):
-        last = region.blocks.last.last_op if region.blocks.last is not None else None
-        if isinstance(last, scf.YieldOp):
-            _same_types("a branch of scf.if yields", last.operands, expected)
-
-
-def _verify_for(op: scf.ForOp) -> None:
-    """What goes around the loop has one type everywhere."""
-    carried, body = [v.type for v in op.iter_args], op.body.block
-    _same_types("the body of scf.for takes", body.args, [op.lb.type, *carried])
-    _same_types("scf.for gives", op.results, carried)
-    if isinstance(body.last_op, scf.YieldOp):
-        _same_types("the body of scf.for yields", body.last_op.operands, carried)
-
-
-def _verify_while(op: scf.WhileOp) -> None:
-    """What goes around the loop has one type everywhere."""
-    carried, results = [v.type for v in op.arguments], [r.type for r in op.results]
-    before, after = op.before_region.block, op.after_region.block
-    condition, end = before.last_op, after.last_op
-    if not isinstance(condition, scf.ConditionOp) or not isinstance(end, scf.YieldOp):
-        raise VerifyException("the first region of scf.while ends with scf.condition, the second with scf.yield")
-    _same_types("the first region takes", before.args, carried)
-    _same_types("the second region takes", after.args, results)
-    _same_types("scf.condition passes", condition.operands[1:], results)
-    _same_types("the second region yields", end.operands, carried)
-
-
-def _verify_execute(op: scf.ExecuteRegionOp) -> None:
-    """Whichever block ends the region yields the results."""
-    first = op.region.blocks.first
-    if first is None:
-        raise VerifyException("scf.execute_region needs a block")
-    _same_types("the region of scf.execute_region takes", first.args, [])
-    for block in op.region.blocks:
-        if isinstance(block.last_op, scf.YieldOp):
-            _same_types("scf.execute_region yields", block.last_op.operands, [r.type for r in op.results])
-
-
-def _print_execute(op: scf.ExecuteRegionOp, printer: Printer) -> None:
-    if op.results:
-        printer.print_string(" -> (")
-        printer.print_list(op.results, lambda r: printer.print_attribute(r.type))
-        printer.print_string(")")
-    printer.print_string(" ")
-    printer.print_region(op.region, print_entry_block_args=False)
-    syntax.print_attributes(printer, op.attributes, keyword=False)
-
-
-def _parse_execute(cls: type[scf.ExecuteRegionOp], p: Parser) -> scf.ExecuteRegionOp:
-    """`-> (T, ...) {...}`; a single type needs no parentheses."""
-    types = syntax.parse_types(p) if p.parse_optional_punctuation("->") is not None else []
-    body = p.parse_region()
-    return cls.create(result_types=types, regions=[body], attributes=p.parse_optional_attr_dict())
-
-
-def _parse_if(cls: type[scf.IfOp], p: Parser) -> scf.IfOp:
-    """`%c -> (T, ...) {...} else {...}`; a single type needs no parentheses."""
-    condition = p.parse_operand(i1)
-    types = syntax.parse_types(p) if p.parse_optional_punctuation("->") is not None else []
-    then = cls.parse_region_with_yield(p)
-    other = cls.parse_region_with_yield(p) if p.parse_optional_keyword("else") is not None else Region()
-    return cls(condition, types, then, other, p.parse_optional_attr_dict())
-
-
-def _initial(p: Parser) -> tuple[Parser.UnresolvedArgument, Any]:
-    argument = p.parse_argument(expect_type=False)
-    p.parse_punctuation("=")
-    return argument, p.parse_unresolved_operand()
-
-
-def _parse_for(cls: type[scf.ForOp], p: Parser) -> scf.ForOp:
-    """`unsigned %i = %a to %b step %c iter_args(%x = %y) -> (T) : U {...}`; a single type needs no parentheses."""
-    unsigned = p.parse_optional_keyword("unsigned") is not None
-    variable = p.parse_argument(expect_type=False)
-    p.parse_punctuation("=")
-    bounds = [p.parse_unresolved_operand()]
-    for keyword in ("to", "step"):
-        p.parse_keyword(keyword)
-        bounds.append(p.parse_unresolved_operand())
-    start = p.pos
-    pairs: list[tuple[Parser.UnresolvedArgument, Any]] = []
-    types: list[Attribute] = []
-    if p.parse_optional_keyword("iter_args") is not None:
-        pairs = p.parse_comma_separated_list(p.Delimiter.PAREN, lambda: _initial(p))
-        p.parse_punctuation("->")
-        types = syntax.parse_types(p)
-    carried = p.resolve_operands([value for _, value in pairs], types, start)
-    arguments = [argument.resolve(type) for (argument, _), type in zip(pairs, types, strict=True)]
-    type = p.parse_type() if p.parse_optional_punctuation(":") is not None else IndexType()
-    lower, upper, step = (p.resolve_operand(bound, type) for bound in bounds)
-    body = p.parse_region((variable.resolve(type), *arguments))
-    last = body.blocks.last
-    if not pairs and last is not None and not isinstance(last.last_op, scf.YieldOp):
-        last.add_op(scf.YieldOp())
-    op = cls(lower, upper, step, carried, body)
-    op.attributes |= p.parse_optional_attr_dict()
-    if unsigned:
-        op.attributes["unsignedCmp"] = syntax.UNIT
-    return op
-
-
-def _parse_while(cls: type[scf.WhileOp], p: Parser) -> scf.WhileOp:
-    """`(%x = %y) : (T) -> (T) {...} do {...}`; a loop that carries nothing needs no first parentheses."""
-    pairs = p.parse_optional_comma_separated_list(p.Delimiter.PAREN, lambda: _initial(p)) or []
-    p.parse_punctuation(":")
-    start = p.pos
-    type = p.parse_function_type()
-    types = list(type.inputs.data)
-    carried = p.resolve_operands([value for _, value in pairs], types, start)
-    before = p.parse_region([argument.resolve(t) for (argument, _), t in zip(pairs, types, strict=True)])
-    p.parse_keyword("do")
-    op = cls(carried, type.outputs.data, before, p.parse_region())
-    attributes = p.parse_optional_attr_dict_with_keyword()
-    op.attributes |= attributes.data if attributes is not None else {}
-    return op
-
-
-refine(scf.IfOp, syntax=(_parse_if, scf.IfOp.print), check=_verify_if)
-refine(scf.ForOp, syntax=(_parse_for, scf.ForOp.print), check=_verify_for)
-refine(scf.WhileOp, syntax=(_parse_while, scf.WhileOp.print), check=_verify_while)
-refine(scf.ExecuteRegionOp, syntax=(_parse_execute, _print_execute), check=_verify_execute)
-
-_EXTRA: list[type[Operation]] = [ForallOp, InParallelOp]
-Scf = Dialect("scf", [*scf.Scf.operations, *_EXTRA], [*scf.Scf.attributes])

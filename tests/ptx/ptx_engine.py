@@ -12,7 +12,7 @@ import numpy as np
 
 from pydispatch.runtime.simulators.ptx.machine import Machine
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "cuda" / "data"
 _HEADER = ".version 8.6\n.target sm_90\n.address_size 64\n"
 _SIZES = {"pred": 1, "8": 1, "16": 2, "32": 4, "64": 8, "f16x2": 4, "bf16x2": 4, "f16": 2, "bf16": 2, "tf32": 4}
 

@@ -8,7 +8,7 @@ import subprocess
 import warnings
 from pathlib import Path
 
-import preprocess_cases as cases
+import match_cases as cases
 import pytest
 
 from pydispatch.compiler.driver import pipeline

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import match_cases as cases
 import numpy as np
-import preprocess_cases as cases
 import pytest
 
 import pydispatch as pd

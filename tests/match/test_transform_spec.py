@@ -6,10 +6,10 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import match_cases as cases
 import numpy as np
-import preprocess_cases as cases
 import pytest
-from preprocess_cases import ACT, ARGMAX, EXECUTABLE, FORMAT, MATCH, SPEC, generic, main, spec
+from match_cases import ACT, ARGMAX, EXECUTABLE, FORMAT, MATCH, SPEC, generic, main, spec
 
 import pydispatch as pd
 from pydispatch import ir

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import preprocess_cases as cases
+import match_cases as cases
 import pytest
-from preprocess_cases import ACT, EXECUTABLE, MATCH, SPEC, main, spec
+from match_cases import ACT, EXECUTABLE, MATCH, SPEC, main, spec
 
 import pydispatch as pd
 from pydispatch import ir

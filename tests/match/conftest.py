@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from preprocess_cases import KERNEL
+from match_cases import KERNEL
 
 
 @pytest.fixture

@@ -1,0 +1,42 @@
+"""How kernels compute `toy.reverse` and `toy.flatten`, alone or fused with what is before and after them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.tensor_ops.rule import TensorOp, View
+from pydispatch.compiler.tensor_ops.terms import Term, multiply
+from pydispatch.ir.values import Dim, shape_of
+from toy.dialect import FlattenOp, ReverseOp
+
+
+class Reverse(TensorOp):
+    name = "toy.reverse"
+    view = True
+
+    def size(self, op: ReverseOp, result: OpResult, axis: int) -> Dim:
+        return Dim(op.source, axis)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        axis = op.axis.value.data
+        last = build.minus(e.dims(op.source)[axis], 1)
+        return e.at(build, op.source, [*indices[:axis], build.minus(last, indices[axis]), *indices[axis + 1 :]])
+
+
+class Flatten(View):
+    """No kernel where nothing computes with the elements: host code passes the memory on."""
+
+    name = "toy.flatten"
+
+    def size(self, op: FlattenOp, result: OpResult, axis: int) -> Term:
+        return multiply([Dim(op.source, n) for n in range(len(shape_of(op.source)))])
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return e.at(build, op.source, build.split(indices[0], e.dims(op.source)))
+
+
+RULES = [Reverse, Flatten]

@@ -1,0 +1,196 @@
+"""How the elements of a nest are distributed over the invocations of a GPU, and what a workgroup takes of them.
+
+*elements*: every element by itself, its reductions in its own invocation. *blocks*: an invocation computes several
+elements along a dimension whose reductions share what they read. *rows*: a workgroup takes a row, whose reductions are
+distributed over its invocations. *lanes*: an invocation takes a row, where rows are short or a reduction has an order.
+*bytes*: an invocation takes the elements that share a byte. *update*, *recurrence*, *in order*: what `nest.space` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.kernels.loops.analysis import Nest
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.loops.gpu.blocks import Block, block_of, cut_block
+from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners
+from pydispatch.compiler.kernels.loops.lower import packed, width_of, work_of
+from pydispatch.compiler.kernels.loops.nests import Cut, cut_elements
+from pydispatch.compiler.kernels.loops.ordered_updates import parts_of
+from pydispatch.compiler.kernels.loops.recurrences import row_dims
+from pydispatch.compiler.kernels.loops.updates import UpdateStep
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+
+INVOCATIONS = 64
+"""Of a workgroup, unless it reduces long rows."""
+
+LONG_ROW = 4096
+FEW_RESULTS = 16384
+"""Results above which every invocation reduces by itself."""
+
+MOST_INVOCATIONS = 8192
+MOST_PARTS = 256
+FEW_PARTS = 16
+"""Invocations that keep a device busy; parts of the destination of an update in order, at most and of slices of open
+sizes."""
+
+
+@dataclass
+class Plan:
+    """How a nest is done. way: elements, blocks, rows, lanes, bytes, update, recurrence or in order; inner: of
+    elements, how many dimensions are one; block: of blocks."""
+
+    nest: Nest
+    way: str
+    inner: int = 1
+    block: Block | None = None
+
+
+def plan_nest(frame: Frame, nest: Nest, pairs: bool) -> Plan:
+    """Decides how a nest is done. pairs: of `Backend.loads_pairs`."""
+    e = frame.elements
+    nest.columns, nest.along = [], -1
+    if isinstance(nest.space, RecurrenceOp):
+        return Plan(nest, "recurrence")
+    if isinstance(nest.space, UpdateStep):
+        return Plan(nest, "in order" if nest.space.ordered else "update")
+    if packed(nest.stores[0][0]) > 1:
+        return Plan(nest, "bytes")
+    dims = nest.dims(e)
+    if nest.rows and row_size(nest, e) >= FEW and _orderless(e, nest):
+        return Plan(nest, "rows")
+    if nest.rows and nest.split:
+        # An invocation has no memory of its workgroup for a row.
+        nest.kept = {value: buffer for value, buffer in nest.kept.items() if buffer is not None}
+        return Plan(nest, "lanes")
+    if nest.rows:
+        return Plan(nest, "rows")
+    block = block_of(frame, nest, pairs)
+    if block is not None:
+        return Plan(nest, "blocks", block=block)
+    if dims and _orderless(e, nest) and _is_tall(e, nest, dims):
+        nest.split = len(dims)
+        return Plan(nest, "rows")
+    return Plan(nest, "elements", _together(dims))
+
+
+def row_size(nest: Nest, e: Elements) -> int:
+    """Elements of a row that are known, of its results and of what they reduce."""
+    sizes = [1]
+    for value, _ in nest.all_stores():
+        pending, seen = [value], set[SSAValue]()
+        while pending:
+            at = pending.pop()
+            if at in seen or not isinstance(at.type, TensorType):
+                continue
+            seen.add(at)
+            shape = at.type.get_shape()
+            sizes.append(prod(s for s in shape[nest.split :] if s > 0) if len(shape) > nest.split else 1)
+            if any(s < 0 for s in shape[nest.split :]):
+                sizes.append(LONG_ROW)
+            if isinstance(at, OpResult):
+                pending += at.op.operands
+    return max(sizes)
+
+
+def _is_tall(e: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
+    """Whether few elements reduce much each: then a workgroup does one element."""
+    results = prod(n for n in dims if isinstance(n, int))
+    if results > FEW_RESULTS:
+        return False
+    return results * 4 < _most_steps(e, nest)
+
+
+def _most_steps(e: Elements, nest: Nest) -> int:
+    """The steps of the longest reduction; open sizes count as a long row."""
+    most, pending, seen = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
+    while pending:
+        at = pending.pop()
+        if at in seen or not isinstance(at, OpResult):
+            continue
+        seen.add(at)
+        pending += at.op.operands
+        if at.op.name == "linalg.generic":
+            g = view_of(e, at.op)
+            sizes = loop_sizes(e, g)
+            found = [sizes[dim] for dim in g.loops]
+            most = max(most, prod(n if isinstance(n, int) else LONG_ROW for n in found) if found else 0)
+    return most
+
+
+def _together(dims: Sequence[Index]) -> int:
+    """How many of the last dimensions make one loop, so that every invocation has something to do."""
+    size, count = 1, 0
+    for n in reversed(dims):
+        count += 1
+        if not isinstance(n, int):
+            return count
+        size *= max(1, n)
+        if size >= INVOCATIONS:
+            return count
+    return max(1, count)
+
+
+def _orderless(e: Elements, nest: Nest) -> bool:
+    """Whether all reductions of a row may be distributed."""
+    pending, seen = [value for value, _ in nest.all_stores()], set[SSAValue]()
+    while pending:
+        at = pending.pop()
+        if at in seen or not isinstance(at, OpResult):
+            continue
+        seen.add(at)
+        pending += at.op.operands
+        if at.op.name == "linalg.generic":
+            g = view_of(e, at.op)
+            if g.loops and combiners(g, e.reassociate) is None:
+                return False
+    return True
+
+
+def cut_nest(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
+    """How many workgroups there are, and what each takes."""
+    nest, backend = plan.nest, frame.backend
+    dims = nest.dims(e)
+    if plan.way in ("recurrence", "in order"):
+        blocks = build.ceil_quotient(build.product(side_by_side(e, nest, build)), INVOCATIONS)
+        return Cut(1, 1, INVOCATIONS, blocks, blocks)
+    if plan.way == "bytes":
+        ratio = packed(nest.stores[0][0])
+        return cut_elements(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
+    if plan.way == "rows":
+        outer = build.product(dims[: nest.split])
+        return Cut(outer, 1, 0, 1, outer)
+    if plan.block is not None:
+        return cut_block(plan.block, dims, build)
+    inputs, loops = work_of(nest, e, build)
+    own = sum(width_of(v) for v, _ in nest.stores) + inputs
+    if plan.way == "lanes":
+        outer = build.product(dims[: nest.split])
+        return Cut(1, 1, INVOCATIONS, build.ceil_quotient(outer, INVOCATIONS), build.ceil_quotient(outer, INVOCATIONS))
+    shape = (
+        dims
+        if plan.way == "update"
+        else [*dims[: len(dims) - plan.inner], build.product(dims[len(dims) - plan.inner :])]
+    )
+    size: Index = own if loops == 0 else 256  # reductions of an element take long: fewer elements to a workgroup
+    return cut_elements(build, backend, shape, size)
+
+
+def side_by_side(e: Elements, nest: Nest, build: Builder) -> list[Index]:
+    """The sizes of what runs side by side: rows of a recurrence, or parts of an update in order and slices in these."""
+    if isinstance(nest.space, RecurrenceOp):
+        return row_dims(e, nest.space)
+    assert isinstance(nest.space, UpdateStep)
+    inner = nest.space.dims(e)[nest.space.ordered :]
+    known = [n for n in inner if isinstance(n, int)]
+    room = MOST_INVOCATIONS // max(1, prod(known)) if len(known) == len(inner) else FEW_PARTS
+    parts = 1 if packed(nest.stores[0][0]) > 1 else 1 << min(MOST_PARTS, max(1, room)).bit_length() - 1
+    return [parts_of(e, build, nest.space, parts), *inner]

@@ -1,0 +1,25 @@
+"""What operations of the dialect have in common: the check of types, and variables with initial values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import Attribute, SSAValue
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
+
+
+def check_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attribute]) -> None:
+    """Refuses values of other types than the expected ones. what: how the message begins."""
+    given = [value.type for value in values]
+    if given != list(expected):
+        texts = [", ".join(map(str, types)) for types in (given, expected)]
+        raise VerifyException(f"{what} ({texts[0]}), expected ({texts[1]})")
+
+
+def parse_initial(p: Parser) -> tuple[Parser.UnresolvedArgument, Any]:
+    """`%variable = %value`."""
+    argument = p.parse_argument(expect_type=False)
+    p.parse_punctuation("=")
+    return argument, p.parse_unresolved_operand()

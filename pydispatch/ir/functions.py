@@ -1,0 +1,24 @@
+"""Functions, in the two dialects that spell them: which operations they are, what calls them and what ends them."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
+from xdsl.ir import Operation
+
+FUNCTIONS = ("func.func", "util.func")
+CALLS = ("func.call", "util.call")
+RETURNS = ("func.return", "util.return")
+
+
+def symbol_name(op: Operation) -> str:
+    """The name that an operation defines."""
+    name = op.properties.get("sym_name", op.attributes.get("sym_name"))
+    assert isinstance(name, StringAttr)
+    return name.data
+
+
+def callee_name(call: Operation) -> str:
+    """The name of the function that is called."""
+    reference = call.properties["callee"]
+    assert isinstance(reference, SymbolRefAttr)
+    return reference.root_reference.data
