@@ -30,7 +30,8 @@ cdef extern from "pydispatch/process.h" nogil:
     pyd_status_t pyd_process_atfork_add(
         void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent, pyd_process_atfork_fn_t child)
     void pyd_process_atfork_remove(void* self)
-    pyd_status_t pyd_process_number_add(uint64_t number, void* self)
+    ctypedef void (*pyd_process_retain_fn_t)(void* self) noexcept nogil
+    pyd_status_t pyd_process_number_add(uint64_t number, void* self, pyd_process_retain_fn_t retain)
     void pyd_process_number_remove(uint64_t number)
     const pyd_scope_t* pyd_process_scope_get()
     void pyd_process_scope_set(const pyd_scope_t* scope)

@@ -1,7 +1,7 @@
-"""Functions of programs that XLA calls from its own threads, without Python."""
+"""Functions of programs that other runtimes call from their own threads, without Python: XLA and PyTorch."""
 
 from cpython.pycapsule cimport PyCapsule_New
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from pydispatch._core.c_process cimport pyd_process_number_add, pyd_process_number_remove
@@ -21,10 +21,11 @@ import secrets
 
 from pydispatch._core.status import InvalidArgumentError
 
-cdef extern from "xla/target.h" nogil:
+cdef extern from "target/target.h" nogil:
     ctypedef struct pyd_target_t:
         pass
     pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t** out_target)
+    void pyd_target_retain(void* self) noexcept
     void pyd_target_release(pyd_target_t* target)
     const pyd_api_function_t* pyd_target_function(const pyd_target_t* target)
     bint pyd_target_is_procedure(const pyd_target_t* target)
@@ -36,10 +37,83 @@ cdef extern from "xla/ffi.h" nogil:
     int pyd_xla_dtype(uint32_t dtype)
     void* pyd_xla_call
 
+cdef extern from "torch/interface.h" nogil:
+    ctypedef struct pyd_torch_interface_t:
+        pass
+    const char* const* pyd_torch_symbols
+    const uint32_t PYD_TORCH_SYMBOL_COUNT, PYD_TORCH_DTYPE_COUNT
+    const uint64_t PYD_TORCH_INTERFACE_NUMBER
+    uint64_t PYD_TORCH_KERNEL_NUMBER(uint32_t slot)
+    const uint32_t PYD_TORCH_KERNEL_COUNT
+    void** pyd_torch_kernels
+    void pyd_torch_interface_retain(void* self) noexcept
+    uint32_t pyd_torch_dtype(uint32_t dtype)
+    const char* pyd_torch_dtype_name(uint32_t dtype)
+    const char* pyd_torch_scalar_type(uint32_t dtype)
+
 cdef const pyd_api_t* pd = api()
 
-handler = PyCapsule_New(<void*>&pyd_xla_call, NULL, NULL)
+# -- XLA
+
+xla_handler = PyCapsule_New(<void*>&pyd_xla_call, NULL, NULL)
 """The handler of XLA's foreign function interface for every Target."""
+
+
+def xla_has(uint32_t word):
+    """Whether XLA passes elements of a type (ElementType.word) to functions."""
+    return pyd_xla_dtype(word) != 0
+
+
+# -- PyTorch
+
+cdef pyd_torch_interface_t torch_interface  # of the process, once torch_load was called
+
+cdef bint is_loaded = False
+
+
+def torch_kernel(uint32_t slot):
+    """The address of the kernel of one operator, and the number of the Target that it calls. InvalidArgumentError when
+    there are not so many."""
+    if slot >= PYD_TORCH_KERNEL_COUNT:
+        raise InvalidArgumentError(f"a process has at most {PYD_TORCH_KERNEL_COUNT} operators of PyTorch")
+    return <uintptr_t>pyd_torch_kernels[slot], PYD_TORCH_KERNEL_NUMBER(slot)
+
+
+def torch_load(find):
+    """Takes the functions of PyTorch that the kernel calls. find: their name -> their address, 0 for none.
+
+    What is needed must be there, but for types of elements. Once in a process; later calls do nothing.
+    """
+    global is_loaded
+    cdef uint32_t i
+    cdef void** slots = <void**>&torch_interface
+    if is_loaded:
+        return
+    for i in range(PYD_TORCH_SYMBOL_COUNT):
+        name = pyd_torch_symbols[i].decode()
+        slots[i] = <void*><uintptr_t>find(name)
+        if slots[i] == NULL and i + PYD_TORCH_DTYPE_COUNT < PYD_TORCH_SYMBOL_COUNT:
+            raise InvalidArgumentError(f"this PyTorch has no {name}; to_torch needs version 2.9 or newer")
+    check(pyd_process_number_add(PYD_TORCH_INTERFACE_NUMBER, &torch_interface, pyd_torch_interface_retain))
+    is_loaded = True
+
+
+def torch_dtype(uint32_t word):
+    """PyTorch's name of an element type (ElementType.word); "" when it has none."""
+    cdef uint32_t found = pyd_torch_dtype(word)
+    if found == PYD_TORCH_DTYPE_COUNT:
+        return ""
+    slots = <void**>&torch_interface
+    has = slots[PYD_TORCH_SYMBOL_COUNT - PYD_TORCH_DTYPE_COUNT + found] != NULL
+    return pyd_torch_dtype_name(found).decode() if has else ""
+
+
+def torch_scalar_type(uint32_t word):
+    """The type that a schema has for a number of an element type; "" when there is none."""
+    cdef const char* found = pyd_torch_scalar_type(word)
+    return found.decode() if found != NULL else ""
+
+# -- both
 
 
 class _Owner:
@@ -50,16 +124,16 @@ class _Owner:
 
 
 cdef class Target:
-    """A function that computations of XLA call by `number`, their attribute "function", until it is closed.
+    """A function that other runtimes call by `number`, until it is closed.
 
-    It holds its program, also one that is closed. InvalidArgumentError: for a program that is closed already, and for a
-    function with element types that XLA does not have.
+    It holds its program, also one that is closed. number: below 2^63; 0: one that means nothing to another process.
+    InvalidArgumentError for a program that is closed already, and for a number that is taken.
     """
 
     cdef pyd_target_t* target
     cdef readonly uint64_t number
 
-    def __init__(self, PublicFunction function not None):
+    def __init__(self, PublicFunction function not None, uint64_t number=0):
         cdef pyd_api_program_t* program = NULL
         cdef const pyd_api_function_t* found = NULL
         cdef bytes name = function.name.encode()
@@ -69,12 +143,11 @@ cdef class Target:
         check(pd.program_from_python(<void*>owner, &program))
         try:
             check(pd.program_find(program, name, &found))
-            refuse_types(found)
             check(pyd_target_create(found, &self.target))
         finally:
             pd.program_release(program)  # the target holds it
-        number = secrets.randbits(63)  # means nothing to another process
-        check(pyd_process_number_add(number, self.target))
+        number = number or secrets.randbits(63)
+        check(pyd_process_number_add(number, self.target, pyd_target_retain))
         self.number = number
 
     def __dealloc__(self):
@@ -119,18 +192,3 @@ cdef class Target:
                 made.append(tuple([pd.call_result_dims(call, i)[axis] for axis in range(function.results[i].rank)]))
         pyd_target_give_back(self.target, call)
         return made
-
-
-cdef int refuse_types(const pyd_api_function_t* function) except -1:
-    cdef uint32_t i
-    for i in range(function.argument_count + function.result_count):
-        is_argument = i < function.argument_count
-        place = i if is_argument else i - function.argument_count
-        value = function.arguments[place] if is_argument else function.results[place]
-        wide = value.kind == PYD_API_SCALAR and value.element_bytes > 8
-        if wide or not pyd_xla_dtype(value.dtype):
-            what = "argument" if is_argument else "result"
-            raise InvalidArgumentError(
-                f"@{function.name.decode()}: {what} {place} has the element type 0x{value.dtype:08x}, which XLA "
-                "does not pass to functions")
-    return 0

@@ -28,6 +28,7 @@ from pydispatch.runtime.device import device, devices
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.integrations.torch_operator import to_torch
     from pydispatch.integrations.xla import to_jax
     from pydispatch.runtime.buffer import Buffer
     from pydispatch.runtime.program.program import Program
@@ -54,6 +55,7 @@ __all__ = [
     "from_torch",
     "get_include",
     "to_jax",
+    "to_torch",
 ]
 
 # Imported on first use: a machine that only runs artifacts needs only NumPy.
@@ -62,6 +64,7 @@ _LAZY = {
     "Buffer": "pydispatch.runtime.buffer",
     "Program": "pydispatch.runtime.program.program",
     "to_jax": "pydispatch.integrations.xla",
+    "to_torch": "pydispatch.integrations.torch_operator",
     **dict.fromkeys(
         (
             "CFunction", "CustomOperation", "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8",

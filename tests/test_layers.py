@@ -27,7 +27,9 @@ C_FOLDERS = {
     "program": {"base"},
     "process": {"base", "platform"},
     "api": {"base"},
-    "xla": {"api"},
+    "target": {"api"},
+    "xla": {"api", "target"},
+    "torch": {"api", "target"},
 }
 
 # What each side of the package may import: the compiler and the runtime never see each other.

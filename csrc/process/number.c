@@ -7,6 +7,7 @@
 typedef struct numbered_s {
   uint64_t number;
   void* self;
+  pyd_process_retain_fn_t retain;
 } numbered_t;
 
 // All under the lock of the process.
@@ -29,10 +30,11 @@ static size_t place_of(uint64_t number) {
 
 static bool is_at(size_t place, uint64_t number) { return place < count && list[place].number == number; }
 
-static pyd_status_t insert(uint64_t number, void* self) {
-  size_t place = place_of(number);
-  if (is_at(place, number)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the number %llu is taken", (unsigned long long)number);
+static pyd_status_t insert(numbered_t added) {
+  size_t place = place_of(added.number);
+  if (is_at(place, added.number)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the number %llu is taken",
+                           (unsigned long long)added.number);
   }
   if (count == capacity) {
     size_t wanted = capacity ? 2 * capacity : 16;
@@ -44,15 +46,15 @@ static pyd_status_t insert(uint64_t number, void* self) {
     capacity = wanted;
   }
   memmove(&list[place + 1], &list[place], (count - place) * sizeof(*list));
-  list[place] = (numbered_t){number, self};
+  list[place] = added;
   ++count;
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_process_number_add(uint64_t number, void* self) {
+pyd_status_t pyd_process_number_add(uint64_t number, void* self, pyd_process_retain_fn_t retain) {
   pyd_status_t status = pyd_process_lock();
   if (!pyd_ok(status)) return status;
-  status = insert(number, self);
+  status = insert((numbered_t){number, self, retain});
   pyd_process_unlock();
   return status;
 }
@@ -76,14 +78,14 @@ void pyd_process_number_remove(uint64_t number) {
   pyd_process_unlock();
 }
 
-void* pyd_process_number_find(uint64_t number, void (*retain)(void* self)) {
+void* pyd_process_number_find(uint64_t number, pyd_process_retain_fn_t retain) {
   pyd_status_t status = pyd_process_lock();
   if (!pyd_ok(status)) {
     pyd_status_free(status);
     return NULL;
   }
   size_t place = place_of(number);
-  void* found = is_at(place, number) ? list[place].self : NULL;
+  void* found = is_at(place, number) && list[place].retain == retain ? list[place].self : NULL;
   if (found) retain(found);
   pyd_process_unlock();
   return found;

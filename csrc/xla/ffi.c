@@ -6,7 +6,7 @@
 
 #include "api/internal.h"
 #include "pydispatch/process.h"
-#include "xla/target.h"
+#include "target/target.h"
 
 // Where things are in the call frames of XLA on machines of 64 bits.
 _Static_assert(sizeof(void*) != 8 ||
@@ -154,27 +154,6 @@ static pyd_status_t check_side(const side_t* side) {
   return status;
 }
 
-static uint64_t read_word(const pyd_api_value_t* value, const void* data) {
-  bool is_integer = value->dtype >> 24 <= 0x12 && (value->dtype & 0xFFFFFF) > 1;
-  uint64_t word = 0;
-  memcpy(&word, data, value->element_bytes);
-  uint32_t unused = 64 - 8 * value->element_bytes;
-  return is_integer ? (uint64_t)((int64_t)(word << unused) >> unused) : word;  // words are sign-extended
-}
-
-// Sizes of tensors and words of numbers, in the order that call_prepare has.
-static void gather(const side_t* arguments, int64_t* dims, uint64_t* scalars) {
-  for (uint32_t i = 0; i < arguments->count; ++i) {
-    const pyd_api_value_t* value = arguments->values[i];
-    const pyd_xla_buffer_t* buffer = buffer_of(arguments, i);
-    if (value->kind == PYD_API_SCALAR) {
-      *scalars++ = read_word(value, buffer->data);
-    } else {
-      for (uint32_t axis = 0; axis < value->rank; ++axis) *dims++ = buffer->dims[axis];
-    }
-  }
-}
-
 // ---- running
 
 static pyd_status_t check_sizes(const side_t* results, const pyd_api_call_t* call) {
@@ -190,26 +169,18 @@ static pyd_status_t check_sizes(const side_t* results, const pyd_api_call_t* cal
   return PYD_STATUS_OK;
 }
 
-// Bytes of the memory that XLA gives.
-static pyd_status_t count_bytes(const side_t* side, uint32_t i, uint64_t* out_bytes) {
-  const pyd_api_value_t* value = side->values[i];
-  if (pyd_tensor_bytes(value->dtype, value->rank, buffer_of(side, i)->dims, out_bytes)) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: %s %u has a negative size, or 2^63 bytes", side->function,
-                         side->what, i);
-}
-
-static pyd_status_t bind(const side_t* arguments, const side_t* results, pyd_api_call_t* call) {
+static pyd_status_t bind_results(const side_t* results, pyd_api_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < arguments->count && pyd_ok(status); ++i) {
-    if (arguments->values[i]->kind != PYD_API_TENSOR) continue;
-    status = count_bytes(arguments, i, &bytes);
-    if (pyd_ok(status)) status = pyd_api_call_bind_argument(call, i, buffer_of(arguments, i)->data, bytes);
-  }
   for (uint32_t i = 0; i < results->count && pyd_ok(status); ++i) {
-    if (results->values[i]->kind != PYD_API_TENSOR) continue;
-    status = count_bytes(results, i, &bytes);
-    if (pyd_ok(status)) status = pyd_api_call_bind_result(call, i, buffer_of(results, i)->data, bytes);
+    const pyd_api_value_t* value = results->values[i];
+    const pyd_xla_buffer_t* buffer = buffer_of(results, i);
+    uint64_t bytes = 0;
+    if (value->kind != PYD_API_TENSOR) continue;
+    if (!pyd_tensor_bytes(value->dtype, value->rank, buffer->dims, &bytes)) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: result %u has a negative size, or 2^63 bytes",
+                             results->function, i);
+    }
+    status = pyd_api_call_bind_result(call, i, buffer->data, bytes);
   }
   return status;
 }
@@ -225,14 +196,13 @@ static pyd_status_t store_scalars(const side_t* results, const pyd_api_call_t* c
   return status;
 }
 
-static pyd_status_t run(pyd_target_t* target, const side_t* arguments, const side_t* results, const int64_t* dims,
-                        const uint64_t* scalars) {
+static pyd_status_t run(pyd_target_t* target, const pyd_target_argument_t* arguments, const side_t* results) {
   pyd_api_call_t* call = NULL;
-  pyd_status_t status = pyd_target_take(target, dims, scalars, &call);
+  pyd_status_t status = pyd_target_begin(target, arguments, &call);
   if (!pyd_ok(status)) return status;
   bool is_procedure = pyd_target_is_procedure(target);  // whose last run says nothing about this one
   if (!is_procedure) status = check_sizes(results, call);
-  if (pyd_ok(status)) status = bind(arguments, results, call);
+  if (pyd_ok(status)) status = bind_results(results, call);
   if (pyd_ok(status)) status = pyd_api_call_run(call);
   if (pyd_ok(status) && is_procedure) status = check_sizes(results, call);
   if (pyd_ok(status)) status = store_scalars(results, call);
@@ -241,23 +211,22 @@ static pyd_status_t run(pyd_target_t* target, const side_t* arguments, const sid
 }
 
 static pyd_status_t call_target(pyd_target_t* target, const pyd_xla_frame_t* frame) {
+  enum { MOST = 32 };  // arguments; more than that need memory of the heap
   const pyd_api_function_t* fn = pyd_target_function(target);
   const side_t arguments = {"argument", fn->name, fn->arguments, fn->argument_count, &frame->arguments};
   const side_t results = {"result", fn->name, fn->results, fn->result_count, &frame->results};
   pyd_status_t status = check_side(&arguments);
   if (pyd_ok(status)) status = check_side(&results);
   if (!pyd_ok(status)) return status;
-  enum { MOST = 64 };  // words; more than that come from the heap
-  uint64_t few[MOST], *words = few;
-  size_t count = (size_t)fn->dims_count + fn->scalar_count;
-  if (count > MOST && !(words = malloc(count * sizeof(*words)))) {
-    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %zu sizes of @%s", count, fn->name);
+  pyd_target_argument_t few[MOST], *given = few;
+  if (fn->argument_count > MOST && !(given = malloc(fn->argument_count * sizeof(*given)))) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u arguments of @%s", fn->argument_count, fn->name);
   }
-  int64_t* dims = (int64_t*)words;
-  uint64_t* scalars = words + fn->dims_count;
-  gather(&arguments, dims, scalars);
-  status = run(target, &arguments, &results, dims, scalars);
-  if (words != few) free(words);
+  for (uint32_t i = 0; i < fn->argument_count; ++i) {
+    given[i] = (pyd_target_argument_t){buffer_of(&arguments, i)->data, buffer_of(&arguments, i)->dims};
+  }
+  status = run(target, given, &results);
+  if (given != few) free(given);
   return status;
 }
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from pydispatch._core.procedure import Procedure
 from pydispatch._core.public import PublicFunction
-from pydispatch._core.target import Target, handler
+from pydispatch._core.target import Target, xla_handler, xla_has
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.integrations.interface import check_types, public_function, result_shapes
 from pydispatch.packages import importing
 
 _registered: set[str] = set()
@@ -29,10 +30,7 @@ def to_jax(function: Any, name: str = "") -> JaxFunction:
 
     Raises InvalidArgumentError for another object, a closed program and element types that XLA does not have.
     """
-    if not isinstance(function, PublicFunction):
-        raise InvalidArgumentError(
-            f"function: expected a function of a program on the CPU, got {function!r}; pass program.main, not program"
-        )
+    function = public_function(function)
     return JaxFunction(function, name or f"pydispatch.{function.name}")
 
 
@@ -45,10 +43,11 @@ class JaxFunction:
         self._jax = jax
         self._function = function
         self._name = name
+        check_types(function, lambda kind, number: xla_has(kind.word) and not (number and kind.bits > 64), "XLA")
         self._target = Target(function)
         with _lock:
             if name not in _registered:
-                jax.ffi.register_ffi_target(name, handler, platform="cpu")
+                jax.ffi.register_ffi_target(name, xla_handler, platform="cpu")
                 _registered.add(name)
             _callables.add(self)
 
@@ -68,7 +67,9 @@ class JaxFunction:
                 f"@{function.name} has {len(function.inputs)} arguments, got {len(args)}: {function.text()}"
             )
         arrays = [self._array(i, value) for i, value in enumerate(function.arranged(args, named))]
-        shapes = self._shapes([array.shape for array in arrays])
+        shapes = self._shapes(
+            [None if value.shape is None else a.shape for a, value in zip(arrays, function.inputs, strict=True)]
+        )
         results = tuple(
             self._jax.ShapeDtypeStruct(shape, self._usable(f"result {i}", value.dtype))
             for i, (shape, value) in enumerate(zip(shapes, function.outputs, strict=True))
@@ -103,27 +104,24 @@ class JaxFunction:
             )
         return dtype
 
-    def _shapes(self, given: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    def _shapes(self, given: Sequence[tuple[Any, ...] | None]) -> list[tuple[Any, ...]]:
         """The shapes of the results for those of the arguments."""
         function = self._function
-        sizes: dict[int | str, Any] = {}
-        for value, shape in zip(function.inputs, given, strict=True):
-            for axis, (wanted, size) in enumerate(zip(value.shape or (), shape, strict=True)):
-                known = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
-                if known != size:
-                    raise InvalidArgumentError(
-                        f"@{function.name}: '{value.name}' has {size} elements along axis {axis}, expected {known}: "
-                        + function.text()
-                    )
-        names = {size for value in function.outputs for size in value.shape or () if isinstance(size, str)}
-        if names <= sizes.keys():
-            return [tuple(sizes.get(size, size) for size in value.shape or ()) for value in function.outputs]
-        made = None
-        if all(isinstance(size, int) for shape in given for size in shape):
-            made = self._target.result_shapes(given)
-        if made is None:
+        shapes = result_shapes(function, self._target, given, _require)
+        open_sizes = {
+            str(size)
+            for value, shape in zip(function.outputs, shapes, strict=True)
+            for size, known in zip(value.shape or (), shape, strict=True)
+            if known is None
+        }
+        if open_sizes:
             raise InvalidArgumentError(
                 f"@{function.name}: XLA needs the sizes of results before a call, and these are decided by it: "
-                f"{', '.join(sorted(names - sizes.keys()))} in {function.text()}"
+                f"{', '.join(sorted(open_sizes))} in {function.text()}"
             )
-        return [shape or () for shape in made]
+        return shapes
+
+
+def _require(holds: Any, text: str) -> None:
+    if not holds:
+        raise InvalidArgumentError(text)

@@ -16,6 +16,9 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, I
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import IsTerminator, Pure
 
+SHOWS_VALUES = "pyd.shows_values"
+"""Attribute of a `cf.assert` that two integers are equal: they replace `{a}` and `{b}` in its message."""
+
 
 class Effects(Enum):
     """How far an operation may be moved."""

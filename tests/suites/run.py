@@ -56,7 +56,8 @@ def python_of(name: str) -> Path | None:
         inherit(folder)
         words = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)]
         if subprocess.run([*PROGRESS, f"test-{name}: packages", str(python), *words]).returncode:
-            print(f"test-{name}: its packages ({requirements.relative_to(ROOT)}) could not be installed")
+            print(f"test-{name}: its packages ({requirements.relative_to(ROOT)}) could not be installed; pip says")
+            print("above which. They come over the network, or from PIP_INDEX_URL or PIP_FIND_LINKS")
             return None
         stamp.write_text(key)
     return python

@@ -53,13 +53,16 @@ void pyd_process_atfork_remove(void* self);
 
 // ---- objects that other runtimes know by number
 
+// Takes a reference to |self|, and so stands for its type. It must not call functions of this header.
+typedef void (*pyd_process_retain_fn_t)(void* self);
+
 // Adds |self| under |number|. INVALID_ARGUMENT when the number is taken; OUT_OF_MEMORY.
-pyd_status_t pyd_process_number_add(uint64_t number, void* self);
+pyd_status_t pyd_process_number_add(uint64_t number, void* self, pyd_process_retain_fn_t retain);
 // An unknown number is ignored.
 void pyd_process_number_remove(uint64_t number);
-// What is there under |number|, after |retain| was called with it, so that a removal at the same time does no harm; NULL
-// when there is nothing. |retain| must not call functions of this header.
-void* pyd_process_number_find(uint64_t number, void (*retain)(void* self));
+// What was added under |number| with |retain|, after that was called with it, so that a removal at the same time does no
+// harm; NULL when there is nothing of this type.
+void* pyd_process_number_find(uint64_t number, pyd_process_retain_fn_t retain);
 
 // ---- scopes of threads (sched.h)
 

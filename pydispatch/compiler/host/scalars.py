@@ -34,7 +34,7 @@ from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import buffer_bytes
 from pydispatch.formats.program.program import Function, Op
 from pydispatch.ir.core.locations import location_of
-from pydispatch.ir.op_info import listed
+from pydispatch.ir.op_info import SHOWS_VALUES, listed
 
 Registers = dict[SSAValue, int]
 
@@ -261,9 +261,18 @@ class ScalarLowering:
 
     def check(self, op: Operation, registers: Registers) -> None:
         """cf.assert: the call is refused where it does not hold."""
-        message = cast(Any, op.properties["msg"]).data.replace("{", "(").replace("}", ")")
-        place = location_of(op)
-        self.function.check(registers[op.operands[0]], f"{message} ({place})" if place else message)
+        message, place = cast(Any, op.properties["msg"]).data, location_of(op)
+        place = f" ({place})" if place else ""
+        compared = [registers.get(value) for value in getattr(op.operands[0].owner, "operands", ())]
+        if SHOWS_VALUES in op.attributes and len(compared) == 2 and None not in compared:
+            self.function.check_equal(*cast(list[int], compared), f"{message}{_without_braces(place)}")
+        else:
+            self.function.check(registers[op.operands[0]], _without_braces(f"{message}{place}"))
+
+
+def _without_braces(text: str) -> str:
+    """A text in which no value takes the place of a name."""
+    return text.replace("{", "(").replace("}", ")")
 
 
 ROWS: dict[str, Callable[[ScalarLowering, Operation, Registers], None]] = {

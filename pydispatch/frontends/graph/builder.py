@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from xdsl.dialects import arith, builtin, func, tensor
+from xdsl.dialects import arith, builtin, cf, func, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -34,6 +34,7 @@ from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
 from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
+from pydispatch.ir.op_info import SHOWS_VALUES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,6 +175,13 @@ class Builder:
         name = self._unused(hint)
         self._symbols[name] = value
         return symbol(name)
+
+    def require_equal(self, a: Size, b: Size, message: str) -> None:
+        """Refuses calls in which two sizes differ. Their values replace `{a}` and `{b}` in the message."""
+        if a == b:
+            return
+        equal = self.add(arith.CmpiOp(self.index(a), self.index(b), "eq"))
+        self.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = builtin.UnitAttr()
 
     @property
     def symbols(self) -> frozenset[str]:

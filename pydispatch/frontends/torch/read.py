@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.sizes import Expr, Size, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.torch.archive import Array, Model
@@ -16,8 +16,11 @@ from pydispatch.frontends.torch.expressions import evaluate, symbol_name
 from pydispatch.frontends.torch.memory import Memory
 from pydispatch.frontends.torch.nodes import CONVERSIONS, VIEWS
 from pydispatch.frontends.torch.promotion import as_tensor
-from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, Name, SizeText
+from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, Name, Range, SizeText
 from pydispatch.frontends.torch.trace import Tracer, writes
+
+_NOT_TRIED = 2
+"""The least size that PyTorch writes for what it has not tried with fewer elements; it lets such calls pass."""
 
 _KNOWN = 1024
 """Elements of a constant whose values decide shapes and places while the program is written, at most."""
@@ -87,19 +90,41 @@ class _Program:
                 continue
             inputs.append(Input(name, meta.dtype, tuple(_size(n, name, d) for d, n in enumerate(meta.sizes))))
         given: list[Any] = []
-        for tensor, spec in zip(self.b.begin(inputs), users, strict=True):
+        sizes: list[tuple[str, SizeText, Size]] = []
+        for tensor, spec, name in zip(self.b.begin(inputs), users, names, strict=True):
             meta = graph.tensors.get(_name(spec))
             if meta is None:
                 number = graph.numbers.get(_name(spec))
                 size = self.b.size_of(self.b.scalar(tensor))
                 if number is not None:
                     self._call_it(number, size)
+                    sizes.append((f"argument '{name}' is {{a}}", number, size))
                 given.append(size)
                 continue
             given.append(tensor)
-            for n, size in zip(meta.sizes, tensor.shape, strict=True):
+            for axis, (n, size) in enumerate(zip(meta.sizes, tensor.shape, strict=True)):
                 self._call_it(n, size)
+                sizes.append((f"argument '{name}' has {{a}} elements along axis {axis}", n, size))
+        for what, stated, size in sizes:
+            self._check_size(what, stated, size)
         return given
+
+    def _check_size(self, what: str, stated: SizeText, size: Size) -> None:
+        """A call is refused where a size is not in the range that the file states, or not the term that it is."""
+        name = symbol_name(stated)
+        if name is None:
+            term = evaluate(stated, self.symbols)
+            if term is not None:
+                self.b.require_equal(size, term, f"{what}, and {term} is {{b}}: PyTorch exported them as equal")
+            return
+        limits = self.program.ranges.get(name, Range(None, None))
+        within = size
+        if limits.least is not None and limits.least > _NOT_TRIED:
+            within = maximum(within, limits.least)
+        if limits.most is not None:
+            within = minimum(within, limits.most)
+        wanted = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
+        self.b.require_equal(size, within, f"{what}; the size {name} is {wanted}")
 
     def _call_it(self, stated: SizeText, size: Size) -> None:
         """A size by the symbol that the file has for it."""

@@ -246,3 +246,52 @@ def test_weights_can_stay_outside() -> None:
     program = pd.device("local-sync").load(artifact, parameters={"model": given})
     with np.load(FOLDER / "mlp.npz") as file:
         np.testing.assert_allclose(program.main(file["0.in.0"]), file["0.out.0"], rtol=1e-5, atol=1e-5)
+
+
+# -- sizes that the file has ranges for
+
+
+def _called(change: Callable[[Any], None], folder: Path, rows: int) -> Any:
+    """The model "symbols", whose argument is float32[s21, 4], with other ranges."""
+    path = folder / "model.pt2"
+    path.write_bytes(changed("symbols", MODEL, change))
+    return pd.device("cpu").load(pd.compile(path)).main(np.ones((rows, 4), np.float32))
+
+
+@pytest.mark.parametrize("least, most, rows, message", [
+    (4, None, 4, None), (4, None, 3, "at least 4"), (4, 9, 9, None), (2, 9, 10, "at least 2 and at most 9"),
+    (None, 5, 6, "at least 0 and at most 5"), (2, None, 2, None), (6, 6, 6, None),
+    (6, 6, 7, "at least 6 and at most 6"), (9, 4, 9, "at least 9 and at most 4"),
+    ((1 << 63) - 1, None, 9, "at least 9223372036854775807"),
+    (-(1 << 63), (1 << 63) - 1, 4, None), (None, -5, 4, "at most -5"),
+])  # fmt: skip
+def test_ranges_of_sizes(least: int | None, most: int | None, rows: int, message: str | None, tmp_path: Path) -> None:
+    change = set_at("range_constraints", "s21", value={"min_val": least, "max_val": most})
+    if message is None:
+        _called(change, tmp_path, rows)
+        return
+    text = rf"argument 'inputs_0' has {rows} elements along axis 0; the size s21 is .*{message} \(.*model\.pt2"
+    with pytest.raises(pd.InvalidArgumentError, match=text):
+        _called(change, tmp_path, rows)
+
+
+def test_a_size_that_is_a_term_of_another(tmp_path: Path) -> None:
+    """The first argument is [s21 + 2, 4] and the second [s21, 4]."""
+    symbol = {"as_expr": {"expr_str": "Symbol('s21', integer=True)"}}
+    term = {"as_expr": {"expr_str": "Add(Symbol('s21', integer=True), Integer(2))"}}
+
+    def change(value: Any) -> None:
+        graph, signature = value["graph_module"]["graph"], value["graph_module"]["signature"]
+        meta = graph["tensor_values"]["inputs_0"]
+        graph["tensor_values"]["first"] = {**meta, "sizes": [term, meta["sizes"][1]]}
+        meta["sizes"][0] = symbol
+        first = {"as_tensor": {"name": "first"}}
+        graph["inputs"].insert(0, first)
+        signature["input_specs"].insert(0, {"user_input": {"arg": first}})
+
+    path = tmp_path / "model.pt2"
+    path.write_bytes(changed("symbols", MODEL, change))
+    main = pd.device("cpu").load(pd.compile(path)).main
+    main(np.ones((7, 4), np.float32), np.ones((5, 4), np.float32))
+    with pytest.raises(pd.InvalidArgumentError, match=r"'first' has 8 elements along axis 0, and 2 \+ s21 is 7"):
+        main(np.ones((8, 4), np.float32), np.ones((5, 4), np.float32))

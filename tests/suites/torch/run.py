@@ -18,9 +18,10 @@ LACKING = 3
 def main() -> int:
     if importlib.util.find_spec("torch") is None:
         # Without what it requires: that is CUDA, several gigabytes. requirements.txt has the rest.
+        print(f"installs {TORCH}, several hundred megabytes", flush=True)
         words = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", TORCH]
         if subprocess.run([sys.executable, *words]).returncode:
-            print(f"{TORCH} could not be installed")
+            print(f"{TORCH} could not be installed: it comes over the network, or from PIP_INDEX_URL or PIP_FIND_LINKS")
             return LACKING
     environment = dict(os.environ)
     if not imports(environment):

@@ -1,4 +1,4 @@
-#include "xla/target.h"
+#include "target/target.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -74,6 +74,66 @@ pyd_status_t pyd_target_take(pyd_target_t* target, const int64_t* dims, const ui
   pyd_status_t status = pyd_api_call_set_scalars(*out_call, scalars, fn->scalar_count);
   if (!pyd_ok(status)) {
     pyd_api_call_release(*out_call);
+    *out_call = NULL;
+  }
+  return status;
+}
+
+// The word of a scalar: an integer is sign-extended, a float or a truth value is its bits.
+static uint64_t read_word(const pyd_api_value_t* value, const void* data) {
+  bool is_integer = value->dtype >> 24 <= 0x12 && (value->dtype & 0xFFFFFF) > 1;
+  uint64_t word = 0;
+  memcpy(&word, data, value->element_bytes);
+  uint32_t unused = 64 - 8 * value->element_bytes;
+  return is_integer ? (uint64_t)((int64_t)(word << unused) >> unused) : word;
+}
+
+// Sizes of tensors and words of scalars, in the order that call_prepare has.
+static void gather(const pyd_api_function_t* fn, const pyd_target_argument_t* arguments, int64_t* dims,
+                   uint64_t* scalars) {
+  for (uint32_t i = 0; i < fn->argument_count; ++i) {
+    const pyd_api_value_t* value = fn->arguments[i];
+    if (value->kind == PYD_API_SCALAR) {
+      *scalars++ = read_word(value, arguments[i].data);
+    } else {
+      for (uint32_t axis = 0; axis < value->rank; ++axis) *dims++ = arguments[i].dims[axis];
+    }
+  }
+}
+
+static pyd_status_t bind(const pyd_api_function_t* fn, const pyd_target_argument_t* arguments, pyd_api_call_t* call) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < fn->argument_count && pyd_ok(status); ++i) {
+    const pyd_api_value_t* value = fn->arguments[i];
+    uint64_t bytes = 0;
+    if (value->kind != PYD_API_TENSOR) continue;
+    if (!pyd_tensor_bytes(value->dtype, value->rank, arguments[i].dims, &bytes)) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: argument %u has a negative size, or 2^63 bytes", fn->name,
+                             i);
+    }
+    status = pyd_api_call_bind_argument(call, i, arguments[i].data, bytes);
+  }
+  return status;
+}
+
+pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t* arguments, pyd_api_call_t** out_call) {
+  enum { MOST = 64 };  // words; more than that need memory of the heap
+  const pyd_api_function_t* fn = &target->entry->info;
+  uint64_t few[MOST] = {0}, *words = few;
+  size_t count = (size_t)fn->dims_count + fn->scalar_count;
+  *out_call = NULL;
+  if (count > MOST && !(words = calloc(count, sizeof(*words)))) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %zu sizes of @%s", count, fn->name);
+  }
+  int64_t* dims = (int64_t*)words;
+  uint64_t* scalars = words + fn->dims_count;
+  gather(fn, arguments, dims, scalars);
+  pyd_status_t status = pyd_target_take(target, dims, scalars, out_call);
+  if (words != few) free(words);
+  if (!pyd_ok(status)) return status;
+  status = bind(fn, arguments, *out_call);
+  if (!pyd_ok(status)) {
+    pyd_target_give_back(target, *out_call);
     *out_call = NULL;
   }
   return status;

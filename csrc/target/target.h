@@ -1,6 +1,6 @@
 // Functions that another runtime calls from its own threads: a handle with a bounded set of prepared calls.
-#ifndef PYD_XLA_TARGET_H_
-#define PYD_XLA_TARGET_H_
+#ifndef PYD_TARGET_TARGET_H_
+#define PYD_TARGET_TARGET_H_
 
 #include "api/table.h"
 
@@ -17,9 +17,17 @@ const pyd_api_function_t* pyd_target_function(const pyd_target_t* target);
 // Whether results have the sizes that only a run decides.
 bool pyd_target_is_procedure(const pyd_target_t* target);
 
+// Where an argument is.
+typedef struct pyd_target_argument_s {
+  const void* data;     // the elements of a tensor in row-major order; one element for a scalar
+  const int64_t* dims;  // of a tensor, as many as its rank
+} pyd_target_argument_t;
+
+// A call for these arguments, one for each of the function's, bound to them; as pyd_target_take.
+pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t* arguments, pyd_api_call_t** out_call);
 // A call for these sizes and scalars (as call_prepare) that nobody else uses until it is given back.
 pyd_status_t pyd_target_take(pyd_target_t* target, const int64_t* dims, const uint64_t* scalars,
                              pyd_api_call_t** out_call);
 void pyd_target_give_back(pyd_target_t* target, pyd_api_call_t* call);
 
-#endif  // PYD_XLA_TARGET_H_
+#endif  // PYD_TARGET_TARGET_H_

@@ -1,0 +1,282 @@
+// Calls of PyTorch's operators that are functions of programs: checks a call against the function, and runs it here.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/internal.h"
+#include "pydispatch/process.h"
+#include "target/target.h"
+#include "torch/interface.h"
+
+typedef struct call_s {
+  const pyd_torch_interface_t* torch;
+  pyd_target_t* target;
+  const pyd_api_function_t* fn;
+  uint64_t* stack;
+  pyd_target_argument_t* arguments;
+  pyd_torch_tensor_t** results;
+} call_t;
+
+static pyd_torch_tensor_t* tensor_at(const call_t* c, uint32_t i) { return (pyd_torch_tensor_t*)(uintptr_t)c->stack[i]; }
+
+static void drop(const call_t* c, pyd_torch_tensor_t* tensor) {
+  if (tensor) c->torch->delete_tensor_object(tensor);
+}
+
+static pyd_status_t refused(const char* what) {
+  return pyd_status_make(PYD_CODE_INTERNAL, "PyTorch could not %s; it has printed why", what);
+}
+
+// ---- arguments
+
+// `@f: argument 1 'x'`
+typedef struct place_s {
+  char text[200];
+} place_t;
+static place_t place_of(const call_t* c, uint32_t i) {
+  place_t place;
+  const char* name = c->fn->arguments[i]->name;
+  snprintf(place.text, sizeof(place.text), *name ? "@%s: argument %u '%s'" : "@%s: argument %u", c->fn->name, i, name);
+  return place;
+}
+
+static const char* name_of(const call_t* c, int32_t number) {
+  for (uint32_t i = 0; i < PYD_TORCH_DTYPE_COUNT; ++i) {
+    if (c->torch->dtypes[i] && c->torch->dtypes[i]() == number) return pyd_torch_dtype_name(i);
+  }
+  return pyd_torch_dtype_name(PYD_TORCH_DTYPE_COUNT);
+}
+
+// PyTorch's number of a type.
+static pyd_status_t number_of(const call_t* c, const pyd_api_value_t* value, int32_t* out_number) {
+  pyd_torch_dtype_t dtype = pyd_torch_dtype(value->dtype);
+  if (dtype == PYD_TORCH_DTYPE_COUNT || !c->torch->dtypes[dtype]) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "@%s has elements of type 0x%08x, which this PyTorch does not have",
+                           c->fn->name, value->dtype);
+  }
+  *out_number = c->torch->dtypes[dtype]();
+  return PYD_STATUS_OK;
+}
+
+// Makes the word of an argument the element that the function takes.
+static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
+  const pyd_api_value_t* value = c->fn->arguments[i];
+  pyd_torch_dtype_t dtype = pyd_torch_dtype(value->dtype);
+  uint64_t* word = &c->stack[i];
+  c->arguments[i].data = word;
+  if (!pyd_torch_scalar_type(value->dtype)) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "%s is a number of a type that PyTorch's schemas do not have",
+                           place_of(c, i).text);
+  }
+  if (dtype == PYD_TORCH_float32) {
+    double wide = pyd_api_to_f64(*word);
+    *word = pyd_api_from_f32((float)wide);
+  } else if (dtype == PYD_TORCH_bool) {
+    *word = (*word & 0xFF) != 0;
+  } else if (dtype != PYD_TORCH_float64) {
+    uint32_t bits = 8 * value->element_bytes;
+    bool is_signed = dtype <= PYD_TORCH_int64;
+    int64_t number = (int64_t)*word, most = (int64_t)(UINT64_MAX >> (bits == 64 ? 1 : 64 - bits + is_signed));
+    if (number > most || number < (is_signed ? -most - 1 : 0)) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is %lld, which %s does not hold", place_of(c, i).text,
+                             (long long)number, pyd_torch_dtype_name(dtype));
+    }
+  }
+  return PYD_STATUS_OK;
+}
+
+// A new tensor in row-major order.
+static pyd_status_t make_tensor(const call_t* c, int32_t dtype, uint32_t rank, const int64_t* dims,
+                                pyd_torch_tensor_t** out_tensor, void** out_data) {
+  const pyd_torch_interface_t* torch = c->torch;
+  int64_t strides[PYD_PROGRAM_MAX_RANK], stride = 1;
+  for (uint32_t axis = rank; axis-- > 0; stride *= dims[axis] > 1 ? dims[axis] : 1) strides[axis] = stride;
+  if (torch->empty_strided(rank, dims, strides, dtype, torch->device_type_cpu(), 0, out_tensor)) {
+    *out_tensor = NULL;
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "@%s: PyTorch could not make a tensor; it has printed why",
+                           c->fn->name);
+  }
+  return torch->get_data_ptr(*out_tensor, out_data) ? refused("give the memory of a tensor") : PYD_STATUS_OK;
+}
+
+// Puts a copy in row-major order in the place of an argument.
+static pyd_status_t arrange(const call_t* c, uint32_t i, int32_t dtype) {
+  const pyd_api_value_t* value = c->fn->arguments[i];
+  pyd_torch_tensor_t *given = tensor_at(c, i), *copy = NULL;
+  void* data = NULL;
+  pyd_status_t status = make_tensor(c, dtype, value->rank, c->arguments[i].dims, &copy, &data);
+  if (pyd_ok(status) && c->torch->copy_(copy, given, 0)) status = refused("copy a tensor");
+  int64_t* dims = NULL;
+  if (pyd_ok(status) && c->torch->get_sizes(copy, &dims)) status = refused("tell a size");
+  if (!pyd_ok(status)) {
+    drop(c, copy);
+    return status;
+  }
+  c->arguments[i] = (pyd_target_argument_t){data, dims};
+  c->stack[i] = (uintptr_t)copy;
+  drop(c, given);
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t read_tensor(const call_t* c, uint32_t i) {
+  const pyd_torch_interface_t* torch = c->torch;
+  const pyd_api_value_t* value = c->fn->arguments[i];
+  pyd_torch_tensor_t* tensor = tensor_at(c, i);
+  int32_t wanted = 0, dtype = 0, device = 0;
+  int64_t rank = 0, *dims = NULL;
+  void* data = NULL;
+  bool is_contiguous = false;
+  bool is_defined = false;
+  pyd_status_t status = number_of(c, value, &wanted);
+  if (!pyd_ok(status)) return status;
+  if (torch->is_defined(tensor, &is_defined)) return refused("tell what a tensor is");
+  if (!is_defined) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected a tensor, got None", place_of(c, i).text);
+  }
+  if (torch->get_dtype(tensor, &dtype) || torch->get_device_type(tensor, &device) || torch->get_dim(tensor, &rank) ||
+      torch->get_sizes(tensor, &dims) || torch->is_contiguous(tensor, &is_contiguous) ||
+      torch->get_data_ptr(tensor, &data)) {
+    return refused("tell what a tensor is");
+  }
+  if (device != torch->device_type_cpu()) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is not on the CPU; give it as x.cpu()", place_of(c, i).text);
+  }
+  if (dtype != wanted) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected elements of type %s, got %s", place_of(c, i).text,
+                           name_of(c, wanted), name_of(c, dtype));
+  }
+  if (rank != (int64_t)value->rank) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected %u axes, got %lld", place_of(c, i).text, value->rank,
+                           (long long)rank);
+  }
+  c->arguments[i] = (pyd_target_argument_t){data, dims};
+  return is_contiguous ? PYD_STATUS_OK : arrange(c, i, dtype);
+}
+
+static pyd_status_t read_arguments(const call_t* c) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < c->fn->argument_count && pyd_ok(status); ++i) {
+    status = c->fn->arguments[i]->kind == PYD_API_SCALAR ? read_scalar(c, i) : read_tensor(c, i);
+  }
+  return status;
+}
+
+// ---- results
+
+// Makes result |i| as |call| knows it: before a run of a function, after one of a procedure.
+static pyd_status_t make_result(const call_t* c, const pyd_api_call_t* call, uint32_t i, void** out_data,
+                                uint64_t* out_bytes) {
+  const pyd_api_value_t* value = c->fn->results[i];
+  const int64_t* dims = pyd_api_call_result_dims(call, i);  // NULL for a number
+  uint32_t rank = dims ? value->rank : 0;
+  int32_t dtype = 0;
+  pyd_status_t status = number_of(c, value, &dtype);
+  if (pyd_ok(status)) status = make_tensor(c, dtype, rank, dims, &c->results[i], out_data);
+  if (pyd_ok(status) && !pyd_tensor_bytes(value->dtype, rank, dims, out_bytes)) status = refused("hold a result");
+  return status;
+}
+
+static pyd_status_t bind_results(const call_t* c, pyd_api_call_t* call) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < c->fn->result_count && pyd_ok(status); ++i) {
+    void* data = NULL;
+    uint64_t bytes = 0;
+    if (c->fn->results[i]->kind == PYD_API_SCALAR) continue;
+    status = make_result(c, call, i, &data, &bytes);
+    if (pyd_ok(status)) status = pyd_api_call_bind_result(call, i, data, bytes);
+  }
+  return status;
+}
+
+// Makes what was not bound.
+static pyd_status_t copy_results(const call_t* c, const pyd_api_call_t* call) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < c->fn->result_count && pyd_ok(status); ++i) {
+    void* data = NULL;
+    uint64_t bytes = 0, word = 0;
+    if (c->results[i]) continue;
+    status = make_result(c, call, i, &data, &bytes);
+    bool is_scalar = c->fn->results[i]->kind == PYD_API_SCALAR;
+    if (pyd_ok(status) && is_scalar) status = pyd_api_call_scalar_result(call, i, &word);
+    if (pyd_ok(status) && bytes) memcpy(data, is_scalar ? &word : pyd_api_call_result_data(call, i), bytes);
+  }
+  return status;
+}
+
+static pyd_status_t run(const call_t* c) {
+  pyd_api_call_t* call = NULL;
+  pyd_status_t status = pyd_target_begin(c->target, c->arguments, &call);
+  if (!pyd_ok(status)) return status;
+  if (!pyd_target_is_procedure(c->target)) status = bind_results(c, call);
+  if (pyd_ok(status)) status = pyd_api_call_run(call);
+  if (pyd_ok(status)) status = copy_results(c, call);
+  pyd_target_give_back(c->target, call);
+  return status;
+}
+
+// ---- the call
+
+// Lets the arguments go, and puts the results in their place.
+static void finish(const call_t* c, bool is_good) {
+  for (uint32_t i = 0; i < c->fn->argument_count; ++i) {
+    if (c->fn->arguments[i]->kind == PYD_API_TENSOR) drop(c, tensor_at(c, i));
+  }
+  for (uint32_t i = 0; c->results && i < c->fn->result_count; ++i) {
+    if (is_good) {
+      c->stack[i] = (uintptr_t)c->results[i];
+    } else {
+      drop(c, c->results[i]);
+    }
+  }
+}
+
+static pyd_status_t call_target(call_t* c) {
+  enum { MOST = 16 };  // arguments, and results; more than that need memory of the heap
+  pyd_target_argument_t few_arguments[MOST];
+  pyd_torch_tensor_t* few_results[MOST] = {NULL};
+  uint32_t argument_count = c->fn->argument_count, result_count = c->fn->result_count;
+  c->arguments = argument_count > MOST ? calloc(argument_count, sizeof(*c->arguments)) : few_arguments;
+  c->results = result_count > MOST ? calloc(result_count, sizeof(pyd_torch_tensor_t*)) : few_results;
+  pyd_status_t status = PYD_STATUS_OK;
+  if (!c->arguments || !c->results) {
+    status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the arguments of @%s", c->fn->name);
+  }
+  if (pyd_ok(status)) status = read_arguments(c);
+  if (pyd_ok(status)) status = run(c);
+  finish(c, pyd_ok(status));
+  if (c->arguments != few_arguments) free(c->arguments);
+  if (c->results != few_results) free(c->results);
+  return status;
+}
+
+static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint64_t* stack, uint64_t argument_count,
+                         uint64_t result_count) {
+  pyd_target_t* target = pyd_process_number_find(PYD_TORCH_KERNEL_NUMBER(slot), pyd_target_retain);
+  if (!target) {  // what the arguments are is not known any more, so that tensors are not let go
+    return pyd_status_make(PYD_CODE_UNAVAILABLE, "the function of this operator was closed; register it again with "
+                           "pydispatch.to_torch");
+  }
+  const pyd_api_function_t* fn = pyd_target_function(target);
+  call_t c = {.torch = torch, .target = target, .fn = fn, .stack = stack};
+  pyd_status_t status = PYD_STATUS_OK;
+  if (argument_count == fn->argument_count && result_count == fn->result_count) {
+    status = call_target(&c);
+  } else {
+    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s has %u arguments and %u results, its operator %llu and %llu",
+                             fn->name, fn->argument_count, fn->result_count, (unsigned long long)argument_count,
+                             (unsigned long long)result_count);
+  }
+  pyd_target_release(target);
+  return status;
+}
+
+void pyd_torch_call(uint32_t slot, uint64_t* stack, uint64_t argument_count, uint64_t result_count) {
+  const pyd_torch_interface_t* torch = pyd_process_number_find(PYD_TORCH_INTERFACE_NUMBER, pyd_torch_interface_retain);
+  if (!torch) abort();  // who registers a kernel has added it
+  pyd_status_t status = call(torch, slot, stack, argument_count, result_count);
+  if (pyd_ok(status)) return;
+  char text[2048];  // the exception leaves nothing to free
+  snprintf(text, sizeof(text), "%s", pyd_status_text(status));
+  pyd_status_free(status);
+  torch->check(false, "pydispatch", "", 0, text);
+}

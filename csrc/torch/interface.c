@@ -1,0 +1,45 @@
+#include "torch/interface.h"
+
+const char* const pyd_torch_symbols[] = {
+#define X(result, name, parameters) "aoti_torch_" #name,
+    PYD_TORCH_FUNCTIONS(X)
+#undef X
+#define X(name, ...) "aoti_torch_dtype_" #name,
+    PYD_TORCH_DTYPES(X)
+#undef X
+};
+_Static_assert(sizeof(pyd_torch_symbols) / sizeof(*pyd_torch_symbols) == PYD_TORCH_SYMBOL_COUNT, "a name per member");
+
+void pyd_torch_interface_retain(void* self) { (void)self; }  // it lives as long as the process
+
+pyd_torch_dtype_t pyd_torch_dtype(uint32_t dtype) {
+  enum { MOST = 4 };
+  static const uint32_t kTypes[PYD_TORCH_DTYPE_COUNT][MOST] = {
+#define X(name, ...) {__VA_ARGS__},
+      PYD_TORCH_DTYPES(X)
+#undef X
+  };
+  uint32_t found = 0;
+  for (; found < PYD_TORCH_DTYPE_COUNT; ++found) {
+    for (uint32_t i = 0; i < MOST && kTypes[found][i]; ++i) {
+      if (kTypes[found][i] == dtype) return found;
+    }
+  }
+  return PYD_TORCH_DTYPE_COUNT;
+}
+
+const char* pyd_torch_dtype_name(pyd_torch_dtype_t dtype) {
+  static const char* const kNames[] = {
+#define X(name, ...) #name,
+      PYD_TORCH_DTYPES(X)
+#undef X
+      "another type"};
+  return kNames[dtype];
+}
+
+const char* pyd_torch_scalar_type(uint32_t dtype) {
+  pyd_torch_dtype_t found = pyd_torch_dtype(dtype);
+  if (found == PYD_TORCH_bool) return "bool";
+  if (found <= PYD_TORCH_uint64) return "SymInt";
+  return found == PYD_TORCH_float32 || found == PYD_TORCH_float64 ? "float" : NULL;
+}

@@ -1,0 +1,93 @@
+"""What other runtimes must know of a function before they call it: element types, and sizes of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydispatch._core.arrays import ElementType
+from pydispatch._core.public import PublicFunction
+from pydispatch._core.target import Target
+from pydispatch.errors import InvalidArgumentError
+
+
+def public_function(value: Any) -> PublicFunction:
+    if not isinstance(value, PublicFunction):
+        raise InvalidArgumentError(
+            f"function: expected a function of a program on the CPU, got {value!r}; pass program.main, not program"
+        )
+    return value
+
+
+def check_types(function: PublicFunction, has: Callable[[ElementType, bool], bool], runtime: str) -> None:
+    """has: whether the runtime passes tensors of an element type, or numbers (True). InvalidArgumentError."""
+    values = [("argument", i, kind, dims is None) for i, (_, kind, dims) in enumerate(function.arguments)]
+    values += [("result", i, kind, rank is None) for i, (kind, rank) in enumerate(function.results)]
+    for side, i, kind, is_number in values:
+        if not has(kind, is_number):
+            raise InvalidArgumentError(
+                f"@{function.name}: {side} {i} {'is a number' if is_number else 'has elements'} of type {kind.name}, "
+                f"which {runtime} does not pass to functions"
+            )
+
+
+def result_shapes(
+    function: PublicFunction, target: Target, given: Sequence[Any], check: Callable[[Any, str], None]
+) -> list[tuple[Any, ...]]:
+    """The shapes of the results, () for a number; None stands for a size that only a call decides.
+
+    given: for each argument its shape; for a number its value, None when that is not known. Sizes and numbers may be
+    symbolic. check: raises, with a text, where a condition on them does not hold.
+    """
+    sizes: dict[str, Any] = {}
+    tensors = []
+    for value, shape in zip(function.inputs, given, strict=True):
+        if value.shape is None:
+            sizes.setdefault(value.name, shape)
+            continue
+        tensors.append(shape)
+        for axis, (wanted, size) in enumerate(zip(value.shape, shape, strict=True)):
+            known = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
+            check(
+                known == size,
+                f"@{function.name}: '{value.name}' has {size} elements along axis {axis}, expected {known}: "
+                + function.text(),
+            )
+    shapes = [tuple(_size(n, sizes) for n in value.shape or ()) for value in function.outputs]
+    is_open = any(n is None for shape in shapes for n in shape)
+    if is_open and all(isinstance(n, int) for shape in tensors for n in shape):
+        made = target.result_shapes(tensors)
+        return shapes if made is None else [shape or () for shape in made]
+    return shapes
+
+
+def _size(size: int | str, sizes: dict[str, Any]) -> Any:
+    """A size in terms of the sizes that arguments have: a name, a sum or a product, as `ValueInfo.shape` has them."""
+    if isinstance(size, int):
+        return size
+    if size in sizes:
+        return sizes[size]
+    if size.isdecimal():
+        return int(size)
+    for sign in (" + ", " * "):
+        parts = _split(size, sign)
+        if len(parts) > 1:
+            values = [_size(part, sizes) for part in parts]
+            if any(value is None for value in values):
+                return None
+            total = values[0]
+            for value in values[1:]:
+                total = total + value if sign == " + " else total * value
+            return total
+    return _size(size[1:-1], sizes) if size[:1] == "(" and size[-1:] == ")" else None
+
+
+def _split(text: str, sign: str) -> list[str]:
+    """The parts of a sum or product, those in parentheses whole."""
+    parts, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and text.startswith(sign, i):
+            parts.append(text[start:i])
+            start = i + len(sign)
+    return [*parts, text[start:]]

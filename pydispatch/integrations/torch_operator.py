@@ -1,0 +1,179 @@
+"""Functions of programs as operators of PyTorch, which calls them without Python."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import keyword
+import re
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydispatch._core.arrays import ElementType
+from pydispatch._core.procedure import Procedure
+from pydispatch._core.public import PublicFunction
+from pydispatch._core.target import Target, torch_dtype, torch_kernel, torch_load, torch_scalar_type
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.integrations.interface import check_types, public_function, result_shapes
+from pydispatch.packages import importing
+
+_NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
+_LIBRARY = {"darwin": "libtorch_cpu.dylib", "win32": "torch_cpu.dll"}.get(sys.platform, "libtorch_cpu.so")
+
+_lock = threading.Lock()
+_functions: dict[str, TorchFunction] = {}  # those that are not closed, by the names of their operators
+_operators: dict[str, _Operator] = {}  # they are never taken back: compiled graphs go on to refer to them
+
+
+@dataclass(frozen=True)
+class _Operator:
+    """What PyTorch knows of an operator. number: of the Target that its kernel calls. library: keeps it registered."""
+
+    schema: str
+    number: int
+    library: Any
+
+
+def to_torch(function: Any, name: str) -> TorchFunction:
+    """Registers `function`, a function of a program on the CPU, as the operator `name` of PyTorch.
+
+    name: "library::operator", then `torch.ops.library.operator`. It takes tensors of the function's element types and
+    ranks, contiguous or not, and numbers; its results are new tensors, of rank 0 for numbers. `torch.compile` and
+    `torch.export` know the shapes of its results. It has no derivative: `torch.library.register_autograd` gives it one.
+    The program stays alive until `close`.
+
+    Raises InvalidArgumentError for another object, a closed program, element types that PyTorch does not have, and a
+    name that is in use.
+    """
+    return TorchFunction(public_function(function), name)
+
+
+class TorchFunction:
+    """A function of a program as an operator of PyTorch, a `torch._ops.OpOverload` in `op`; see `to_torch`."""
+
+    def __init__(self, function: PublicFunction, name: str) -> None:
+        with importing("to_torch", "torch"):
+            import torch
+        found = _NAME.fullmatch(name)
+        if found is None:
+            raise InvalidArgumentError(f"name: expected 'library::operator', got {name!r}")
+        self._torch = torch
+        self._function = function
+        self._name = name
+        with _lock:
+            library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / _LIBRARY))
+            torch_load(lambda symbol: _address(library, symbol))
+            check_types(function, _has, "PyTorch")
+            if name in _functions:
+                raise InvalidArgumentError(f"the operator {name} is {_functions[name]!r}; close that one first")
+            schema = f"{found[2]}{_schema(function)}"
+            known = _operators.get(name)
+            if known is not None and known.schema != schema:
+                raise InvalidArgumentError(
+                    f"the operator {name} was registered in this process with another schema, {known.schema}; choose "
+                    f"another name for {function.text()}"
+                )
+            address, number = torch_kernel(len(_operators)) if known is None else (0, known.number)
+            self._target = Target(function, number)
+            try:
+                if known is None:
+                    made = _define(torch, library, name, schema, address, isinstance(function, Procedure))
+                    _operators[name] = _Operator(schema, number, made)
+            except BaseException:
+                self._target.close()
+                raise
+            _functions[name] = self
+        self.op = getattr(getattr(torch.ops, found[1]), found[2]).default
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.op(*args, **named)
+
+    def __repr__(self) -> str:
+        return f"<{self._name}: {self._function.text()} for PyTorch>"
+
+    def close(self) -> None:
+        """Lets the program go. Later calls of the operator fail; `to_torch` may give it a function like this one."""
+        self._target.close()
+        with _lock:
+            if _functions.get(self._name) is self:
+                del _functions[self._name]
+
+    def _shapes(self, args: Sequence[Any]) -> list[Any]:
+        """Tensors without elements, like the results for `args`."""
+        torch, function = self._torch, self._function
+        given = []
+        for i, (value, (_, kind, dims), arg) in enumerate(zip(function.inputs, function.arguments, args, strict=True)):
+            if dims is not None and (arg.dtype != getattr(torch, torch_dtype(kind.word)) or arg.dim() != len(dims)):
+                raise InvalidArgumentError(
+                    f"@{function.name}: argument {i} '{value.name}': expected {value.type}, got {arg.dtype} with "
+                    f"{arg.dim()} axes"
+                )
+            given.append(arg if dims is None else arg.shape)
+        shapes = result_shapes(function, self._target, given, lambda holds, text: torch._check(holds, lambda: text))
+        tensors = [arg for arg, (_, _, dims) in zip(args, function.arguments, strict=True) if dims is not None]
+        return [
+            torch.empty(
+                [torch.library.get_ctx().new_dynamic_size() if n is None else n for n in shape],
+                dtype=getattr(torch, torch_dtype(kind.word)),
+                device=tensors[0].device if tensors else "cpu",
+            )
+            for shape, (kind, _) in zip(shapes, function.results, strict=True)
+        ]
+
+
+def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_state: bool) -> Any:
+    """Registers an operator, its kernel and what computes the shapes of its results. Gives what keeps it registered."""
+    namespace, _, operator = name.partition("::")
+    tags = [torch.Tag.pt2_compliant_tag]
+    if has_state:
+        tags.append(torch.Tag.nondeterministic_seeded)  # calls are not merged
+    try:
+        defined = torch.library.Library(namespace, "FRAGMENT")
+        defined.define(schema, tags=tags)
+    except (RuntimeError, ValueError) as cause:
+        raise InvalidArgumentError(f"PyTorch refuses the operator {name}: {cause}") from cause
+    torch.library.register_fake(name, lambda *args: _fake(name, args), lib=defined)
+    if has_state:  # calls are not left out, and in their order
+        effects = importlib.import_module("torch._higher_order_ops.effects")
+        effects._register_effectful_op(name, effects._EffectType.ORDERED)
+    implemented = ctypes.c_void_p()
+    if library.aoti_torch_library_init_impl(
+        namespace.encode(), b"CPU", b"pydispatch", 0, ctypes.byref(implemented)
+    ) or library.aoti_torch_library_impl(implemented, operator.encode(), ctypes.c_void_p(kernel)):
+        raise InvalidArgumentError(f"PyTorch refuses a kernel for the operator {name}; it has printed why")
+    return defined
+
+
+def _fake(name: str, args: Sequence[Any]) -> Any:
+    function = _functions.get(name)
+    if function is None:
+        raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
+    made = function._shapes(args)
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _schema(function: PublicFunction) -> str:
+    """The arguments and results of an operator."""
+    names = [value.name for value in function.inputs]
+    usable = [n.isidentifier() and n.isascii() and not keyword.iskeyword(n) and names.count(n) == 1 for n in names]
+    arguments = [
+        f"{'Tensor' if dims is not None else torch_scalar_type(kind.word)} {name if is_usable else f'arg{i}'}"
+        for i, (name, is_usable, (_, kind, dims)) in enumerate(zip(names, usable, function.arguments, strict=True))
+    ]
+    results = ", ".join(["Tensor"] * len(function.results))
+    return f"({', '.join(arguments)}) -> {results if len(function.results) == 1 else f'({results})'}"
+
+
+def _has(kind: ElementType, is_number: bool) -> bool:
+    return bool(torch_scalar_type(kind.word) if is_number else torch_dtype(kind.word))
+
+
+def _address(library: Any, symbol: str) -> int:
+    try:
+        return ctypes.cast(library[symbol], ctypes.c_void_p).value or 0
+    except AttributeError:
+        return 0
