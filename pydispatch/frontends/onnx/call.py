@@ -145,7 +145,10 @@ class Call:
         kind = type_of(attribute)
         if kind != field:
             raise self.fail(f"attribute '{name}' is {_TYPE_NAMES[kind]}; expected {_TYPE_NAMES[field]}")
-        return getattr(attribute, field)
+        value = getattr(attribute, field)
+        if value is None:
+            raise self.fail(f"attribute '{name}' is {_TYPE_NAMES[kind]}, which the file does not have")
+        return value
 
     # -- operands
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from xdsl.dialects import arith, builtin
@@ -15,7 +15,8 @@ from xdsl.ir import SSAValue
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import I64, DType
-from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError
+from pydispatch.frontends.graph.faults import guarded
+from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import Call, type_of
@@ -94,24 +95,16 @@ class Tracer:
         if self.depth > _DEPTH:
             raise self.builder.fail(f"graphs and functions are nested deeper than {_DEPTH}")
         for number, node in enumerate(nodes):
-            with self.builder.at(node.name or f"{node.op_type}_{number}"):
-                self._guarded(node, values, opsets)
+            types = partial(self._types, node, values)
+            with (
+                self.builder.at(node.name or f"{node.op_type}_{number}"),
+                guarded(self.builder, node.op_type, types, (Fault,)),
+            ):
+                self._node(node, values, opsets)
         self.depth -= 1
 
-    def _guarded(self, node: model.Node, values: Values, opsets: Mapping[str, int]) -> None:
-        """Writes a node. Whatever a file can make wrong in it is a CompileError that names it."""
-        try:
-            self._node(node, values, opsets)
-        except CompileError:
-            raise
-        except (Fault, UndecidedError) as fault:
-            raise self.builder.fail(f"{node.op_type}: {fault}") from None
-        except (ArithmeticError, LookupError, TypeError, ValueError, NotImplementedError, RecursionError) as error:
-            # Shapes and attributes that contradict each other in a way that nobody asked about.
-            types = ", ".join(str(values.find(name)) for name in node.input)
-            raise self.builder.fail(
-                f"{node.op_type}: its attributes do not fit its operands ({types}): {type(error).__name__}: {error}"
-            ) from error
+    def _types(self, node: model.Node, values: Values) -> str:
+        return ", ".join(str(values.find(name)) for name in node.input)
 
     def _node(self, node: model.Node, values: Values, opsets: Mapping[str, int]) -> None:
         operands = [self._value(values, name, "its operand") if name else None for name in node.input]

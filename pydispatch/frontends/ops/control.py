@@ -33,9 +33,15 @@ def if_(b: Builder, condition: Tensor, then: Branch, otherwise: Branch) -> list[
     """
     if condition.numbers is not None:
         return list(then() if condition.numbers.reshape(-1)[0] else otherwise())
-    chosen = element(b, condition)
+    chosen = _truth(b, condition)
     (on_true, on_false), forms = _branches(b, [then, otherwise])
     return _received(b, b.add(scf.IfOp(chosen, _types(forms), on_true, on_false)).results, forms)
+
+
+def _truth(b: Builder, condition: Tensor) -> SSAValue:
+    if not condition.dtype.is_bool or any(n != 1 for n in condition.shape if not isinstance(n, Expr)):
+        raise b.fail(f"a condition is {condition}; expected one truth value")
+    return element(b, condition)
 
 
 def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
@@ -87,7 +93,7 @@ def while_(
     after, forms = _iteration(b, first, [], lambda _, tensors: body(tensors), shapes_vary)
     before = Block(arg_types=_types(forms))
     with b.inside(before):
-        holds = element(b, condition(_received(b, before.args, forms)))
+        holds = _truth(b, condition(_received(b, before.args, forms)))
         before.add_op(scf.ConditionOp(holds, *before.args))
     op = b.add(scf.WhileOp(_sent(b, first, forms), _types(forms), Region(before), Region(after)))
     return _received(b, op.results, forms)
