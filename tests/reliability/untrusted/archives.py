@@ -25,7 +25,8 @@ def members(data: bytes) -> dict[str, bytes]:
 def packed(content: list[tuple[str, bytes]]) -> bytes:
     """An archive that stores its members as they are, also those that are there twice."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as file, warnings.catch_warnings(action="ignore"):
+    with zipfile.ZipFile(stream, "w") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         for name, data in content:
             file.writestr(name, data)
     return stream.getvalue()

@@ -23,7 +23,8 @@ def read_source(source: Any) -> None:
     from pydispatch import ir
     from pydispatch.compiler.driver.sources import load_source
 
-    with warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         module, _ = load_source(source)
     try:
         ir.verify(module)
