@@ -18,6 +18,7 @@ from pydispatch.frontends.torch.nodes.pointwise import POINTWISE
 from pydispatch.frontends.torch.nodes.products import PRODUCTS
 from pydispatch.frontends.torch.nodes.recurrent import RECURRENT
 from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
+from pydispatch.frontends.torch.nodes.sampling import SAMPLING
 from pydispatch.frontends.torch.nodes.shapes import SHAPES
 from pydispatch.frontends.torch.nodes.symbols import SYMBOLS
 from pydispatch.frontends.torch.nodes.windows import WINDOWS
@@ -25,7 +26,7 @@ from pydispatch.frontends.torch.nodes.windows import WINDOWS
 CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **PARTS, **ARRANGEMENTS, **COMPLEX_NUMBERS, **REDUCTIONS, **PRODUCTS,
     **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
-    **WINDOWS,
+    **WINDOWS, **SAMPLING,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 
