@@ -47,6 +47,7 @@ class Tracer:
         self.operators = operators
         self.options = options
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in source.functions}
+        self.inputs: Mapping[str, Tensor] = {}
         self.depth = 0
 
     def main(self) -> None:
@@ -61,6 +62,7 @@ class Tracer:
         if len({a.name for a in arguments}) != len(arguments):
             raise self.builder.fail("two inputs of the graph have the same name")
         given = dict(zip((a.name for a in arguments), self.builder.begin(arguments), strict=True))
+        self.inputs = dict(given)
         for info in graph.input:
             if info.name in constants:
                 given[info.name] = self._given(info, constants[info.name])
@@ -81,7 +83,7 @@ class Tracer:
         if graph.sparse_initializer:
             raise self.builder.fail("the graph has sparse initializers; store them dense")
         stated = {info.name: info for info in (*graph.value_info, *graph.output)}
-        values = Values(outer, frozenset(name for node in graph.node for name in node.output), stated)
+        values = Values(outer, graph.node, stated)
         for tensor_ in graph.initializer:
             if tensor_.name not in given:
                 self._define(values, tensor_.name, self.constant(tensor_, tensor_.name))
@@ -214,7 +216,7 @@ class Tracer:
             )
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | attributes
         nodes = [_bind(node, bound, self._too_deep) for node in function.node]
-        values = Values(None, frozenset(name for node in nodes for name in node.output))
+        values = Values(None, nodes)
         for name, operand in zip(function.input, operands, strict=False):
             if operand is not None:
                 self._define(values, name, operand)
@@ -257,7 +259,7 @@ class Tracer:
     def _value(self, values: Values, name: str, what: str) -> Tensor:
         found = values.find(name)
         if found is None:
-            if name in values.made_here:
+            if name in values.makers:
                 raise self.builder.fail(
                     f"{what} '{name}' is computed by a later node", "a graph has no cycles, and its nodes are in order"
                 )

@@ -20,6 +20,7 @@ from pydispatch.frontends.onnx.operators import (
     sampling,
     shapes,
     spectral,
+    text,
 )
 from pydispatch.frontends.onnx.operators.microsoft import attention as microsoft_attention
 from pydispatch.frontends.onnx.operators.microsoft import fused
@@ -41,6 +42,7 @@ SUBJECTS = {
     "sampling": sampling.TABLE,
     "spectral": spectral.TABLE,
     "random": random.TABLE,
+    "text": text.TABLE,
 }
 
 OPERATORS: Mapping[str, Mapping[str, Conversion]] = {
