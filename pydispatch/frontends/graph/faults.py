@@ -17,7 +17,7 @@ _CONTRADICTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError,
 
 @contextmanager
 def guarded(
-    b: Builder, name: str, operands: Callable[[], str], stated: tuple[type[Exception], ...] = (),
+    b: Builder, name: str, operands: Callable[[], str], stated: tuple[type[Exception], ...] = (UndecidedError,),
     note: str | None = None,
 ) -> Iterator[None]:  # fmt: skip
     """While a node is converted. stated: exceptions whose text says all; operands: what else is said of other ones."""
@@ -25,7 +25,7 @@ def guarded(
         yield
     except CompileError:
         raise
-    except (UndecidedError, *stated) as fault:
+    except stated as fault:
         raise b.fail(f"{name}: {fault}", note) from None
     except _CONTRADICTIONS as error:  # operands that contradict each other in a way that nobody asked about
         text = f"{name}: its operands ({operands()}) do not fit each other: {type(error).__name__}: {error}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -16,10 +15,11 @@ from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.faults import guarded
-from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import Call, type_of
+from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
 from pydispatch.frontends.ops import elementwise
@@ -30,7 +30,6 @@ Conversion = Callable[..., Any]
 """Gets a `Call` and the operands, None for those left out; gives a result, or a sequence of them."""
 
 _KNOWN_ELEMENTS = 1024  # constants of at most so many elements take part in arithmetic while the program is written
-_DEPTH = 64  # functions in functions, graphs in graphs
 _OLDEST, _NEWEST = 1, 26
 
 
@@ -94,13 +93,13 @@ class Tracer:
 
     def _nodes(self, nodes: Sequence[model.Node], values: Values, opsets: Mapping[str, int]) -> None:
         self.depth += 1
-        if self.depth > _DEPTH:
-            raise self.builder.fail(f"graphs and functions are nested deeper than {_DEPTH}")
+        if self.depth > DEPTH:
+            raise self.builder.fail(f"graphs and functions are nested deeper than {DEPTH}")
         for number, node in enumerate(nodes):
             types = partial(self._types, node, values)
             with (
                 self.builder.at(node.name or f"{node.op_type}_{number}"),
-                guarded(self.builder, node.op_type, types, (Fault,)),
+                guarded(self.builder, node.op_type, types, (UndecidedError, Fault)),
             ):
                 self._node(node, values, opsets)
         self.depth -= 1
@@ -215,14 +214,14 @@ class Tracer:
                 f"function {function.name}: {len(operands)} operands are given, {len(function.input)} are expected"
             )
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | attributes
-        nodes = [_bind(node, bound, self._too_deep) for node in function.node]
+        nodes = [bound_node(node, bound, self._too_deep) for node in function.node]
         values = Values(None, nodes)
         for name, operand in zip(function.input, operands, strict=False):
             if operand is not None:
                 self._define(values, name, operand)
         for name in function.input:
             if name not in values.by_name:  # an operand that the call leaves out is left out in the body
-                nodes = [_without(node, name) for node in nodes]
+                nodes = [without(node, name) for node in nodes]
         self._nodes(nodes, values, self._opsets(function.opset_import))
         return [self._value(values, name, f"the output of function {function.name}") for name in function.output]
 
@@ -348,7 +347,7 @@ class Tracer:
         return found
 
     def _too_deep(self) -> CompileError:
-        return self.builder.fail(f"graphs are nested deeper than {_DEPTH}")
+        return self.builder.fail(f"graphs are nested deeper than {DEPTH}")
 
 
 def _kernel_name(domain: str, node: model.Node) -> str:
@@ -378,28 +377,3 @@ def _arity(conversion: Conversion) -> tuple[int, int]:
 
 def _parameters(conversion: Conversion) -> list[inspect.Parameter]:
     return list(inspect.signature(conversion).parameters.values())[1:]
-
-
-def _bind(
-    node: model.Node, bound: Mapping[str, model.Attribute], too_deep: Callable[[], CompileError], depth: int = 0
-) -> model.Node:
-    """A node of a function with the attributes of the call in the place of references to them."""
-    if depth > _DEPTH:
-        raise too_deep()
-    attributes = []
-    for attribute in node.attribute:
-        if attribute.ref_attr_name:
-            given = bound.get(attribute.ref_attr_name)
-            if given is not None:
-                attributes.append(replace(given, name=attribute.name))
-        elif attribute.g is not None:
-            nodes = [_bind(inner, bound, too_deep, depth + 1) for inner in attribute.g.node]
-            attributes.append(replace(attribute, g=replace(attribute.g, node=nodes)))
-        else:
-            attributes.append(attribute)
-    return replace(node, attribute=attributes)
-
-
-def _without(node: model.Node, name: str) -> model.Node:
-    """A node that leaves an operand out."""
-    return replace(node, input=["" if given == name else given for given in node.input])

@@ -8,7 +8,7 @@ from typing import Any
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.faults import guarded
-from pydispatch.frontends.graph.sizes import Expr, Size, is_static
+from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError, is_static
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise, shapes
 from pydispatch.frontends.ops.custom import custom_call
@@ -71,7 +71,8 @@ class Tracer:
         positional = [self._value(argument, values, graph) for argument in node.positional]
         keywords = {name: self._value(argument, values, graph) for name, argument in node.keywords.items()}
         given = [*positional, *keywords.values()]
-        with guarded(self.b, operator, lambda: ", ".join(map(shown, given)), (ArgumentError,), node.line or None):
+        stated = (UndecidedError, ArgumentError)
+        with guarded(self.b, operator, lambda: ", ".join(map(shown, given)), stated, node.line or None):
             if self._is_custom(operator):
                 results = self._custom(graph, node, positional, keywords)
             else:

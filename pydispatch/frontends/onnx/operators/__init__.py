@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydispatch.frontends.onnx.operators import (
     attention,
+    constants,
     control,
     elementwise,
     indexing,
@@ -19,6 +20,7 @@ from pydispatch.frontends.onnx.operators import (
     resize,
     sampling,
     shapes,
+    slices,
     spectral,
     text,
 )
@@ -28,7 +30,9 @@ from pydispatch.frontends.onnx.trace import Conversion
 
 SUBJECTS = {
     "elementwise": elementwise.TABLE,
+    "constants": constants.TABLE,
     "shapes": shapes.TABLE,
+    "slices": slices.TABLE,
     "reductions": reductions.TABLE,
     "indexing": indexing.TABLE,
     "products": products.TABLE,
