@@ -33,6 +33,9 @@ def verify(module: Operation) -> None:
     """Checks every operation of a program. Raises CompileError at the first that is wrong."""
     from pydispatch.ir.core.verifier import verify as check
 
+    known = context()
+    for name in {op.name for op in module.walk()}:
+        known.get_optional_op(name)  # Loads the dialect, and with it the checks that it has for operations of xDSL.
     check(module)
 
 

@@ -44,9 +44,6 @@ def arguments(name: str, path: Path, seconds: float) -> list[str]:
     if '"--seconds"' not in text:
         return ["--count", str(max(1, round(seconds * PER_SECOND.get(name, 0.1))))]
     own = max(1.0, seconds * SHARES.get(name, 0.1))
-    if name == "readers":  # one after the other on every processor
-        readers = len(re.findall(r"^    \"[\w-]+\": Reader\(", text, re.M))
-        own = max(1.0, own * (os.cpu_count() or 1) / max(1, readers))
     return ["--seconds", str(int(own))]
 
 

@@ -1,49 +1,40 @@
-"""Writes a program: functions, constants, weights, sizes; every operation knows the layer that it belongs to."""
+"""Writes a program: tensors, constants, weights, functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects import arith, builtin, cf, func, tensor
+from xdsl.dialects import arith, builtin, func, tensor
 from xdsl.dialects.builtin import (
-    AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
     IntegerAttr,
-    ModuleOp,
     StringAttr,
     UnrealizedConversionCastOp,
 )
-from xdsl.dialects.linalg import ops as linalg
-from xdsl.dialects.linalg.attrs import IteratorTypeAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.constants import constant_attribute, dense_of, encoded
 from pydispatch.frontends.graph.dtypes import I64, DType, Kind, dtype_of_numpy
-from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, Term, is_static, symbol
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, is_static, symbol
 from pydispatch.frontends.graph.values import Tensor, Weight, tensor_type
-from pydispatch.ir.core.locations import LayerLoc, place_of
+from pydispatch.frontends.graph.writer import Scope, Writer
+from pydispatch.ir.core.locations import LayerLoc
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
 from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
-from pydispatch.ir.op_info import SHOWS_VALUES
 
 if TYPE_CHECKING:
     import numpy as np
 
 MODEL = "model"
 """The scope of weights that are given when an artifact is loaded."""
-
-OpT = TypeVar("OpT", bound=Operation)
-Body = Callable[[Block, Sequence[SSAValue]], Sequence[SSAValue]]
 
 
 @dataclass(frozen=True)
@@ -55,155 +46,13 @@ class Input:
     shape: tuple[int | str, ...]
 
 
-@dataclass
-class Scope:
-    """A block that is being written, and what was made there for constants and sizes."""
-
-    block: Block
-    sizes: dict[Size, SSAValue] = field(default_factory=dict)
-    tensors: dict[Tensor, tuple[SSAValue, ...]] = field(default_factory=dict)
-
-
-class Builder:
+class Builder(Writer):
     """Writes one module. filename: what errors call the model. weights: see `ReadOptions`."""
 
     def __init__(self, filename: str, weights: str = "embed") -> None:
-        self.filename, self.weights = filename, weights
-        self.module = ModuleOp([])
-        self._places: list[Attribute] = [LayerLoc(filename, "")]
-        self._scopes: list[Scope] = []
-        self._symbols: dict[str, SSAValue] = {}
+        super().__init__(filename)
+        self.weights = weights
         self._weights: dict[int, util.GlobalOp] = {}
-        self._names: set[str] = set()
-
-    # -- where things stand
-
-    @contextmanager
-    def at(self, layer: str | Operation) -> Iterator[None]:
-        """What is added belongs to a layer, or to an operation of a source text; errors name it."""
-        self._places.append(LayerLoc(self.filename, layer) if isinstance(layer, str) else layer.location)
-        try:
-            yield
-        finally:
-            self._places.pop()
-
-    def fail(self, message: str, note: str | None = None) -> CompileError:
-        """The error that this model cannot be compiled, at the current layer."""
-        return CompileError(message, place_of(self._places[-1]), note)
-
-    # -- operations
-
-    def add(self, op: OpT) -> OpT:
-        """Adds an operation at the end of the current block."""
-        return self._put(op, self._scopes[-1].block)
-
-    def _put(self, op: OpT, block: Block) -> OpT:
-        for inner in op.walk():
-            if isinstance(inner.location, builtin.UnknownLoc):
-                inner.location = self._places[-1]  # type: ignore[assignment]
-        block.add_op(op)
-        return op
-
-    @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
-        """What is added goes into a block of an operation that is added afterwards."""
-        self._scopes.append(Scope(block))
-        try:
-            yield
-        finally:
-            self._scopes.pop()
-
-    def generic(
-        self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
-        parallel: Sequence[bool], body: Body,
-    ) -> list[SSAValue]:  # fmt: skip
-        """A `linalg.generic` and its results.
-
-        inputs, outputs: tensors with their indexing maps. parallel: for each loop whether it is one, or a reduction.
-        body: gets a block and one element of each tensor, adds operations to the block, and gives the elements of the
-        outputs.
-        """
-        values = [value for value, _ in (*inputs, *outputs)]
-        block = Block(arg_types=[value.type.element_type for value in values])  # type: ignore[attr-defined]
-        block.add_op(linalg.YieldOp(*body(block, block.args)))
-        kinds = [IteratorTypeAttr.parallel() if p else IteratorTypeAttr.reduction() for p in parallel]
-        maps = [AffineMapAttr(map) for _, map in (*inputs, *outputs)]
-        given, made = [value for value, _ in inputs], [value for value, _ in outputs]
-        return list(self.add(linalg.GenericOp(given, made, Region(block), maps, kinds, [v.type for v in made])).res)
-
-    # -- sizes
-
-    def index(self, size: Size) -> SSAValue:
-        """A size as a value of type index."""
-        for scope in reversed(self._scopes):
-            if size in scope.sizes:
-                return scope.sizes[size]
-        if isinstance(size, Expr):
-            made, scope = self._computed(size), self._scopes[-1]
-        else:
-            scope = self._scopes[0]
-            made = self._put(arith.ConstantOp(IntegerAttr(size, builtin.IndexType())), scope.block).result
-        scope.sizes[size] = made
-        return made
-
-    def _computed(self, size: Expr) -> SSAValue:
-        total: SSAValue | None = None
-        for atoms, factor in size.terms:
-            value: SSAValue | None = None
-            for atom in atoms:
-                made = self._atom(atom)
-                value = made if value is None else self.add(arith.MuliOp(value, made)).result
-            if value is None:
-                value = self.index(factor)
-            elif factor != 1:
-                value = self.add(arith.MuliOp(value, self.index(factor))).result
-            total = value if total is None else self.add(arith.AddiOp(total, value)).result
-        assert total is not None
-        return total
-
-    def _atom(self, atom: Symbol | Term) -> SSAValue:
-        if isinstance(atom, Symbol):
-            return self._symbols[atom.name]
-        return self.add(_TERMS[atom.op](self.index(atom.a), self.index(atom.b))).result
-
-    def indices(self, shape: Sequence[Size]) -> list[SSAValue]:
-        """The sizes of a shape that a type does not state, as values."""
-        return [self.index(n) for n in shape if isinstance(n, Expr)]
-
-    def size_of(self, value: SSAValue, hint: str = "n") -> Size:
-        """A computed index (type index) as a size."""
-        name = self._unused(hint)
-        self._symbols[name] = value
-        return symbol(name)
-
-    def require_equal(self, a: Size, b: Size, message: str) -> None:
-        """Refuses calls in which two sizes differ. Their values replace `{a}` and `{b}` in the message."""
-        if a == b:
-            return
-        equal = self.add(arith.CmpiOp(self.index(a), self.index(b), "eq"))
-        self.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = builtin.UnitAttr()
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """The names of sizes that were given a value so far."""
-        return frozenset(self._symbols)
-
-    def scalar(self, tensor_: Tensor) -> SSAValue:
-        """The element of a tensor of one element, as a value of type index. Read back from the device when computed."""
-        if (known := tensor_.sizes()) is not None:
-            return self.index(known[0])
-        (value,) = self.parts(tensor_)
-        places = [self.index(0)] * tensor_.rank
-        element = self.add(tensor.ExtractOp(value, places, tensor_.dtype.element)).result
-        cast = arith.IndexCastOp(element, builtin.IndexType())
-        return self.add(cast).result
-
-    def _unused(self, hint: str) -> str:
-        name, number = hint, 0
-        while name in self._names:
-            name, number = f"{hint}{number}", number + 1
-        self._names.add(name)
-        return name
 
     # -- tensors
 
@@ -318,6 +167,16 @@ class Builder:
             made.append(part if part.type == target else self.add(tensor.CastOp(part, target)).dest)
         return Tensor(of.dtype, shape, tuple(made))
 
+    def scalar(self, tensor_: Tensor) -> SSAValue:
+        """The element of a tensor of one element, as a value of type index. Read back from the device when computed."""
+        if (known := tensor_.sizes()) is not None:
+            return self.index(known[0])
+        (value,) = self.parts(tensor_)
+        places = [self.index(0)] * tensor_.rank
+        element = self.add(tensor.ExtractOp(value, places, tensor_.dtype.element)).result
+        cast = arith.IndexCastOp(element, builtin.IndexType())
+        return self.add(cast).result
+
     # -- functions
 
     def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
@@ -410,11 +269,6 @@ class Builder:
             return self._cast(self._interleaved(of), type)
         value = self.value(of)
         return value if value.type == type else self._cast(value, type)
-
-
-_TERMS: dict[str, Callable[[SSAValue, SSAValue], Any]] = {
-    "//": arith.FloorDivSIOp, "%": arith.RemSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
-}  # fmt: skip
 
 
 def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:

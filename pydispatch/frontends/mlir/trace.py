@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from pydispatch.errors import Location
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.faults import guarded
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.ir.core.locations import SourceLoc, location_of
@@ -137,7 +138,9 @@ class Tracer:
             convert = self._table.get(op.name)
             if convert is None:
                 raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program")
-            made = convert(self, op, [self.value(operand) for operand in op.operands])
+            operands = [self.value(operand) for operand in op.operands]
+            with guarded(self.b, f"'{op.name}'", lambda: ", ".join(map(str, operands))):
+                made = convert(self, op, operands)
             results = [made] if isinstance(made, Tensor) else list(made)
             if len(results) != len(op.results):
                 raise self.b.fail(f"'{op.name}' has {len(op.results)} result(s), expected {len(results)}")

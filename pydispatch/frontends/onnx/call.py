@@ -40,6 +40,8 @@ class Writer(Protocol):
     """What conversions ask of whoever walks the model."""
 
     builder: Builder
+    inputs: Mapping[str, Tensor]
+    """The inputs of the model that are arguments."""
 
     def constant(self, tensor: model.Tensor, what: str) -> Tensor:
         """A tensor of the file. what: its name in errors."""
@@ -145,7 +147,10 @@ class Call:
         kind = type_of(attribute)
         if kind != field:
             raise self.fail(f"attribute '{name}' is {_TYPE_NAMES[kind]}; expected {_TYPE_NAMES[field]}")
-        return getattr(attribute, field)
+        value = getattr(attribute, field)
+        if value is None:
+            raise self.fail(f"attribute '{name}' is {_TYPE_NAMES[kind]}, which the file does not have")
+        return value
 
     # -- operands
 
@@ -156,9 +161,16 @@ class Call:
             what = next((name for name in self.node.input if name and self.values.find(name) is of), what)
             raise self.fail(
                 f"its operand '{what}' is computed, but it must be known while the model is compiled",
-                f"make it an initializer, or give it where the model is compiled: constants={{'{what}': array}}",
+                f"make it an initializer{self.known_by(what)}",
             )
         return found
+
+    def known_by(self, name: str) -> str:
+        """How a caller makes a value known, as the end of a note; nothing where no constant would."""
+        given = [n for n in self.values.origins(name) if n in self.tracer.inputs]
+        given = [n for n in given if self.values.find(n) is self.tracer.inputs[n]]
+        constants = ", ".join(f"'{n}': array" for n in given)
+        return f", or give it where the model is compiled: constants={{{constants}}}" if given else ""
 
     def maybe_numbers(self, of: Tensor) -> np.ndarray[Any, Any] | None:
         """The elements of an operand, None when they are computed."""

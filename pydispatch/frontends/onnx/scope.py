@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 
 
 class Values:
-    """The values of a graph by name; those of the graphs around it are seen too. made_here: the names that its nodes
-    define; stated: the types that the graph states."""
+    """The values of a graph by name; those of the graphs around it are seen too. makers: the node that computes each
+    name; stated: the types that the graph states."""
 
     def __init__(
-        self, outer: Values | None, made_here: frozenset[str], stated: Mapping[str, model.ValueInfo] | None = None
+        self, outer: Values | None, nodes: Sequence[model.Node], stated: Mapping[str, model.ValueInfo] | None = None
     ) -> None:
         self.outer = outer
-        self.made_here = made_here
+        self.makers = {name: node for node in nodes for name in node.output}
         self.stated = stated or {}
         self.by_name: dict[str, Tensor] = {}
 
@@ -26,5 +26,30 @@ class Values:
         while scope is not None:
             if name in scope.by_name:
                 return scope.by_name[name]
+            scope = scope.outer
+        return None
+
+    def origins(self, name: str) -> list[str]:
+        """The names that a value is computed from and that no node computes."""
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        left = [name]
+        while left:
+            name = left.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            maker = self._maker(name)
+            if maker is None:
+                found[name] = None
+            else:
+                left += reversed(maker.input)
+        return [name for name in found if name]
+
+    def _maker(self, name: str) -> model.Node | None:
+        scope: Values | None = self
+        while scope is not None:
+            if name in scope.makers:
+                return scope.makers[name]
             scope = scope.outer
         return None

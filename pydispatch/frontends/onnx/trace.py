@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from xdsl.dialects import arith, builtin
@@ -15,10 +14,12 @@ from xdsl.ir import SSAValue
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import I64, DType
+from pydispatch.frontends.graph.faults import guarded
 from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import Call, type_of
+from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
 from pydispatch.frontends.ops import elementwise
@@ -29,7 +30,6 @@ Conversion = Callable[..., Any]
 """Gets a `Call` and the operands, None for those left out; gives a result, or a sequence of them."""
 
 _KNOWN_ELEMENTS = 1024  # constants of at most so many elements take part in arithmetic while the program is written
-_DEPTH = 64  # functions in functions, graphs in graphs
 _OLDEST, _NEWEST = 1, 26
 
 
@@ -46,6 +46,7 @@ class Tracer:
         self.operators = operators
         self.options = options
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in source.functions}
+        self.inputs: Mapping[str, Tensor] = {}
         self.depth = 0
 
     def main(self) -> None:
@@ -60,6 +61,7 @@ class Tracer:
         if len({a.name for a in arguments}) != len(arguments):
             raise self.builder.fail("two inputs of the graph have the same name")
         given = dict(zip((a.name for a in arguments), self.builder.begin(arguments), strict=True))
+        self.inputs = dict(given)
         for info in graph.input:
             if info.name in constants:
                 given[info.name] = self._given(info, constants[info.name])
@@ -80,7 +82,7 @@ class Tracer:
         if graph.sparse_initializer:
             raise self.builder.fail("the graph has sparse initializers; store them dense")
         stated = {info.name: info for info in (*graph.value_info, *graph.output)}
-        values = Values(outer, frozenset(name for node in graph.node for name in node.output), stated)
+        values = Values(outer, graph.node, stated)
         for tensor_ in graph.initializer:
             if tensor_.name not in given:
                 self._define(values, tensor_.name, self.constant(tensor_, tensor_.name))
@@ -91,27 +93,19 @@ class Tracer:
 
     def _nodes(self, nodes: Sequence[model.Node], values: Values, opsets: Mapping[str, int]) -> None:
         self.depth += 1
-        if self.depth > _DEPTH:
-            raise self.builder.fail(f"graphs and functions are nested deeper than {_DEPTH}")
+        if self.depth > DEPTH:
+            raise self.builder.fail(f"graphs and functions are nested deeper than {DEPTH}")
         for number, node in enumerate(nodes):
-            with self.builder.at(node.name or f"{node.op_type}_{number}"):
-                self._guarded(node, values, opsets)
+            types = partial(self._types, node, values)
+            with (
+                self.builder.at(node.name or f"{node.op_type}_{number}"),
+                guarded(self.builder, node.op_type, types, (UndecidedError, Fault)),
+            ):
+                self._node(node, values, opsets)
         self.depth -= 1
 
-    def _guarded(self, node: model.Node, values: Values, opsets: Mapping[str, int]) -> None:
-        """Writes a node. Whatever a file can make wrong in it is a CompileError that names it."""
-        try:
-            self._node(node, values, opsets)
-        except CompileError:
-            raise
-        except (Fault, UndecidedError) as fault:
-            raise self.builder.fail(f"{node.op_type}: {fault}") from None
-        except (ArithmeticError, LookupError, TypeError, ValueError, NotImplementedError, RecursionError) as error:
-            # Shapes and attributes that contradict each other in a way that nobody asked about.
-            types = ", ".join(str(values.find(name)) for name in node.input)
-            raise self.builder.fail(
-                f"{node.op_type}: its attributes do not fit its operands ({types}): {type(error).__name__}: {error}"
-            ) from error
+    def _types(self, node: model.Node, values: Values) -> str:
+        return ", ".join(str(values.find(name)) for name in node.input)
 
     def _node(self, node: model.Node, values: Values, opsets: Mapping[str, int]) -> None:
         operands = [self._value(values, name, "its operand") if name else None for name in node.input]
@@ -220,14 +214,14 @@ class Tracer:
                 f"function {function.name}: {len(operands)} operands are given, {len(function.input)} are expected"
             )
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | attributes
-        nodes = [_bind(node, bound, self._too_deep) for node in function.node]
-        values = Values(None, frozenset(name for node in nodes for name in node.output))
+        nodes = [bound_node(node, bound, self._too_deep) for node in function.node]
+        values = Values(None, nodes)
         for name, operand in zip(function.input, operands, strict=False):
             if operand is not None:
                 self._define(values, name, operand)
         for name in function.input:
             if name not in values.by_name:  # an operand that the call leaves out is left out in the body
-                nodes = [_without(node, name) for node in nodes]
+                nodes = [without(node, name) for node in nodes]
         self._nodes(nodes, values, self._opsets(function.opset_import))
         return [self._value(values, name, f"the output of function {function.name}") for name in function.output]
 
@@ -264,7 +258,7 @@ class Tracer:
     def _value(self, values: Values, name: str, what: str) -> Tensor:
         found = values.find(name)
         if found is None:
-            if name in values.made_here:
+            if name in values.makers:
                 raise self.builder.fail(
                     f"{what} '{name}' is computed by a later node", "a graph has no cycles, and its nodes are in order"
                 )
@@ -353,7 +347,7 @@ class Tracer:
         return found
 
     def _too_deep(self) -> CompileError:
-        return self.builder.fail(f"graphs are nested deeper than {_DEPTH}")
+        return self.builder.fail(f"graphs are nested deeper than {DEPTH}")
 
 
 def _kernel_name(domain: str, node: model.Node) -> str:
@@ -383,28 +377,3 @@ def _arity(conversion: Conversion) -> tuple[int, int]:
 
 def _parameters(conversion: Conversion) -> list[inspect.Parameter]:
     return list(inspect.signature(conversion).parameters.values())[1:]
-
-
-def _bind(
-    node: model.Node, bound: Mapping[str, model.Attribute], too_deep: Callable[[], CompileError], depth: int = 0
-) -> model.Node:
-    """A node of a function with the attributes of the call in the place of references to them."""
-    if depth > _DEPTH:
-        raise too_deep()
-    attributes = []
-    for attribute in node.attribute:
-        if attribute.ref_attr_name:
-            given = bound.get(attribute.ref_attr_name)
-            if given is not None:
-                attributes.append(replace(given, name=attribute.name))
-        elif attribute.g is not None:
-            nodes = [_bind(inner, bound, too_deep, depth + 1) for inner in attribute.g.node]
-            attributes.append(replace(attribute, g=replace(attribute.g, node=nodes)))
-        else:
-            attributes.append(attribute)
-    return replace(node, attribute=attributes)
-
-
-def _without(node: model.Node, name: str) -> model.Node:
-    """A node that leaves an operand out."""
-    return replace(node, input=["" if given == name else given for given in node.input])

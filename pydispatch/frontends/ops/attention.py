@@ -3,45 +3,67 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import BOOL, I64
-from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.dtypes import I64, DType
+from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, products, shapes
+from pydispatch.frontends.ops import normalization, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
 
-def scaled_dot_product_attention(
-    b: Builder, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, causal: bool = False,
-    scale: float | None = None,
-) -> Tensor:  # fmt: skip
-    """query [..., l, d], key [..., s, d], value [..., s, v] -> [..., l, v].
+def attend(
+    b: Builder, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[Tensor] = (), *, scale: float | None = None,
+    softcap: float = 0.0, precision: DType | None = None, stage: int = 0, filler: float = -math.inf,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """query [..., l, d], key [..., s, d], value [..., s, v] -> ([..., l, v], the products [..., l, s]).
 
-    Leading axes broadcast; the one before the last two may be a divisor of the query's (grouped heads). mask: added to
-    the products where it is a float, false where a key is left out. causal: each query sees the keys up to its own
-    place. scale: of the products; 1 / sqrt(d) without it.
+    Leading axes broadcast; the one before the last two may be a divisor of the query's (grouped heads). masks: added to
+    the products where they are floats, false where a key is left out. scale: of the products; 1 / sqrt(d) without it.
+    softcap: products are brought between -softcap and softcap; 0 for not. precision: of the softmax. stage: products
+    after 0 scaling, 1 masks, 2 the cap, 3 softmax. filler: the product of a key that is left out.
     """
     key, value = grouped_heads(b, query, key), grouped_heads(b, query, value)
     factor = usual_scale(b, query) if scale is None else scale
     inner = normalization.wide(query.dtype)
     order = [*range(key.rank - 2), key.rank - 1, key.rank - 2]
     scores = products.matmul(b, query, shapes.transpose(b, key, order), inner)
-    given = [scores]
-    if mask is not None:
-        given.append(mask)
-    if causal:
-        given.append(seen(b, query, key))
+    stages = [formula(b, lambda e: e * factor, scores)]
 
-    def masked(e: Element, *masks: Element) -> Element:
-        made = e * factor
-        for m in masks:
-            made = m.choose(made, -math.inf) if m.dtype.is_bool else made + m.to(inner)
-        return made
+    def masked(e: Element, *given: Element) -> Element:
+        for m in given:
+            e = m.choose(e, filler) if m.dtype.is_bool else e + m.to(inner)
+        return e
 
-    weights = normalization.softmax(b, formula(b, masked, *given), -1)
-    return ew.convert(b, products.matmul(b, ew.convert(b, weights, value.dtype), value, inner), query.dtype)
+    stages.append(formula(b, masked, stages[0], *masks) if masks else stages[0])
+    stages.append(formula(b, lambda e: (e / softcap).of("tanh") * softcap, stages[1]) if softcap else stages[1])
+    exact = precision if precision is not None and precision.bits > inner.bits else inner
+    stages.append(normalization.softmax(b, ew.convert(b, stages[2], exact), -1))
+    made = products.matmul(b, ew.convert(b, stages[3], value.dtype), value, inner)
+    return ew.convert(b, made, query.dtype), ew.convert(b, stages[stage], query.dtype)
+
+
+def causal_mask(b: Builder, queries: Size, keys: Size, before: Size = 0, window: int = -1) -> Tensor:
+    """The keys that queries see whose own places begin at `before`: those up to their own one, [queries, keys].
+
+    window: how many of them, the last ones; all when it is negative.
+    """
+    places = shapes.iota(b, [queries, keys], 1, I64)
+
+    def seen(j: Element, n: Element) -> Element:
+        own = j.position(0, I64) + n
+        return (j <= own) if window < 0 else (j <= own) & (j > own - window)
+
+    return formula(b, seen, places, reductions.size_as(b, before, I64))
+
+
+def length_mask(b: Builder, lengths: Tensor, keys: Size) -> Tensor:
+    """The keys within the length of each sequence, [batch, 1, 1, keys]."""
+    limit = shapes.reshape(b, lengths, [lengths.shape[0], 1, 1, 1])
+    places = shapes.iota(b, [1, 1, 1, keys], 3, I64)
+    return formula(b, lambda j, n: j < n.to(I64), places, limit)
 
 
 def usual_scale(b: Builder, query: Tensor) -> float:
@@ -64,15 +86,6 @@ def join_heads(b: Builder, x: Tensor) -> Tensor:
     """[batch, heads, length, size] → [batch, length, heads * size]."""
     batch, heads, length, size = x.shape
     return shapes.reshape(b, shapes.transpose(b, x, [0, 2, 1, 3]), [batch, length, heads * size])
-
-
-def seen(b: Builder, query: Tensor, key: Tensor) -> Tensor:
-    """Which keys each query sees, [l, s]: those up to its own place."""
-    shape = (query.shape[-2], key.shape[-2])
-    rows, columns = (shapes.iota(b, shape, axis, I64) for axis in (0, 1))
-    made = ew.compare(b, "le", columns, rows)
-    assert made.dtype == BOOL
-    return made
 
 
 def grouped_heads(b: Builder, query: Tensor, x: Tensor) -> Tensor:

@@ -26,16 +26,25 @@ Form = tuple[DType, tuple[Size | None, ...]]
 # -- branches
 
 
-def if_(b: Builder, condition: Tensor, then: Branch, otherwise: Branch) -> list[Tensor]:
+def if_(
+    b: Builder, condition: Tensor, then: Branch, otherwise: Branch, remedy: str | None = None
+) -> list[Tensor]:
     """What one of two branches gives. condition: a single truth value; one that is known decides here.
 
     The branches give tensors of equal dtypes and ranks; a size that differs between them is read from the result.
+    remedy: what the error says where their types differ.
     """
     if condition.numbers is not None:
         return list(then() if condition.numbers.reshape(-1)[0] else otherwise())
-    chosen = element(b, condition)
-    (on_true, on_false), forms = _branches(b, [then, otherwise])
+    chosen = _truth(b, condition)
+    (on_true, on_false), forms = _branches(b, [then, otherwise], remedy)
     return _received(b, b.add(scf.IfOp(chosen, _types(forms), on_true, on_false)).results, forms)
+
+
+def _truth(b: Builder, condition: Tensor) -> SSAValue:
+    if not condition.dtype.is_bool or any(n != 1 for n in condition.shape if not isinstance(n, Expr)):
+        raise b.fail(f"a condition is {condition}; expected one truth value")
+    return element(b, condition)
 
 
 def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
@@ -51,7 +60,9 @@ def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor
     return _received(b, b.add(scf.IndexSwitchOp(chosen, numbers, default, cases, _types(forms))).results, forms)
 
 
-def _branches(b: Builder, branches: Sequence[Branch]) -> tuple[list[Region], list[Form]]:
+def _branches(
+    b: Builder, branches: Sequence[Branch], remedy: str | None = None
+) -> tuple[list[Region], list[Form]]:
     """The regions of branches, and the types that all of them give."""
     outside = b.symbols
     blocks: list[Block] = []
@@ -64,7 +75,7 @@ def _branches(b: Builder, branches: Sequence[Branch]) -> tuple[list[Region], lis
     for other in made[1:]:
         if not _alike(made[0], other):
             shown = [", ".join(map(str, tensors)) for tensors in (made[0], other)]
-            raise b.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}")
+            raise b.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}", remedy)
         forms = _joined(forms, other)
     for block, tensors in zip(blocks, made, strict=True):
         with b.inside(block):
@@ -87,7 +98,7 @@ def while_(
     after, forms = _iteration(b, first, [], lambda _, tensors: body(tensors), shapes_vary)
     before = Block(arg_types=_types(forms))
     with b.inside(before):
-        holds = element(b, condition(_received(b, before.args, forms)))
+        holds = _truth(b, condition(_received(b, before.args, forms)))
         before.add_op(scf.ConditionOp(holds, *before.args))
     op = b.add(scf.WhileOp(_sent(b, first, forms), _types(forms), Region(before), Region(after)))
     return _received(b, op.results, forms)

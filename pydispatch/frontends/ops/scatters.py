@@ -82,9 +82,10 @@ def scatter_first(
 
     slices: [n, ...], with all axes of x, of size 1 along those that are named. Places outside of x are left out.
     """
-    elements = [x.dtype.element] * (2 if x.dtype.is_complex else 1)
-    if len(elements) > 1:
+    if x.dtype.is_complex:
         raise b.fail(f"a scatter into {x} is not supported")
+    if slices.dtype != x.dtype:
+        raise b.fail(f"a scatter into {x}: what is put there is {slices}, of another type")
     block = Block(arg_types=[x.dtype.element, x.dtype.element])
     new, old = scalars_of([x.dtype, x.dtype], block.args)
     block.add_op(YieldOp.create(operands=[combine(Scalars(block), old, new).value]))

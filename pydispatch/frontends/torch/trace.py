@@ -7,6 +7,7 @@ from typing import Any
 
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.faults import guarded
 from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError, is_static
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise, shapes
@@ -69,25 +70,14 @@ class Tracer:
         operator = node.target.removeprefix(_ATEN)
         positional = [self._value(argument, values, graph) for argument in node.positional]
         keywords = {name: self._value(argument, values, graph) for name, argument in node.keywords.items()}
-        try:
+        given = [*positional, *keywords.values()]
+        stated = (UndecidedError, ArgumentError)
+        with guarded(self.b, operator, lambda: ", ".join(map(shown, given)), stated, node.line or None):
             if self._is_custom(operator):
                 results = self._custom(graph, node, positional, keywords)
             else:
                 results = self._call(operator, positional, keywords)
             self._define(graph, node, results, values)
-        except CompileError:
-            raise
-        except (ArgumentError, UndecidedError) as fault:
-            raise self._fail(operator, node, str(fault)) from None
-        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
-                NotImplementedError, RecursionError) as error:  # fmt: skip
-            # Arguments that contradict each other in a way that nobody asked about.
-            given = ", ".join(shown(value) for value in (*positional, *keywords.values()))
-            text = f"its arguments ({given}) do not fit each other: {type(error).__name__}: {error}"
-            raise self._fail(operator, node, text) from error
-
-    def _fail(self, operator: str, node: Node, message: str) -> CompileError:
-        return self.b.fail(f"{operator}: {message}", node.line or None)
 
     def _call(self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         conversion, in_place = self._conversion(operator, positional, keywords)

@@ -187,6 +187,24 @@ def _indexed(x: Tensor, i: Tensor) -> Any:
     )  # fmt: skip
 
 
+def _selected(x: Tensor, i: Tensor) -> Any:
+    """How many elements there are, the elements decide; orders and running extremes."""
+    above = x > 0
+    return (
+        x[above], x.nonzero(), x.masked_scatter(above, x * 2), *i.unique(return_inverse=True), *x.cummax(1),
+        *i.cummin(0), torch.searchsorted(x.sort(1)[0], x), x.scatter_reduce(1, i.abs() % 4, x, "mean"),
+        x.index_put((above,), x[0, 0], accumulate=True),
+        F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 3, 3, 7]), mode="max"),
+    )  # fmt: skip
+
+
+def _sampled(x: Tensor, grid: Tensor) -> Any:
+    return (
+        F.grid_sample(x, grid, align_corners=False), F.grid_sample(x, grid, "nearest", "border", True),
+        F.grid_sample(x, grid, "bicubic", "reflection", False),
+    )  # fmt: skip
+
+
 def _windows(x: Tensor) -> Any:
     return (
         F.max_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), F.adaptive_avg_pool2d(x, (2, 3)),
@@ -239,6 +257,8 @@ CASES = {
     "arranged": Case(of(_arranged), lambda: (_halves(),)),
     "reduced": Case(of(_reduced), lambda: (_halves(), _numbers())),
     "indexed": Case(of(_indexed), lambda: (_halves(), _numbers())),
+    "selected": Case(of(_selected), lambda: (_halves(), _numbers())),
+    "sampled": Case(of(_sampled), lambda: (torch.randn(1, 2, 5, 6), torch.rand(1, 3, 4, 2) * 3 - 1.5)),
     "windows": Case(of(_windows), lambda: (torch.randn(1, 4, 7, 7),)),
     "written": Case(of(_written), lambda: (_halves(),), decomposed=False),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),

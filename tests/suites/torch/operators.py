@@ -141,6 +141,40 @@ add("index_put", lambda x, i: (x.index_put((i[0].abs() % 3,), torch.ones(4, 4)),
                                x.index_put((i[0].abs() % 3, i[1].abs() % 4), torch.ones(4), accumulate=True)), X, I)
 add("order", lambda x: (*x.sort(1), *x.topk(2, 1), x.argsort(0), *x.sort(1, descending=True),
                         torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0]))), X)  # fmt: skip
+add("scatter by all kinds", lambda x, i: tuple(x.scatter_reduce(1, i.abs() % 4, x * 2, kind, include_self=own)
+                                               for kind in ("sum", "prod", "mean", "amax", "amin")
+                                               for own in (True, False)), X, I)  # fmt: skip
+add("index_reduce", lambda x, i: tuple(x.index_reduce(1, i[0].abs() % 4, x * 2, kind, include_self=own)
+                                       for kind in ("prod", "mean", "amax", "amin") for own in (True, False)),
+    X, I)  # fmt: skip
+add("running extremes", lambda x, i: (*x.cummax(1), *i.cummin(0), *(x / (i > 0)).cummax(0), *(i % 2).cummax(1)), X, I)
+add("places in order", lambda x, i: (torch.searchsorted(x.sort(1)[0], x * 2), torch.searchsorted(i[0].sort()[0], i),
+                                     torch.searchsorted(i.sort(1)[0], i, right=True),
+                                     torch.searchsorted(X[0].sort()[0], 0.3),
+                                     torch.searchsorted(x, x, sorter=x.argsort(1)),
+                                     torch.bucketize(i, torch.tensor([-2, 0, 3]), right=True)), X, I)  # fmt: skip
+add("elements that are true", lambda x, b, i: (x[b], x.nonzero(), x.masked_select(b), x.masked_scatter(b, x * 2),
+                                               x[b[:, 0]], x[:, b[0]], i.unique(), *i.unique(return_inverse=True),
+                                               *i.unique_consecutive(return_counts=True),
+                                               *i.unique(dim=0, return_inverse=True),
+                                               *i.unique_consecutive(dim=1, return_inverse=True, return_counts=True),
+                                               i.view(-1).nonzero(as_tuple=True)[0]), X, B, I)  # fmt: skip
+add("writes at what is true", lambda x, b, y: (x.index_put((b,), torch.tensor(2.0)), x.index_put((b[:, 0],), y[0]),
+                                               x.index_put((b,), y[0, 0], accumulate=True)), X, B, Y)  # fmt: skip
+add("bags", lambda x, i: (F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 3, 3, 7]), mode="sum"),
+                          F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 3, 3, 7]), mode="mean"),
+                          F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 3, 3, 7]), mode="max"),
+                          F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 5, 12]), mode="sum",
+                                          per_sample_weights=torch.arange(12.0), include_last_offset=True)),
+    X, I)  # fmt: skip
+for mode in ("bilinear", "nearest", "bicubic"):
+    for beyond in ("zeros", "border", "reflection"):
+        for corners in (False, True):
+            add(f"grid {mode} {beyond} {corners}", lambda x, g, mode=mode, beyond=beyond, corners=corners: (
+                F.grid_sample(x, g, mode, beyond, corners)), IMAGE, torch.rand(2, 5, 6, 2) * 3 - 1.5)  # fmt: skip
+add("grid of 3 axes", lambda x, g: (F.grid_sample(x, g, align_corners=False),
+                                    F.grid_sample(x, g, "nearest", "border", False)),
+    torch.randn(1, 2, 4, 5, 3), torch.rand(1, 3, 2, 4, 3) * 3 - 1.5)  # fmt: skip
 add("pooling", lambda x: (F.max_pool2d(x, 2), F.max_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 3, 2, 1),
                           F.adaptive_avg_pool2d(x, 1), F.adaptive_avg_pool2d(x, (2, 3)), F.adaptive_max_pool2d(x, 2),
                           F.avg_pool2d(x, 2, ceil_mode=True), F.max_pool2d(x, 2, return_indices=True)[1],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydispatch.frontends.onnx.operators import (
     attention,
+    constants,
     control,
     elementwise,
     indexing,
@@ -19,7 +20,9 @@ from pydispatch.frontends.onnx.operators import (
     resize,
     sampling,
     shapes,
+    slices,
     spectral,
+    text,
 )
 from pydispatch.frontends.onnx.operators.microsoft import attention as microsoft_attention
 from pydispatch.frontends.onnx.operators.microsoft import fused
@@ -27,7 +30,9 @@ from pydispatch.frontends.onnx.trace import Conversion
 
 SUBJECTS = {
     "elementwise": elementwise.TABLE,
+    "constants": constants.TABLE,
     "shapes": shapes.TABLE,
+    "slices": slices.TABLE,
     "reductions": reductions.TABLE,
     "indexing": indexing.TABLE,
     "products": products.TABLE,
@@ -41,6 +46,7 @@ SUBJECTS = {
     "sampling": sampling.TABLE,
     "spectral": spectral.TABLE,
     "random": random.TABLE,
+    "text": text.TABLE,
 }
 
 OPERATORS: Mapping[str, Mapping[str, Conversion]] = {

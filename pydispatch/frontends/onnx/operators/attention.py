@@ -5,47 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import attention, elementwise, gathers, normalization, products, reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-
-
-def attend(
-    c: Call, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[Tensor], scale: float | None,
-    softcap: float = 0.0, precision: DType | None = None, stage: int = 0, filler: float = -math.inf,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Attention of [batch, heads, length, size]; heads of keys and values may be shared. Gives the products too.
-
-    masks: added to the products, or false where a key is left out. softcap: products are brought between -softcap and
-    softcap; 0 for not. precision: of the softmax. stage: products after 0 scaling, 1 masks, 2 the cap, 3 softmax.
-    filler: the product of a key that is left out.
-    """
-    b = c.b
-    key, value = attention.grouped_heads(b, query, key), attention.grouped_heads(b, query, value)
-    inner = normalization.wide(query.dtype)
-    scores = products.matmul(b, query, shapes.transpose(b, key, [0, 1, 3, 2]), inner)
-    factor = attention.usual_scale(b, query) if scale is None else scale
-    stages = [formula(b, lambda e: e * factor, scores)]
-
-    def masked(e: Element, *given: Element) -> Element:
-        for m in given:
-            e = m.choose(e, filler) if m.dtype.is_bool else e + m.to(inner)
-        return e
-
-    stages.append(formula(b, masked, stages[0], *masks) if masks else stages[0])
-    stages.append(formula(b, lambda e: (e / softcap).of("tanh") * softcap, stages[1]) if softcap else stages[1])
-    scores = stages[2]
-    if precision is not None and precision != inner and precision.bits > inner.bits:
-        scores = elementwise.convert(b, scores, precision)
-    weights = normalization.softmax(b, scores, -1)
-    stages.append(weights)
-    made = products.matmul(b, elementwise.convert(b, weights, inner), elementwise.convert(b, value, inner), inner)
-    return elementwise.convert(b, made, query.dtype), elementwise.convert(b, stages[stage], query.dtype)
+from pydispatch.frontends.ops import attention, gathers, shapes
+from pydispatch.frontends.ops.formulas import formula
 
 
 def _attention(
@@ -68,15 +34,19 @@ def _attention(
         value = shapes.concat(c.b, [past_value, value], 2)
     masks = [_widened(c, mask, key.shape[2])] if mask is not None else []
     if c.flag("is_causal"):
-        masks.append(causal_mask(c, query.shape[2], key.shape[2], past_key.shape[2] if past_key is not None else 0))
+        before = past_key.shape[2] if past_key is not None else 0
+        masks.append(attention.causal_mask(c.b, query.shape[2], key.shape[2], before))
     if lengths is not None:
-        masks.append(length_mask(c, lengths, key.shape[2]))
+        masks.append(attention.length_mask(c.b, lengths, key.shape[2]))
     precision = dtype_of(c.integer("softmax_precision")) if c.has("softmax_precision") else None
     stage = c.integer("qk_matmul_output_mode", 0)
     if not 0 <= stage <= 3:
         raise c.fail(f"qk_matmul_output_mode is {stage}; expected 0 to 3")
     scale = c.real("scale") if c.has("scale") else None
-    made, scores = attend(c, query, key, value, masks, scale, c.real("softcap", 0.0), precision, stage)
+    softcap = c.real("softcap", 0.0)
+    made, scores = attention.attend(
+        c.b, query, key, value, masks, scale=scale, softcap=softcap, precision=precision, stage=stage
+    )
     return [attention.join_heads(c.b, made) if flat else made, key, value, scores]
 
 
@@ -87,27 +57,6 @@ def _widened(c: Call, mask: Tensor, keys: Size) -> Tensor:
         return mask
     high = [*[0] * (mask.rank - 1), keys - width]
     return shapes.pad(c.b, mask, [0] * mask.rank, high, False if mask.dtype.is_bool else -math.inf)
-
-
-def causal_mask(c: Call, queries: Size, keys: Size, before: Size, window: int = -1) -> Tensor:
-    """The keys that queries see whose own places begin at `before`: those up to their own one, [1, 1, queries, keys].
-
-    window: how many of them, the last ones; all when it is negative.
-    """
-    places = shapes.iota(c.b, [1, 1, queries, keys], 3, I64)
-
-    def seen(j: Element, n: Element) -> Element:
-        own = j.position(2, I64) + n
-        return (j <= own) if window < 0 else (j <= own) & (j > own - window)
-
-    return formula(c.b, seen, places, reductions.size_as(c.b, before, I64))
-
-
-def length_mask(c: Call, lengths: Tensor, keys: Size) -> Tensor:
-    """The keys within the length of each sequence, [batch, 1, 1, keys]."""
-    limit = shapes.reshape(c.b, lengths, [lengths.shape[0], 1, 1, 1])
-    places = shapes.iota(c.b, [1, 1, 1, keys], 3, I64)
-    return formula(c.b, lambda j, n: j < n.to(I64), places, limit)
 
 
 def rotate(

@@ -27,7 +27,8 @@ def _if(c: Call, condition: Tensor) -> list[Tensor]:
     known = c.maybe_numbers(condition)
     if known is not None:
         return _run(c, yes if bool(known.reshape(-1)[0]) else no, [])
-    return control.if_(c.b, condition, lambda: _run(c, yes, []), lambda: _run(c, no, []))
+    remedy = f"one branch alone is taken where the condition is known{c.known_by(c.node.input[0])}"
+    return control.if_(c.b, condition, lambda: _run(c, yes, []), lambda: _run(c, no, []), remedy)
 
 
 def _loop(c: Call, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor) -> list[Tensor]:
@@ -156,58 +157,84 @@ def _open(
     return [*ends[: len(carried)], *(shapes.slice_axis(b, t, 0, 0, total) for t in ends[len(carried) :])]
 
 
-def _scan(c: Call, *operands: Tensor) -> list[Tensor]:
+def _scan(c: Call, *operands: Tensor | None) -> list[Tensor]:
     """Runs a graph for each slice of some operands along an axis, and stacks what it gives."""
+    graph, scanned = c.graph("body"), c.integer("num_scan_inputs")
     if c.version < 9:
-        if len(operands) < 1:
-            raise c.fail("it has no operands")
-        raise c.fail(
-            "before version 9 it has a batch axis, which is not supported; convert the model to a later version"
-        )
-    graph = c.graph("body")
-    scanned = c.integer("num_scan_inputs")
+        return _scan_of_batches(c, graph, scanned, *operands)
+    given = [t for t in operands if t is not None]
+    carried, moved, rows = _divided(c, graph, scanned, given)
+    axes = c.integers("scan_input_axes", [0] * scanned)
+    backwards = c.integers("scan_input_directions", [0] * scanned)
+    out_axes, out_backwards = (c.integers(f"scan_output_{name}", [0] * rows) for name in ("axes", "directions"))
+    if len(axes) != scanned or len(backwards) != scanned or len(out_axes) != rows or len(out_backwards) != rows:
+        raise c.fail("its axes or directions are not as many as what it scans")
+    fronts = []
+    for t, axis, back in zip(moved, axes, backwards, strict=True):
+        axis = c.axis(axis, t.rank)
+        front = shapes.transpose(c.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
+        fronts.append(reverse(c.b, front, [0]) if back else front)
+    carried, stacks = _scanned(c, graph, carried, fronts, rows)
+    found = []
+    for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
+        t = reverse(c.b, t, [0]) if back else t
+        axis = c.axis(axis, t.rank)
+        found.append(shapes.transpose(c.b, t, [*range(1, axis + 1), 0, *range(axis + 1, t.rank)]))
+    return [*carried, *found]
+
+
+def _divided(
+    c: Call, graph: model.Graph, scanned: int, operands: list[Tensor]
+) -> tuple[list[Tensor], list[Tensor], int]:
+    """What is carried, what is scanned, and how many rows a run gives."""
     count = len(operands) - scanned
     rows = len(graph.output) - count
     if not 0 < scanned <= len(operands) or rows < 0:
         raise c.fail(f"it scans {scanned} of {len(operands)} operands")
-    b = c.b
-    axes = c.integers("scan_input_axes", [0] * scanned)
-    backwards = c.integers("scan_input_directions", [0] * scanned)
-    out_axes, out_backwards = (
-        c.integers("scan_output_axes", [0] * rows),
-        c.integers("scan_output_directions", [0] * rows),
-    )
-    if len(axes) != scanned or len(backwards) != scanned or len(out_axes) != rows or len(out_backwards) != rows:
-        raise c.fail("its axes or directions are not as many as what it scans")
-    moved = []
-    for t, axis, back in zip(operands[count:], axes, backwards, strict=True):
-        axis = c.axis(axis, t.rank)
-        front = shapes.transpose(b, t, [axis, *(d for d in range(t.rank) if d != axis)])
-        moved.append(reverse(b, front, [0]) if back else front)
-    runs = moved[0].shape[0]
+    return operands[:count], operands[count:], rows
+
+
+def _scanned(
+    c: Call, graph: model.Graph, carried: list[Tensor], moved: list[Tensor], rows: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    """(What is carried after the last slice along the first axes, the rows of all runs.)"""
+    b, count, runs = c.b, len(carried), moved[0].shape[0]
 
     def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         slices = [shapes.reshape(b, shapes.slice_axis(b, t, 0, number, number + 1), t.shape[1:]) for t in moved]
         made = _run(c, graph, [*tensors, *slices])
         return made[:count], made[count:]
 
-    carried = list(operands[:count])
-    if not isinstance(runs, Expr) and 0 < runs <= _UNROLLED:
-        columns: list[list[Tensor]] = [[] for _ in range(rows)]
-        for number in range(runs):
-            carried, made = run(number, carried)
-            for column, row in zip(columns, made, strict=True):
-                column.append(row)
-        stacks = [shapes.stack(b, column, 0) for column in columns]
-    else:
-        carried, stacks = control.scan(b, runs, carried, run, shapes_vary=True)
-    found = []
-    for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
-        t = reverse(b, t, [0]) if back else t
-        axis = c.axis(axis, t.rank)
-        order = [*range(1, axis + 1), 0, *range(axis + 1, t.rank)]
-        found.append(shapes.transpose(b, t, order))
-    return [*carried, *found]
+    if isinstance(runs, Expr) or not 0 < runs <= _UNROLLED:
+        return control.scan(b, runs, carried, run, shapes_vary=True)
+    columns: list[list[Tensor]] = [[] for _ in range(rows)]
+    for number in range(runs):
+        carried, made = run(number, carried)
+        for column, row in zip(columns, made, strict=True):
+            column.append(row)
+    return carried, [shapes.stack(b, column, 0) for column in columns]
+
+
+def _scan_of_batches(
+    c: Call, graph: model.Graph, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
+) -> list[Tensor]:
+    """Version 8: each operand has an axis of batches first, and what is scanned one of the sequence after it."""
+    if lengths is not None:
+        raise c.fail("sequences of different lengths are not supported before version 9; convert the model to that")
+    given = [t for t in operands if t is not None]
+    carried, moved, rows = _divided(c, graph, scanned, given)
+    backwards = c.integers("directions", [0] * scanned)
+    batches = given[0].shape[0]
+    if isinstance(batches, Expr) or not 0 < batches <= _UNROLLED or len(backwards) != scanned:
+        raise c.fail(f"before version 9 its batches are written one by one: 1 to {_UNROLLED}, not {batches}")
+    moved = [reverse(c.b, t, [1]) if back else t for t, back in zip(moved, backwards, strict=True)]
+    made = []
+    for n in range(batches):
+        first, slices = ([shapes.squeeze(c.b, shapes.slice_axis(c.b, t, 0, n, n + 1), [0]) for t in part]
+                         for part in (carried, moved))  # fmt: skip
+        ends, stacks = _scanned(c, graph, first, slices, rows)
+        made.append([*ends, *stacks])
+    return [shapes.stack(c.b, column, 0) for column in zip(*made, strict=True)]
 
 
 TABLE: dict[str, Conversion] = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import reduce
 
-from pydispatch.frontends.graph.dtypes import F32, I8, I32, U8, DType, Kind
+from pydispatch.frontends.graph.dtypes import F32, I8, I32, U8, U32, DType, Kind
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.tensors import dtype_of
@@ -155,12 +155,37 @@ def _to_small_float(c: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
 
 
 def _cast(c: Call, x: Tensor) -> Tensor:
-    to = dtype_of(c.integer("to"))
-    return cast_to(c, x, to, c.flag("saturate", True))
+    return _cast_as_stated(c, x, dtype_of(c.integer("to")))
 
 
 def _cast_like(c: Call, x: Tensor, like: Tensor) -> Tensor:
-    return cast_to(c, x, like.dtype, c.flag("saturate", True))
+    return _cast_as_stated(c, x, like.dtype)
+
+
+def _cast_as_stated(c: Call, x: Tensor, to: DType) -> Tensor:
+    saturate = c.flag("saturate", True)
+    rounding = c.text("round_mode", "up", ("up", "down", "nearest"))
+    if to.name == "f8E8M0FNU" and x.dtype != to:
+        return _to_powers(c, ops.convert(c.b, x, F32), to, rounding, saturate)
+    return cast_to(c, x, to, saturate)
+
+
+def _to_powers(c: Call, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
+    """The exponents of floats without their signs, which are all that the type has; NaN for what is infinite."""
+
+    def power(v: Element) -> Element:
+        bits = v.bits(U32)
+        exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
+        if rounding == "up":  # below the smallest normal number the fraction alone says which power it is
+            above = exponent + exponent.is_equal(0).choose(fraction > 0x400000, fraction > 0).to(U32)
+        elif rounding == "nearest":
+            above = exponent + ((fraction > 0x400000) | (fraction.is_equal(0x400000) & (exponent > 0))).to(U32)
+        else:
+            above = exponent
+        above = above.at_most(0xFE) if saturate else above
+        return exponent.is_equal(0xFF).choose(0xFF, above).to(U8).bits(to)
+
+    return formula(c.b, power, x)
 
 
 # -- choosing

@@ -94,14 +94,8 @@ def _top_k(c: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
 
 def _non_zero(c: Call, x: Tensor) -> Tensor:
     """The places of elements that are not 0, a row for each axis."""
-    flat = shapes.reshape(c.b, x, [product(x.shape)])
-    found = selection.places_of_true(c.b, elementwise.convert(c.b, flat, BOOL))
-    rows = []
-    for d in range(x.rank):
-        stride, size = (reductions.size_as(c.b, n, I64) for n in (product(x.shape[d + 1 :]), x.shape[d]))
-        row = formula(c.b, lambda at, each, n: at / each % n, found, stride, size)
-        rows.append(shapes.expand_dims(c.b, row, [0]))
-    return shapes.concat(c.b, rows, 0) if rows else shapes.full(c.b, 0, [0, *found.shape], I64)
+    rows = selection.places_of_nonzero(c.b, x if x.rank else shapes.reshape(c.b, x, [1]))
+    return shapes.stack(c.b, rows, 0) if x.rank else shapes.full(c.b, 0, [0, *rows[0].shape], I64)
 
 
 def _compress(c: Call, x: Tensor, condition: Tensor) -> Tensor:
@@ -240,19 +234,8 @@ def _unique(c: Call, x: Tensor) -> list[Tensor]:
         axis = c.axis(c.integer("axis"), x.rank)
     else:
         x, axis = shapes.reshape(c.b, x, [product(x.shape)]), 0
-    front = shapes.transpose(c.b, x, [axis, *(d for d in range(x.rank) if d != axis)])
-    width = product(front.shape[1:])
-    if isinstance(width, Expr) or width > _MOST_COLUMNS:
-        raise c.fail(
-            f"the slices of {x} along axis {axis} have more than {_MOST_COLUMNS} elements, or a computed number"
-        )
-    table = shapes.reshape(c.b, front, [front.shape[0], width])
-    columns = [shapes.reshape(c.b, shapes.slice_axis(c.b, table, 1, n, n + 1), [table.shape[0]]) for n in range(width)]
-    first, inverse, counts = selection.distinct(c.b, columns, sort)
-    return [gathers.take(c.b, x, first, axis), first, inverse, counts]
+    return list(selection.distinct_slices(c.b, x, axis, sort))
 
-
-_MOST_COLUMNS = 64
 
 TABLE: dict[str, Conversion] = {
     "Gather": _gather,

@@ -15,10 +15,9 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, gathers, normalization, products, reductions, shapes
+from pydispatch.frontends.ops import elementwise, gathers, normalization, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-
-Array = np.ndarray[Any, Any]
+from pydispatch.frontends.ops.resampling import Array, far, near, resampled
 
 _MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
           "tf_crop_and_resize", "tf_half_pixel_for_nn")  # fmt: skip
@@ -175,31 +174,7 @@ def _sampled(c: Call, x: Tensor, axis: int, places: Array, scale: float, how: Sa
         weights = np.where((taken < 0) | (taken >= old), 0.0, weights)
         weights = weights / weights.sum(axis=1, keepdims=True)
     taken = np.clip(taken, 0, old - 1)
-    if len(offsets) > 4:
-        return _by_matrix(c, x, axis, taken, weights)
-    vector = [len(places) if d == axis else 1 for d in range(x.rank)]
-    given: list[Tensor] = []
-    for n in range(len(offsets)):
-        given.append(gathers.take(c.b, x, c.b.constant(taken[:, n]), axis))
-        given.append(c.b.constant(weights[:, n].reshape(vector), x.dtype))
-    return formula(c.b, weighted, *given)
-
-
-def weighted(*given: Element) -> Element:
-    """The sum of elements times weights, which follow each other."""
-    total = given[0] * given[1]
-    for n in range(2, len(given), 2):
-        total = total + given[n] * given[n + 1]
-    return total
-
-
-def _by_matrix(c: Call, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
-    """Many elements for each place: a product with a matrix."""
-    matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
-    np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
-    made = products.dot_general(c.b, x, c.b.constant(matrix, x.dtype), [], [(axis, 1)])
-    order = [*range(axis), x.rank - 1, *range(axis, x.rank - 1)]
-    return shapes.transpose(c.b, made, order)
+    return resampled(c.b, x, axis, taken, weights)
 
 
 def _weights(distance: Array, scale: float, how: Sampling) -> tuple[Array, Array]:
@@ -217,9 +192,7 @@ def _weights(distance: Array, scale: float, how: Sampling) -> tuple[Array, Array
 
 def _cubic(t: Array, a: float) -> Array:
     """Keys' kernel of a distance."""
-    near = ((a + 2) * t - (a + 3)) * t * t + 1
-    far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
+    return np.where(t <= 1, near(t, a), np.where(t < 2, far(t, a), 0.0))
 
 
 def _sampled_dynamic(c: Call, x: Tensor, axis: int, new: Size, ratio: float | None, how: Sampling) -> Tensor:

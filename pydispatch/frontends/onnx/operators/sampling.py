@@ -2,57 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 import numpy as np
-from xdsl.ir import SSAValue
 
 from pydispatch.frontends.graph.dtypes import F32, I64
-from pydispatch.frontends.graph.sizes import Expr, Shape, Size
+from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators.products import accumulator, groups_of, kernel_of, positive, with_bias
-from pydispatch.frontends.onnx.operators.resize import weighted
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.indexing import Places, elements_at
-
-
-@dataclass(frozen=True)
-class Tap:
-    """An element that counts for a place along an axis: its index, within the axis, and its weight."""
-
-    index: Tensor
-    weight: Tensor
-
-
-def sampled(c: Call, x: Tensor, shape: Shape, taps: Sequence[Sequence[Tap]], batch: Tensor | None = None) -> Tensor:
-    """Sums of elements of x [n, c, ...] with the product of the weights of a tap of each spatial axis.
-
-    shape: [n, c, ...]; taps broadcast to it. batch: the image of each n; without it n itself.
-    """
-    given: list[Tensor] = []
-    for chosen in itertools.product(*taps):
-
-        def places(p: Places) -> list[SSAValue]:
-            at = [p.index_of(t) for t in p.given]
-            return [at.pop() if batch is not None else p.index(0), p.index(1), *at]
-
-        indices = [tap.index for tap in chosen] + ([batch] if batch is not None else [])
-        given.append(elements_at(c.b, x, shape, places, *indices))
-        weight = chosen[0].weight
-        for tap in chosen[1:]:
-            weight = elementwise.binary(c.b, "mul", weight, tap.weight)
-        given.append(weight)
-    return formula(c.b, weighted, *given)
-
-
-def _within(i: Element, n: Element) -> Element:
-    return i.at_least(0).at_most(n - 1)
-
+from pydispatch.frontends.ops.sampling import Grid, Tap, grid_sample, sampled, zero_taps
 
 # -- grids
 
@@ -62,87 +22,7 @@ def _grid_sample(c: Call, x: Tensor, grid: Tensor) -> Tensor:
     mode = c.text("mode", "linear", ("linear", "bilinear", "nearest", "cubic", "bicubic"))
     beyond = c.text("padding_mode", "zeros", ("zeros", "border", "reflection"))
     corners = c.flag("align_corners")
-    rank = x.rank - 2
-    if grid.rank != x.rank or grid.shape[-1] != rank:
-        raise c.fail(f"its operands are {x} and the grid {grid}")
-    shape = (*x.shape[:2], *grid.shape[1:-1])
-    places = [_one_of(c, grid, rank - 1 - d) for d in range(rank)]
-    mode = mode.removeprefix("bi")
-    taps = [_grid_taps(c, at, x.shape[2 + d], mode, beyond, corners) for d, at in enumerate(places)]
-    return sampled(c, x, shape, taps)
-
-
-def _one_of(c: Call, grid: Tensor, n: int) -> Tensor:
-    """A coordinate of each place, [n, 1, ...]."""
-    part = shapes.slice_axis(c.b, grid, grid.rank - 1, n, n + 1)
-    return shapes.reshape(c.b, part, [grid.shape[0], 1, *grid.shape[1:-1]])
-
-
-def _grid_taps(c: Call, at: Tensor, size: Size, mode: str, beyond: str, corners: bool) -> list[Tap]:
-    length = reductions.size_as(c.b, size, I64)
-    least = 0.0 if corners else -0.5
-
-    def most(n: Element) -> Element:
-        return n.to(at.dtype) - (1.0 if corners else 0.5)
-
-    def place(v: Element, n: Element) -> Element:
-        size_of = n.to(v.dtype)
-        v = (v + 1.0) * 0.5 * (size_of - 1.0) if corners else ((v + 1.0) * size_of - 1.0) * 0.5
-        v = v.of("round_even") if mode == "nearest" else v
-        if beyond == "border":
-            return v.at_least(0.0).at_most(size_of - 1.0)
-        return _reflected(v, least, most(n)) if beyond == "reflection" else v
-
-    def index(v: Element, n: Element, offset: float) -> Element:
-        i = v + offset
-        if beyond == "reflection":
-            i = _reflected(i, least, most(n))
-        return _within(i.to(I64), n)
-
-    places = formula(c.b, place, at, length)
-    if mode == "nearest":
-        offsets: list[tuple[float, Callable[[Element], Element]]] = [(0.0, lambda t: t.const(1.0))]
-        base = places
-    else:
-        base = formula(c.b, lambda v: v.of("floor"), places)
-        offsets = _LINEAR if mode == "linear" else _CUBIC
-    found = []
-    for offset, weight in offsets:
-
-        def weight_of(v: Element, low: Element, n: Element, offset: float = offset, weight=weight) -> Element:  # type: ignore[no-untyped-def]
-            w = weight(v - low)
-            if beyond != "zeros":
-                return w
-            i = low + offset
-            return ((i >= 0.0) & (i < n.to(v.dtype))).choose(w, 0.0)
-
-        indices = formula(c.b, lambda v, n, offset=offset: index(v, n, offset), base, length)
-        found.append(Tap(indices, formula(c.b, weight_of, places, base, length)))
-    return found
-
-
-_A = -0.75
-_LINEAR: list[tuple[float, Callable[[Element], Element]]] = [(0.0, lambda t: 1.0 - t), (1.0, lambda t: t)]
-_CUBIC: list[tuple[float, Callable[[Element], Element]]] = [
-    (-1.0, lambda t: _far(t + 1.0)), (0.0, lambda t: _near(t)), (1.0, lambda t: _near(1.0 - t)),
-    (2.0, lambda t: _far(2.0 - t)),
-]  # fmt: skip
-
-
-def _near(t: Element) -> Element:
-    return (t * (_A + 2) - (_A + 3)) * t * t + 1.0
-
-
-def _far(t: Element) -> Element:
-    return ((t * _A - 5 * _A) * t + 8 * _A) * t - 4 * _A
-
-
-def _reflected(v: Element, least: float, most: Element) -> Element:
-    """v, mirrored at two borders as often as it takes."""
-    width = (most - least).at_least(1e-6)
-    # The distance to the lower border has a period of two widths.
-    distance = (v - least).of("abs") % (width * 2.0)
-    return (distance > width).choose(width * 2.0 - distance, distance) + least
+    return grid_sample(c.b, x, grid, Grid(mode.removeprefix("bi"), beyond, corners, onnx=True))
 
 
 def _affine_grid(c: Call, theta: Tensor, size: Tensor) -> Tensor:
@@ -197,11 +77,11 @@ def _roi_align(c: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
     channels = x.shape[1]
     shape = (count, channels, high * ratio, wide * ratio)
     if mode == "avg":
-        samples = sampled(c, x, shape, taps, images)
+        samples = sampled(b, x, shape, taps, images)
         cells_of = shapes.reshape(b, samples, [count, channels, high, ratio, wide, ratio])
         return reductions.mean(b, cells_of, [3, 5])
     # The largest of the weighted elements themselves.
-    parts = [sampled(c, x, shape, [[u], [v]], images) for u in taps[0] for v in taps[1]]
+    parts = [sampled(b, x, shape, [[u], [v]], images) for u in taps[0] for v in taps[1]]
     largest = parts[0]
     for part in parts[1:]:
         largest = elementwise.binary(b, "max", largest, part)
@@ -261,9 +141,9 @@ def _deform_conv(
         line = shapes.reshape(b, shapes.iota(b, [out[d]], 0, F32), [out[d] if k == d else 1 for k in range(rank)])
         step = strides[d]
         places = formula(b, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
-        taps.append(_zero_taps(c, places, reductions.size_as(b, x.shape[2 + d], F32)))
+        taps.append(zero_taps(b, places, reductions.size_as(b, x.shape[2 + d], F32)))
     images = shapes.reshape(b, x, [n * shared, channels // shared, *x.shape[2:]])
-    samples = sampled(c, images, (n * shared, channels // shared, per, *out), taps)
+    samples = sampled(b, images, (n * shared, channels // shared, per, *out), taps)
     if mask is not None:
         samples = elementwise.binary(b, "mul", samples, shapes.reshape(b, mask, [n * shared, 1, per, *out]))
     samples = shapes.reshape(b, samples, [n, channels * per, *out])
@@ -271,23 +151,6 @@ def _deform_conv(
     window = products.Window.plain(rank)
     made = products.convolution(b, samples, filters, window, groups=groups, dtype=accumulator(x.dtype))
     return with_bias(c, made, bias, x.dtype)
-
-
-def _zero_taps(c: Call, places: Tensor, length: Tensor) -> list[Tap]:
-    """The two elements around a place; beyond the axis there is 0."""
-    found = []
-    for offset, weight in _LINEAR:
-
-        def index(v: Element, n: Element, offset: float = offset) -> Element:
-            return (v.of("floor") + offset).at_least(0.0).at_most(n - 1.0).to(I64)
-
-        def part(v: Element, n: Element, offset: float = offset, weight=weight) -> Element:  # type: ignore[no-untyped-def]
-            low = v.of("floor")
-            at = low + offset
-            return ((at >= 0.0) & (at < n)).choose(weight(v - low), 0.0)
-
-        found.append(Tap(formula(c.b, index, places, length), formula(c.b, part, places, length)))
-    return found
 
 
 TABLE: dict[str, Conversion] = {

@@ -1,107 +1,20 @@
-"""Operators that make tensors, and that give elements another place without a look at them."""
+"""Operators that give elements another place without a look at them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from pydispatch.frontends.graph.dtypes import DTYPES, I64, DType
-from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, minimum, product
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
-from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, indexing, padding, shapes
-from pydispatch.frontends.ops.formulas import Element, formula, positions
-
-_LIMIT = 1 << 40  # no size is larger; files write "to the end" as the largest number of a type
-
-# -- constants
-
-
-def _constant(c: Call) -> Tensor:
-    """The tensor that one of the attributes states."""
-    if c.has("value"):
-        return c.tensor("value")
-    if c.has("value_float"):
-        return c.b.constant(np.float32(c.real("value_float")))
-    if c.has("value_floats"):
-        return c.b.constant(np.array(c.reals("value_floats"), np.float32))
-    if c.has("value_int"):
-        return c.b.constant(np.int64(c.integer("value_int")))
-    if c.has("value_ints"):
-        return c.b.constant(np.array(c.integers("value_ints"), np.int64))
-    raise c.fail("its value is no tensor of numbers; strings and sparse tensors are not supported")
-
-
-def _constant_of_shape(c: Call, shape: Tensor) -> Tensor:
-    sizes = c.sizes(shape, "shape")
-    if any(not isinstance(n, Expr) and n < 0 for n in sizes):
-        raise c.fail(f"a shape has a negative size: {sizes}")
-    value = c.tensor("value") if c.has("value") else c.b.constant(np.zeros(1, np.float32))
-    return shapes.broadcast_to(c.b, shapes.reshape(c.b, value, [1] * len(sizes)), sizes)
-
-
-def _range(c: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
-    """start, start + delta, ... while below the limit."""
-    dtype = start.dtype
-    if dtype.is_integer and all(c.maybe_sizes(t) is not None for t in (start, limit, delta)):
-        (first,), (last,), (step,) = (c.sizes(t, "start") for t in (start, limit, delta))
-        if step == 0:
-            raise c.fail("its step is 0")
-        count: Size = ceil_div(last - first, step)
-        count = count if isinstance(count, Expr) else max(count, 0)
-    else:
-        count = _count_of_range(c, start, limit, delta)
-    place = shapes.iota(c.b, [count], 0, dtype)
-    if start.known is not None and delta.known is not None and place.known is not None:
-        return elementwise.binary(c.b, "add", start, elementwise.binary(c.b, "mul", place, delta))
-    return formula(c.b, lambda i, a, d: a + i * d, place, _scalar(c, start), _scalar(c, delta))
-
-
-def _count_of_range(c: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
-    known = [n for n in (c.maybe_numbers(t) for t in (start, limit, delta)) if n is not None]
-    if len(known) == 3:
-        first, last, step = (float(n.reshape(-1)[0]) for n in known)
-        if step == 0:
-            raise c.fail("its step is 0")
-        return max(0, math.ceil((last - first) / step))
-    exact = start.dtype if start.dtype.is_float else DTYPES["f64"]
-
-    def counted(a: Element, n: Element, d: Element) -> Element:
-        return ((n.to(exact) - a.to(exact)) / d.to(exact)).of("ceil").at_least(0.0).to(I64)
-
-    return c.b.size_of(c.b.scalar(formula(c.b, counted, start, limit, delta)))
-
-
-def _scalar(c: Call, x: Tensor) -> Tensor:
-    return shapes.reshape(c.b, x, [])
-
-
-def _eye_like(c: Call, x: Tensor) -> Tensor:
-    dtype = dtype_of(c.integer("dtype")) if c.has("dtype") else x.dtype
-    k = c.integer("k", 0)
-    return positions(c.b, lambda e: (e.at(1) - e.at(0)).is_equal(k).to(dtype), x.shape)
-
-
-def _shape(c: Call, x: Tensor) -> Tensor:
-    start, end = c.integer("start", 0), c.integer("end", x.rank)
-    sizes = x.shape[slice(start, end)]
-    array = np.empty(len(sizes), object)
-    array[:] = sizes
-    return c.b.constant(array, I64)
-
-
-def _size(c: Call, x: Tensor) -> Tensor:
-    array = np.empty((), object)
-    array[()] = product(x.shape)
-    return c.b.constant(array, I64)
-
+from pydispatch.frontends.ops import elementwise, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
 
 # -- reshape
 
@@ -211,132 +124,6 @@ def _expand(c: Call, x: Tensor, shape: Tensor) -> Tensor:
     return shapes.broadcast_to(c.b, x, elementwise.broadcast_shape(c.b, x.shape, tuple(sizes)))
 
 
-# -- slices
-
-
-def _slice(
-    c: Call, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
-    steps: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    begins: list[Place]
-    limits: list[Place]
-    if c.version < 10:
-        begins, limits, which, strides = [*c.integers("starts")], [*c.integers("ends")], c.maybe_integers("axes"), None
-    else:
-        if starts is None or ends is None:
-            raise c.fail("its starts or ends are missing")
-        begins, limits = _places(c, starts), _places(c, ends)
-        which = None if axes is None else [int(n) for n in c.numbers(axes, "axes").reshape(-1)]
-        strides = None if steps is None else [int(n) for n in c.numbers(steps, "steps").reshape(-1)]
-    count = len(begins)
-    which = c.axes(which if which is not None else range(count), x.rank)
-    strides = strides if strides is not None else [1] * count
-    if any(len(given) != count for given in (limits, which, strides)):
-        raise c.fail(f"{count} starts, {len(limits)} ends, {len(which)} axes and {len(strides)} steps are given")
-    for n, axis in enumerate(which):
-        x = _slice_axis(c, x, axis, begins[n], limits[n], strides[n])
-    return x
-
-
-Place = Any  # a number, a size, or a value of type index that may be negative
-
-
-def _places(c: Call, of: Tensor) -> list[Place]:
-    known = c.maybe_sizes(of)
-    return known if known is not None else c.tracer.read_indices(of)
-
-
-def _slice_axis(c: Call, x: Tensor, axis: int, start: Place, end: Place, step: int) -> Tensor:
-    size = x.shape[axis]
-    if step == 0:
-        raise c.fail("a step is 0")
-    if step > 0:
-        low, high = _clamped(c, start, size, 0), _clamped(c, end, size, 0)
-        return shapes.slice_axis(c.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
-    # From `start` down to above `end`: the same of the reversed axis.
-    low, high = _clamped(c, start, size, -1), _clamped(c, end, size, -1)
-    x = indexing.reverse(c.b, x, [axis])
-    first, last = size - 1 - low, size - 1 - high
-    return shapes.slice_axis(c.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
-
-
-def _clamped(c: Call, place: Place, size: Size, least: int) -> Size:
-    """A place that counts from the end when it is negative, within `least` and `size` + `least`."""
-    if isinstance(place, SSAValue):
-        return _clamped_value(c, place, size, least)
-    if not isinstance(place, Expr):
-        if place > _LIMIT:
-            return size + least
-        if place < -_LIMIT:
-            return least
-        if place < 0:
-            place = size + place
-    if place == size:
-        return size + least
-    return maximum(least, minimum(place, size + least))
-
-
-def _clamped_value(c: Call, place: SSAValue, size: Size, least: int) -> Size:
-    b = c.b
-    n = b.index(size)
-    is_negative = b.add(arith.CmpiOp(place, b.index(0), "slt")).result
-    place = b.add(arith.SelectOp(is_negative, b.add(arith.AddiOp(place, n)).result, place)).result
-    highest = b.index(size + least)
-    place = b.add(arith.MinSIOp(b.add(arith.MaxSIOp(place, b.index(least))).result, highest)).result
-    return b.size_of(place)
-
-
-# -- pad
-
-
-def _pad(
-    c: Call, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
-) -> Tensor:
-    mode = c.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
-    amounts: list[Size]
-    if c.version < 11:
-        amounts = list(c.integers("pads"))
-        fill: Tensor | complex = c.real("value", 0.0)
-    else:
-        if pads is None:
-            raise c.fail("its pads are missing")
-        amounts = c.sizes(pads, "pads")
-        fill = value if value is not None else 0.0
-    which = list(range(x.rank)) if axes is None else c.axes([int(n) for n in c.numbers(axes, "axes")], x.rank)
-    if len(amounts) != 2 * len(which):
-        raise c.fail(f"{len(amounts)} pads are given for {len(which)} axes")
-    low: list[Size] = [0] * x.rank
-    high: list[Size] = [0] * x.rank
-    for n, axis in enumerate(which):
-        low[axis], high[axis] = amounts[n], amounts[len(which) + n]
-    if mode == "constant":
-        return shapes.pad(c.b, x, low, high, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
-    return padding.pad_with(c.b, x, low, high, mode)
-
-
-def _number(value: complex, dtype: DType) -> Any:
-    return bool(value) if dtype.is_bool else int(value.real) if dtype.is_integer else value
-
-
-def _center_crop_pad(c: Call, x: Tensor, shape: Tensor) -> Tensor:
-    """Each axis cut or padded on both sides to a size."""
-    axes = c.axes(c.integers("axes", list(range(x.rank))), x.rank)
-    for axis, target in zip(axes, (int(n) for n in c.numbers(shape, "shape").reshape(-1)), strict=True):
-        size = x.shape[axis]
-        if isinstance(size, Expr):
-            raise c.fail(f"axis {axis} of {x} has a size that calls decide")
-        low: list[Size] = [0] * x.rank
-        high: list[Size] = [0] * x.rank
-        if target > size:
-            low[axis] = (target - size) // 2
-            high[axis] = target - size - low[axis]
-            x = shapes.pad(c.b, x, low, high, _number(0, x.dtype))
-        else:
-            start = (size - target) // 2
-            x = shapes.slice_axis(c.b, x, axis, start, start + target)
-    return x
-
-
 # -- blocks
 
 
@@ -400,12 +187,6 @@ def _get_element(c: Call, x: Tensor) -> Tensor:
 
 
 TABLE: dict[str, Conversion] = {
-    "Constant": _constant,
-    "ConstantOfShape": _constant_of_shape,
-    "Range": _range,
-    "EyeLike": _eye_like,
-    "Shape": _shape,
-    "Size": _size,
     "Reshape": _reshape,
     "Flatten": _flatten,
     "Squeeze": _squeeze,
@@ -415,9 +196,6 @@ TABLE: dict[str, Conversion] = {
     "Split": _split,
     "Tile": _tile,
     "Expand": _expand,
-    "Slice": _slice,
-    "Pad": _pad,
-    "CenterCropPad": _center_crop_pad,
     "DepthToSpace": _depth_to_space,
     "SpaceToDepth": _space_to_depth,
     "Trilu": _trilu,

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.torch.nodes import complex_numbers, parts, shapes
 from pydispatch.frontends.torch.nodes.activations import ACTIVATIONS
+from pydispatch.frontends.torch.nodes.arrangements import ARRANGEMENTS
 from pydispatch.frontends.torch.nodes.attention import ATTENTION
+from pydispatch.frontends.torch.nodes.complex_numbers import COMPLEX_NUMBERS
 from pydispatch.frontends.torch.nodes.control import CONTROL
 from pydispatch.frontends.torch.nodes.creation import CREATION
 from pydispatch.frontends.torch.nodes.fourier import FOURIER
 from pydispatch.frontends.torch.nodes.indexing import INDEXING
 from pydispatch.frontends.torch.nodes.normalization import NORMALIZATION
 from pydispatch.frontends.torch.nodes.ordering import ORDERING
+from pydispatch.frontends.torch.nodes.parts import PARTS
 from pydispatch.frontends.torch.nodes.pointwise import POINTWISE
 from pydispatch.frontends.torch.nodes.products import PRODUCTS
 from pydispatch.frontends.torch.nodes.recurrent import RECURRENT
 from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
-from pydispatch.frontends.torch.nodes.shapes import SHAPES, VIEWS
+from pydispatch.frontends.torch.nodes.sampling import SAMPLING
+from pydispatch.frontends.torch.nodes.shapes import SHAPES
 from pydispatch.frontends.torch.nodes.symbols import SYMBOLS
 from pydispatch.frontends.torch.nodes.windows import WINDOWS
 
 CONVERSIONS = {
-    **POINTWISE, **ACTIVATIONS, **SHAPES, **REDUCTIONS, **PRODUCTS, **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS,
-    **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT, **WINDOWS,
+    **POINTWISE, **ACTIVATIONS, **SHAPES, **PARTS, **ARRANGEMENTS, **COMPLEX_NUMBERS, **REDUCTIONS, **PRODUCTS,
+    **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
+    **WINDOWS, **SAMPLING,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
+
+VIEWS = {**shapes.VIEWS, **parts.VIEWS, **complex_numbers.VIEWS}
+"""Operators whose results are views of their first argument -> how a write goes back into it."""
 
 __all__ = ["CONVERSIONS", "VIEWS"]

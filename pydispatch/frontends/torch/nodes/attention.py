@@ -16,7 +16,10 @@ def sdpa(
 ) -> Tensor:  # fmt: skip
     if dropout_p > 0:
         raise t.b.fail("attention with dropout needs random numbers", "export the model after `model.eval()`")
-    return attention.scaled_dot_product_attention(t.b, query, key, value, attn_mask, causal=is_causal, scale=scale)
+    masks = [] if attn_mask is None else [attn_mask]
+    if is_causal:
+        masks.append(attention.causal_mask(t.b, query.shape[-2], key.shape[-2]))
+    return attention.attend(t.b, query, key, value, masks, scale=scale)[0]
 
 
 def flash_for_cpu(
@@ -49,7 +52,7 @@ def _attended(
         attention.split_heads(t.b, linear(t, x, w, bias), num_head)
         for x, w, bias in zip(inputs, weights, biases, strict=True)
     )
-    made = attention.scaled_dot_product_attention(t.b, q, k, v, kept)
+    made, _ = attention.attend(t.b, q, k, v, [] if kept is None else [kept])
     return linear(t, attention.join_heads(t.b, made), proj_weight, proj_bias)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.dtypes import I64, DType
-from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.dtypes import I64, U8, DType
+from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, scatters, shapes
+from pydispatch.frontends.ops import gathers, reductions, scans, scatters, selection, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.torch.nodes.ordering import searchsorted
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -26,12 +28,81 @@ def embedding(
     return gathers.take(t.b, weight, indices, 0)
 
 
+_SUM, _MEAN, _MAX = range(3)
+
+
+def embedding_bag(
+    t: Tracer, weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = _SUM,
+    sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, None, None, None]:  # fmt: skip
+    """Rows of a table, combined in bags that begin at offsets."""
+    b = t.b
+    if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
+        raise b.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
+    bags = offsets.shape[0] - (1 if include_last_offset else 0)
+    begins = shapes.slice_axis(b, offsets, 0, 0, bags)
+    bag = formula(b, lambda n: n - 1, searchsorted(t, begins, shapes.iota(b, indices.shape, 0, I64), right=True))
+    if padding_idx is not None and padding_idx >= 0:  # in no bag
+        bag = formula(b, lambda n, i: i.is_equal(padding_idx).choose(-1, n), bag, indices)
+    rows = gathers.take(b, weight, indices, 0)
+    if per_sample_weights is not None:
+        rows = ew.binary(b, "mul", rows, shapes.expand_dims(b, per_sample_weights, [1]))
+    shape = (bags, weight.shape[1])
+    counts = scatters.put_rows(b, shapes.full(b, 0, (bags,), I64), [bag], shapes.full(b, 1, indices.shape, I64), "add")
+    counts = shapes.expand_dims(b, counts, [1])
+    if mode == _MAX:
+        least = shapes.full(b, reductions.least(weight.dtype), shape, weight.dtype)
+        largest = scatters.put_rows(b, least, [bag], rows, "max")
+        return formula(b, lambda v, n: (n > 0).choose(v, 0), largest, counts), None, None, None
+    total = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
+    if mode == _MEAN:
+        total = formula(b, lambda v, n: v / n.at_least(1).to(v.dtype), total, counts)
+    return total, None, None, None
+
+
 def index(t: Tracer, self: Tensor, indices: MaybeTensors) -> Tensor:
-    if any(i is not None and i.dtype.is_bool for i in indices):
-        raise t.b.fail(
-            "indexing by truth values gives a tensor whose size is known after it is computed, which is not supported"
-        )
-    return gathers.index(t.b, self, [*indices, *[None] * (self.rank - len(indices))])
+    given = _places(t, self, indices)
+    return gathers.index(t.b, self, [*given, *[None] * (self.rank - len(given))])
+
+
+def _places(t: Tracer, x: Tensor, indices: MaybeTensors) -> list[Tensor | None]:
+    """Indices with the places of what is true instead of truth values, which stand for as many axes as they have."""
+    found: list[Tensor | None] = []
+    for i in indices:
+        if i is None or not (i.dtype.is_bool or i.dtype == U8):
+            found.append(i)
+            continue
+        covered = x.shape[len(found) : len(found) + i.rank]
+        if i.rank == 0 or any(not isinstance(n, Expr) and not isinstance(m, Expr) and n != m
+                              for n, m in zip(covered, i.shape, strict=True)):  # fmt: skip
+            raise t.b.fail(f"{x} is indexed by {i}, whose axes are not those of it")
+        found += selection.places_of_nonzero(t.b, i)
+    return found
+
+
+def nonzero(t: Tracer, self: Tensor) -> Tensor:
+    rows = selection.places_of_nonzero(t.b, self if self.rank else shapes.reshape(t.b, self, [1]))
+    return shapes.stack(t.b, rows, 1) if self.rank else shapes.full(t.b, 0, [*rows[0].shape, 0], I64)
+
+
+def nonzero_numpy(t: Tracer, self: Tensor) -> list[Tensor]:
+    return selection.places_of_nonzero(t.b, self if self.rank else shapes.reshape(t.b, self, [1]))
+
+
+def masked_select(t: Tracer, self: Tensor, mask: Tensor) -> Tensor:
+    shape = ew.broadcast_shape(t.b, self.shape, mask.shape)
+    x, kept = (shapes.reshape(t.b, shapes.broadcast_to(t.b, v, shape), [-1]) for v in (self, mask))
+    return gathers.take(t.b, x, selection.places_of_true(t.b, kept), 0)
+
+
+def masked_scatter(t: Tracer, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The elements that a mask marks replaced by those of a source, in their order."""
+    shape = ew.broadcast_shape(t.b, self.shape, mask.shape)
+    x, marked = (shapes.broadcast_to(t.b, v, shape) for v in (self, mask))
+    flat = ew.convert(t.b, shapes.reshape(t.b, marked, [-1]), I64)
+    numbers = shapes.reshape(t.b, scans.cumulative(t.b, "add", flat, 0, exclusive=True), shape)
+    return ew.select(t.b, marked, gathers.take(t.b, shapes.reshape(t.b, source, [-1]), numbers, 0), x)
 
 
 def index_select(t: Tracer, self: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -106,19 +177,62 @@ def scatter_add(t: Tracer, self: Tensor, dim: int, index: Tensor, src: Tensor) -
 def scatter_reduce(
     t: Tracer, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
+    if not self.rank:
+        flat = (shapes.reshape(t.b, v, [1]) for v in (self, index, src))
+        made = scatter_reduce(t, next(flat), 0, next(flat), next(flat), reduce, include_self=include_self)
+        return shapes.reshape(t.b, made, [])
+    return _reduced_along(t, self, shapes.axis_of(t.b, dim, self.rank), index, _spread_to(t, src, index, self.dtype),
+                          reduce, include_self)  # fmt: skip
+
+
+_IDENTITIES = {"add": lambda dtype: 0, "mul": lambda dtype: 1, "max": reductions.least, "min": reductions.largest}
+
+
+def _reduced_along(
+    t: Tracer, x: Tensor, axis: int, places: Tensor, source: Tensor, reduce: str, include_self: bool
+) -> Tensor:
+    """x with elements combined into it along an axis. include_self: with what is there."""
+    name = "add" if reduce == "mean" else _COMBINE.get(reduce)
+    if name is None:
+        raise t.b.fail(f"elements are combined by '{reduce}'; known are mean, {', '.join(_COMBINE)}")
+    begin = x
     if not include_self:
-        raise t.b.fail("scatter_reduce without the elements that are there (include_self=False) is not supported")
-    return scatter(t, self, dim, index, src, reduce=reduce)
+        identity = shapes.full(t.b, _IDENTITIES[name](x.dtype), places.shape, x.dtype)
+        begin = scatters.put_along(t.b, x, places, identity, axis)
+    made = scatters.put_along(t.b, begin, places, source, axis, name)
+    if reduce != "mean":
+        return made
+    counts = shapes.full(t.b, 1 if include_self else 0, x.shape, I64)
+    counts = scatters.put_along(t.b, counts, places, shapes.full(t.b, 1, places.shape, I64), axis, "add")
+
+    def mean(total: Element, n: Element) -> Element:
+        return total.binary("div" if total.dtype.is_float else "floor_div", n.at_least(1).to(total.dtype))
+
+    return formula(t.b, mean, made, counts)
 
 
 def _along(t: Tracer, x: Tensor, dim: int, index: Tensor, source: Operand, combine: str | None) -> Tensor:
     """x with slices replaced: those of a source at the places of a vector along an axis."""
     axis = shapes.axis_of(t.b, dim, x.rank)
-    vector = shapes.reshape(t.b, index, [-1, *[1] * (x.rank - axis - 1)])
-    shape = [vector.shape[0] if d == axis else n for d, n in enumerate(x.shape)]
-    places = shapes.broadcast_to(t.b, vector, shape)
+    places, shape = _slices_at(t, x, axis, index)
     values = shapes.broadcast_to(t.b, as_tensor(t, source, x.dtype), shape)
     return scatters.put_along(t.b, x, places, values, axis, combine)
+
+
+def _slices_at(t: Tracer, x: Tensor, axis: int, index: Tensor) -> tuple[Tensor, list[Size]]:
+    """The places of the elements of slices of x, a vector of places along an axis, and their shape."""
+    vector = shapes.reshape(t.b, index, [-1, *[1] * (x.rank - axis - 1)])
+    shape = [vector.shape[0] if d == axis else n for d, n in enumerate(x.shape)]
+    return shapes.broadcast_to(t.b, vector, shape), shape
+
+
+def index_reduce(
+    t: Tracer, self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    axis = shapes.axis_of(t.b, dim, self.rank)
+    places, shape = _slices_at(t, self, axis, index)
+    values = shapes.broadcast_to(t.b, as_tensor(t, source, self.dtype), shape)
+    return _reduced_along(t, self, axis, places, values, reduce, include_self)
 
 
 def index_add(t: Tracer, self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
@@ -135,9 +249,11 @@ def index_fill(t: Tracer, self: Tensor, dim: int, index: Tensor, value: Operand)
 
 
 def index_put(t: Tracer, self: Tensor, indices: MaybeTensors, values: Tensor, accumulate: bool = False) -> Tensor:
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.dtype.is_bool and all(n == 1 for n in values.shape):
+        return _masked_put(t, self, mask, values, accumulate)
+    indices = _places(t, self, indices)
     given = [i for i in indices if i is not None]
-    if any(i.dtype.is_bool for i in given):
-        return _masked_put(t, self, indices, values, accumulate)
     axes = [d for d, i in enumerate(indices) if i is not None]
     kept = [d for d in range(self.rank) if d not in axes]
     places = ew.broadcast_shape(t.b, *(i.shape for i in given))
@@ -155,11 +271,8 @@ def index_put(t: Tracer, self: Tensor, indices: MaybeTensors, values: Tensor, ac
     return shapes.transpose(t.b, made, [order.index(d) for d in range(self.rank)])
 
 
-def _masked_put(t: Tracer, x: Tensor, indices: MaybeTensors, values: Tensor, accumulate: bool) -> Tensor:
-    """One mask over the first axes, and one value for what it marks."""
-    mask = indices[0]
-    if mask is None or len(indices) != 1 or any(n != 1 for n in values.shape):
-        raise t.b.fail("elements that truth values mark are replaced by several values, which is not supported")
+def _masked_put(t: Tracer, x: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Tensor:
+    """One value for what a mask over the first axes marks."""
     spread = shapes.reshape(t.b, mask, [*mask.shape, *[1] * (x.rank - mask.rank)])
     value = ew.convert(t.b, shapes.reshape(t.b, values, []), x.dtype)
     return ew.select(t.b, spread, ew.binary(t.b, "add", x, value) if accumulate else value, x)
@@ -167,6 +280,9 @@ def _masked_put(t: Tracer, x: Tensor, indices: MaybeTensors, values: Tensor, acc
 
 INDEXING: dict[str, Conversion] = {
     "aten.embedding": embedding,
+    "aten.embedding_bag": embedding_bag,
+    "aten._embedding_bag": embedding_bag,
+    "aten._embedding_bag_forward_only": embedding_bag,
     "aten.index": index,
     "aten._unsafe_index": index,
     "aten.index_select": index_select,
@@ -174,6 +290,10 @@ INDEXING: dict[str, Conversion] = {
     "aten.take_along_dim": take_along_dim,
     "aten.take": take,
     "aten.masked_fill": masked_fill,
+    "aten.masked_select": masked_select,
+    "aten.masked_scatter": masked_scatter,
+    "aten.nonzero": nonzero,
+    "aten.nonzero_numpy": nonzero_numpy,
     "aten.one_hot": one_hot,
     "aten.scatter": scatter,
     "aten.scatter.value": scatter_value,
@@ -183,6 +303,7 @@ INDEXING: dict[str, Conversion] = {
     "aten.index_add": index_add,
     "aten.index_copy": index_copy,
     "aten.index_fill": index_fill,
+    "aten.index_reduce": index_reduce,
     "aten.index_put": index_put,
     "aten._unsafe_index_put": index_put,
 }

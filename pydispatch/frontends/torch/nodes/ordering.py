@@ -1,12 +1,13 @@
-"""Elements in order, and running results along an axis."""
+"""Elements in order, running results along an axis, and distinct elements."""
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.dtypes import I32, I64, DType
+from pydispatch.frontends.graph.dtypes import I8, I32, I64, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import ordering, reductions, scans, shapes
+from pydispatch.frontends.ops import gathers, ordering, reductions, scans, selection, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, category
 from pydispatch.frontends.torch.trace import Conversion, Tracer
@@ -58,12 +59,79 @@ def _running(name: str) -> Conversion:
     return convert
 
 
+def _running_extreme(name: str) -> Conversion:
+    """The largest or smallest element so far, and the last place where it was."""
+
+    def convert(t: Tracer, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        if not self.rank:
+            return self, t.b.constant(0, I64)
+        axis = shapes.axis_of(t.b, dim, self.rank)
+        x = ew.convert(t.b, self, I8) if self.dtype.is_bool else self
+        made = scans.cumulative(t.b, name, x, axis)
+
+        def place(v: Element, best: Element) -> Element:
+            here = v.is_equal(best)
+            if v.dtype.is_float:
+                here = here | v.of("is_nan")
+            return here.choose(v.position(axis, I64), 0)
+
+        places = scans.cumulative(t.b, "max", formula(t.b, place, x, made), axis)
+        return ew.convert(t.b, made, self.dtype), places
+
+    return convert
+
+
+def searchsorted(
+    t: Tracer, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None, sorter: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """How many elements of ordered rows are below each element; of equal ones, too, with `right`."""
+    x, rows = as_tensor(t, self), sorted_sequence
+    if sorter is not None:
+        rows = gathers.take_along(t.b, rows, sorter, rows.rank - 1)
+    if rows.rank > 1:  # a row for each row of x
+        rows = shapes.expand_dims(t.b, rows, [rows.rank - 1])
+    below = ew.compare(t.b, "le" if right or side == "right" else "lt", rows, shapes.expand_dims(t.b, x, [x.rank]))
+    return reductions.reduce(t.b, "add", ew.convert(t.b, below, I32 if out_int32 else I64), [x.rank])
+
+
 def bucketize(t: Tracer, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """How many boundaries are below each element; of equal ones, too, with `right`."""
-    x = as_tensor(t, self)
-    below = ew.compare(t.b, "le" if right else "lt", boundaries, shapes.expand_dims(t.b, x, [x.rank]))
-    dtype = I32 if out_int32 else I64
-    return reductions.reduce(t.b, "add", ew.convert(t.b, below, dtype), [x.rank])
+    return searchsorted(t, boundaries, self, out_int32=out_int32, right=right)
+
+
+# -- distinct elements
+
+
+Distinct = tuple[Tensor, Tensor, Tensor]
+
+
+def _asked(t: Tracer, found: Distinct, inverse: bool, counts: bool) -> Distinct:
+    """Empty vectors in the place of what nobody asks for."""
+    none = t.b.constant([], I64)
+    return found[0], found[1] if inverse else none, found[2] if counts else none
+
+
+def unique(
+    t: Tracer, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Distinct:
+    made, _, inverse, counts = selection.distinct_slices(t.b, shapes.reshape(t.b, self, [-1]), 0, sort=True)
+    return _asked(t, (made, shapes.reshape(t.b, inverse, self.shape), counts), return_inverse, return_counts)
+
+
+def unique_dim(
+    t: Tracer, self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Distinct:
+    made, _, inverse, counts = selection.distinct_slices(t.b, self, shapes.axis_of(t.b, dim, self.rank), sort=True)
+    return _asked(t, (made, inverse, counts), return_inverse, return_counts)
+
+
+def unique_consecutive(
+    t: Tracer, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Distinct:
+    x = shapes.reshape(t.b, self, [-1]) if dim is None else self
+    made, inverse, counts = selection.distinct_neighbours(t.b, x, shapes.axis_of(t.b, dim or 0, x.rank))
+    inverse = shapes.reshape(t.b, inverse, self.shape) if dim is None else inverse
+    return _asked(t, (made, inverse, counts), return_inverse, return_counts)
 
 
 ORDERING: dict[str, Conversion] = {
@@ -75,5 +143,11 @@ ORDERING: dict[str, Conversion] = {
     "aten.kthvalue": kthvalue,
     "aten.cumsum": _running("add"),
     "aten.cumprod": _running("mul"),
+    "aten.cummax": _running_extreme("max"),
+    "aten.cummin": _running_extreme("min"),
     "aten.bucketize": bucketize,
+    "aten.searchsorted": searchsorted,
+    "aten._unique2": unique,
+    "aten.unique_dim": unique_dim,
+    "aten.unique_consecutive": unique_consecutive,
 }

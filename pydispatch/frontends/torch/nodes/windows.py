@@ -1,26 +1,21 @@
-"""Windows that move over images: pooling; and images of another size."""
+"""Windows that move over images: pooling."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, normalization, products, reductions, shapes, windows
+from pydispatch.frontends.ops import normalization, products, reductions, shapes, windows
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
-if TYPE_CHECKING:
-    import numpy as np
-
 Ints = Sequence[int]
-Floats = Sequence[float]
 Sizes = Sequence[Size]
 
 
@@ -175,142 +170,6 @@ def adaptive_max_pool(t: Tracer, self: Tensor, output_size: Sizes) -> tuple[Tens
     return _adaptive(t, self, output_size, lambda part, axis: reductions.reduce(t.b, "max", part, [axis], True)), None
 
 
-# -- other sizes
-
-
-def _target(t: Tracer, x: Tensor, output_size: Sizes | None, scales: Floats | None, spatial: int) -> list[Size]:
-    if output_size is not None:
-        return list(output_size)
-    found: list[Size] = []
-    for n, scale in zip(x.shape[-spatial:], scales or (), strict=True):
-        if isinstance(n, Expr) and scale != int(scale):
-            raise t.b.fail(f"{x} is scaled by {scale}; its size must be known")
-        found.append(n * int(scale) if scale == int(scale) else math.floor(n * scale))  # type: ignore[operator]
-    return found
-
-
-def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
-    """How far apart the places of neighbours of the result are in the source."""
-    if corners:
-        return (n - 1) / (out - 1) if out > 1 else 0.0
-    return 1.0 / scale if scale else n / out
-
-
-def _nearest(n: int, out: int, scale: float | None, corners: bool) -> list[tuple[Any, Any]]:
-    import numpy as np
-
-    step = np.float32(_step(n, out, scale, False))
-    return [(np.minimum(np.floor(np.arange(out, dtype=np.float32) * step).astype(np.int64), n - 1), None)]
-
-
-def _nearest_exact(n: int, out: int, scale: float | None, corners: bool) -> list[tuple[Any, Any]]:
-    import numpy as np
-
-    step = np.float32(_step(n, out, scale, False))
-    places = np.floor((np.arange(out, dtype=np.float32) + np.float32(0.5)) * step).astype(np.int64)
-    return [(np.minimum(places, n - 1), None)]
-
-
-def _source_places(n: int, out: int, scale: float | None, corners: bool) -> np.ndarray[Any, Any]:
-    import numpy as np
-
-    step = np.float32(_step(n, out, scale, corners))
-    numbers = np.arange(out, dtype=np.float32)
-    return numbers * step if corners else (numbers + np.float32(0.5)) * step - np.float32(0.5)
-
-
-def _linear(n: int, out: int, scale: float | None, corners: bool) -> list[tuple[Any, Any]]:
-    import numpy as np
-
-    at = np.maximum(_source_places(n, out, scale, corners), 0)
-    low = np.minimum(np.floor(at).astype(np.int64), n - 1)
-    part = np.clip(at - low, 0, 1).astype(np.float32)
-    return [(low, 1 - part), (np.minimum(low + 1, n - 1), part)]
-
-
-def _cubic(n: int, out: int, scale: float | None, corners: bool) -> list[tuple[Any, Any]]:
-    """Keys' weights with a = -0.75."""
-    import numpy as np
-
-    at, a = _source_places(n, out, scale, corners), -0.75
-    low = np.floor(at)
-    part = at - low
-
-    def near(d: Any) -> Any:
-        return ((a + 2) * d - (a + 3)) * d * d + 1
-
-    def far(d: Any) -> Any:
-        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-
-    weights = (far(part + 1), near(part), near(1 - part), far(2 - part))
-    return [(np.clip(low + k - 1, 0, n - 1).astype(np.int64), w.astype(np.float32)) for k, w in enumerate(weights)]
-
-
-Taps = Callable[..., "list[tuple[Any, Any]]"]
-"""taps(size, new size, scale, corners) -> for each element that a new one is made of its place and weight."""
-
-
-def _resized(t: Tracer, x: Tensor, target: Sizes, scales: Sequence[float | None], corners: bool, taps: Taps) -> Tensor:
-    """An axis after the other. The weights are constants, so sizes must be known."""
-    made = ew.convert(t.b, x, normalization.wide(x.dtype))
-    for d, out in enumerate(target):
-        axis = x.rank - len(target) + d
-        n = x.shape[axis]
-        if taps is _nearest and (repeats := out // n) * n == out and isinstance(repeats, int):
-            wide = shapes.broadcast_to(t.b, shapes.expand_dims(t.b, made, [axis + 1]),
-                                       [*made.shape[: axis + 1], repeats, *made.shape[axis + 1 :]])  # fmt: skip
-            made = shapes.reshape(t.b, wide, [*made.shape[:axis], out, *made.shape[axis + 1 :]])
-            continue
-        if not isinstance(n, int) or not isinstance(out, int):
-            raise t.b.fail(f"{x} is resized to {list(target)}: the sizes must be known")
-        parts = []
-        for places, weights in taps(n, out, scales[d], corners):
-            part = gathers.take(t.b, made, t.b.constant(places, I64), axis)
-            if weights is not None:
-                column = t.b.constant(weights.reshape(-1, *[1] * (x.rank - axis - 1)), made.dtype)
-                part = ew.binary(t.b, "mul", part, column)
-            parts.append(part)
-        made = parts[0]
-        for part in parts[1:]:
-            made = ew.binary(t.b, "add", made, part)
-    return ew.convert(t.b, made, x.dtype)
-
-
-def _upsample(spatial: int, taps: Taps) -> Conversion:
-    """With a parameter for aligned corners where the weights depend on it."""
-
-    def plain(t: Tracer, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
-        target = _target(t, self, output_size, scale_factors, spatial)
-        return _resized(t, self, target, scale_factors or [None] * spatial, False, taps)
-
-    def aligned(
-        t: Tracer, self: Tensor, output_size: Sizes | None, align_corners: bool, scale_factors: Floats | None = None
-    ) -> Tensor:
-        target = _target(t, self, output_size, scale_factors, spatial)
-        return _resized(t, self, target, scale_factors or [None] * spatial, align_corners, taps)
-
-    return plain if taps in (_nearest, _nearest_exact) else aligned
-
-
-def _upsample_by_axis(spatial: int, taps: Taps) -> Conversion:
-    """The overloads with a scale for each axis."""
-
-    def plain(t: Tracer, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
-        return _resized(t, self, output_size, [*scales, *[None] * spatial][:spatial], False, taps)
-
-    def aligned(t: Tracer, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None) -> Tensor:
-        return _resized(t, self, output_size, [*scales, *[None] * spatial][:spatial], align_corners, taps)
-
-    return plain if taps in (_nearest, _nearest_exact) else aligned
-
-
-_UPSAMPLE = {
-    "upsample_nearest1d": (1, _nearest), "upsample_nearest2d": (2, _nearest), "upsample_nearest3d": (3, _nearest),
-    "_upsample_nearest_exact1d": (1, _nearest_exact), "_upsample_nearest_exact2d": (2, _nearest_exact),
-    "_upsample_nearest_exact3d": (3, _nearest_exact), "upsample_linear1d": (1, _linear),
-    "upsample_bilinear2d": (2, _linear), "upsample_trilinear3d": (3, _linear), "upsample_bicubic2d": (2, _cubic),
-}  # fmt: skip
-
 WINDOWS: dict[str, Conversion] = {
     **{f"aten.max_pool{n}d": _max_pool(n) for n in (1, 2, 3)},
     **{f"aten.max_pool{n}d_with_indices": _max_pool_with_places(n) for n in (1, 2, 3)},
@@ -318,6 +177,4 @@ WINDOWS: dict[str, Conversion] = {
     **{f"aten.adaptive_avg_pool{n}d": adaptive_avg_pool for n in (1, 2, 3)},
     **{f"aten._adaptive_avg_pool{n}d": adaptive_avg_pool for n in (2, 3)},
     **{f"aten.adaptive_max_pool{n}d": adaptive_max_pool for n in (1, 2, 3)},
-    **{f"aten.{name}.vec": _upsample(*how) for name, how in _UPSAMPLE.items()},
-    **{f"aten.{name}": _upsample_by_axis(*how) for name, how in _UPSAMPLE.items()},
 }

@@ -9,7 +9,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators import products
-from pydispatch.frontends.onnx.operators.attention import attend, causal_mask, length_mask, rotate_any
+from pydispatch.frontends.onnx.operators.attention import rotate_any
 from pydispatch.frontends.onnx.operators.microsoft.fused import integer_product, scaled
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import attention, elementwise, reductions, shapes
@@ -41,7 +41,8 @@ def _packed_attention(
         key, value = shapes.concat(b, [old[0], key], 2), shapes.concat(b, [old[1], value], 2)
     masks = _masks(c, query, key, mask, added)
     scale = c.real("scale", 0.0)
-    made, _ = attend(c, query, key, value, masks, scale or None, filler=c.real("mask_filter_value", -10000.0))
+    filler = c.real("mask_filter_value", -10000.0)
+    made, _ = attention.attend(b, query, key, value, masks, scale=scale or None, filler=filler)
     return [attention.join_heads(c.b, made), shapes.stack(b, [key, value], 0)]
 
 
@@ -54,7 +55,7 @@ def _masks(c: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: Tens
                 raise c.fail(
                     f"its mask is {mask}; expected a length for each of {query.shape[0]}, or a mask of 2 or 3 axes"
                 )
-            found.append(length_mask(c, mask, key.shape[2]))
+            found.append(attention.length_mask(c.b, mask, key.shape[2]))
         elif mask.rank in (2, 3):
             middle = [1, 1] if mask.rank == 2 else [1, mask.shape[1]]
             spread = shapes.reshape(b, mask, [mask.shape[0], *middle, mask.shape[-1]])
@@ -62,7 +63,7 @@ def _masks(c: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: Tens
         else:
             raise c.fail(f"its mask is {mask}; expected 1 to 3 axes")
     if c.flag("unidirectional"):
-        found.append(causal_mask(c, query.shape[2], key.shape[2], key.shape[2] - query.shape[2]))
+        found.append(attention.causal_mask(c.b, query.shape[2], key.shape[2], key.shape[2] - query.shape[2]))
     return found
 
 
@@ -105,7 +106,8 @@ def _multi_head_attention(
         keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
     masks = _masks(c, queries, keys, mask, added)
     scale = c.real("scale", 0.0)
-    made, _ = attend(c, queries, keys, values, masks, scale or None, filler=c.real("mask_filter_value", -10000.0))
+    filler = c.real("mask_filter_value", -10000.0)
+    made, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, filler=filler)
     return [attention.join_heads(c.b, made), keys, values]
 
 
@@ -145,8 +147,9 @@ def _group_query_attention(
     if past_key is not None and past_value is not None:
         keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
     counts = formula(b, lambda n: n + 1, lengths)
-    masks = [causal_mask(c, queries.shape[2], keys.shape[2], before, window), length_mask(c, counts, keys.shape[2])]
-    made, _ = attend(c, queries, keys, values, masks, scale or None, softcap)
+    causal = attention.causal_mask(b, queries.shape[2], keys.shape[2], before, window)
+    masks = [causal, attention.length_mask(b, counts, keys.shape[2])]
+    made, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, softcap=softcap)
     return [attention.join_heads(c.b, made), keys, values]
 
 

@@ -1,0 +1,32 @@
+"""What a model can make wrong in a node becomes a CompileError that names the node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.errors import CompileError
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.sizes import UndecidedError
+
+_CONTRADICTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
+                   RecursionError, TypeError, ValueError, VerifyException)  # fmt: skip
+
+
+@contextmanager
+def guarded(
+    b: Builder, name: str, operands: Callable[[], str], stated: tuple[type[Exception], ...] = (UndecidedError,),
+    note: str | None = None,
+) -> Iterator[None]:  # fmt: skip
+    """While a node is converted. stated: exceptions whose text says all; operands: what else is said of other ones."""
+    try:
+        yield
+    except CompileError:
+        raise
+    except stated as fault:
+        raise b.fail(f"{name}: {fault}", note) from None
+    except _CONTRADICTIONS as error:  # operands that contradict each other in a way that nobody asked about
+        text = f"{name}: its operands ({operands()}) do not fit each other: {type(error).__name__}: {error}"
+        raise b.fail(text, note) from error

@@ -1,0 +1,37 @@
+"""Functions of a model, whose bodies are written in the place of their calls: nodes as a call has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from pydispatch.errors import CompileError
+from pydispatch.frontends.onnx import model
+
+DEPTH = 64
+"""How many functions may be in functions, and graphs in graphs."""
+
+
+def bound_node(
+    node: model.Node, bound: Mapping[str, model.Attribute], too_deep: Callable[[], CompileError], depth: int = 0
+) -> model.Node:
+    """A node of a function with the attributes of the call in the place of references to them."""
+    if depth > DEPTH:
+        raise too_deep()
+    attributes = []
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            given = bound.get(attribute.ref_attr_name)
+            if given is not None:
+                attributes.append(replace(given, name=attribute.name))
+        elif attribute.g is not None:
+            nodes = [bound_node(inner, bound, too_deep, depth + 1) for inner in attribute.g.node]
+            attributes.append(replace(attribute, g=replace(attribute.g, node=nodes)))
+        else:
+            attributes.append(attribute)
+    return replace(node, attribute=attributes)
+
+
+def without(node: model.Node, name: str) -> model.Node:
+    """A node that leaves an operand out."""
+    return replace(node, input=["" if given == name else given for given in node.input])

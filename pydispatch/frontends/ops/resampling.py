@@ -1,0 +1,58 @@
+"""Axes in another size: each new element is a sum of a few old ones with weights; the kernels of interpolation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import gathers, products, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+
+Array = np.ndarray[Any, Any]
+USUAL = -0.75
+"""The parameter of Keys' kernel that frameworks have."""
+_FEW = 4  # elements that are gathered one by one
+
+
+def near(t: Any, a: float = USUAL) -> Any:
+    """Keys' kernel of a distance up to 1, an array or an element of a formula."""
+    return ((a + 2) * t - (a + 3)) * t * t + 1
+
+
+def far(t: Any, a: float = USUAL) -> Any:
+    """Keys' kernel of a distance from 1 to 2."""
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+
+
+Taps = Sequence[tuple[int, Callable[[Any], Any]]]
+"""The elements that count for a place, from the one before it, with their weights by how far the place is from that."""
+LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))
+CUBIC: Taps = ((-1, lambda part: far(part + 1)), (0, near), (1, lambda part: near(1 - part)),
+               (2, lambda part: far(2 - part)))  # fmt: skip
+
+
+def weighted(*given: Element) -> Element:
+    """The sum of elements times weights, which follow each other."""
+    total = given[0] * given[1]
+    for n in range(2, len(given), 2):
+        total = total + given[n] * given[n + 1]
+    return total
+
+
+def resampled(b: Builder, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
+    """x with new elements along an axis: sums of the old ones at taken [new, k] with weights [new, k]."""
+    if taken.shape[1] > _FEW:  # many elements for each place: a product with a matrix
+        matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
+        np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
+        made = products.dot_general(b, x, b.constant(matrix, x.dtype), [], [(axis, 1)])
+        return shapes.transpose(b, made, [*range(axis), x.rank - 1, *range(axis, x.rank - 1)])
+    vector = [len(taken) if d == axis else 1 for d in range(x.rank)]
+    given: list[Tensor] = []
+    for n in range(taken.shape[1]):
+        given.append(gathers.take(b, x, b.constant(taken[:, n]), axis))
+        given.append(b.constant(weights[:, n].reshape(vector), x.dtype))
+    return formula(b, weighted, *given)

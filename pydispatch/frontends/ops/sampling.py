@@ -1,0 +1,153 @@
+"""Images sampled at places that tensors state."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import Shape, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise, reductions, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.ops.resampling import CUBIC, LINEAR, Taps, weighted
+
+Weight = Callable[[Element], Element]
+
+
+@dataclass(frozen=True)
+class Tap:
+    """An element that counts for a place along an axis: its index, within the axis, and its weight."""
+
+    index: Tensor
+    weight: Tensor
+
+
+def sampled(
+    b: Builder, x: Tensor, shape: Shape, taps: Sequence[Sequence[Tap]], batch: Tensor | None = None
+) -> Tensor:
+    """Sums of elements of x [n, c, ...] with the product of the weights of a tap of each spatial axis.
+
+    shape: [n, c, ...]; taps broadcast to it. batch: the image of each n; without it n itself.
+    """
+    given: list[Tensor] = []
+    for chosen in itertools.product(*taps):
+
+        def places(p: Places) -> list[SSAValue]:
+            at = [p.index_of(t) for t in p.given]
+            return [at.pop() if batch is not None else p.index(0), p.index(1), *at]
+
+        indices = [tap.index for tap in chosen] + ([batch] if batch is not None else [])
+        given.append(elements_at(b, x, shape, places, *indices))
+        weight = chosen[0].weight
+        for tap in chosen[1:]:
+            weight = elementwise.binary(b, "mul", weight, tap.weight)
+        given.append(weight)
+    return formula(b, weighted, *given)
+
+
+def zero_taps(b: Builder, places: Tensor, length: Tensor) -> list[Tap]:
+    """The two elements around a place; beyond the axis there is 0. length: of the axis, as the places' type."""
+    found = []
+    for offset, weight in LINEAR:
+
+        def index(v: Element, size: Element, offset: int = offset) -> Element:
+            return (v.of("floor") + offset).at_least(0.0).at_most(size - 1.0).to(I64)
+
+        def part(v: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
+            low = v.of("floor")
+            return _where_inside(low + offset, size, weight(v - low))
+
+        found.append(Tap(formula(b, index, places, length), formula(b, part, places, length)))
+    return found
+
+
+def _where_inside(i: Element, size: Element, weight: Element) -> Element:
+    return ((i >= 0.0) & (i < size)).choose(weight, 0.0)
+
+
+# -- grids
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How an image is sampled at places from -1 to 1.
+
+    mode: nearest, linear or cubic. beyond: what is outside: zeros, the border, or a reflection. corners: whether -1 is
+    the middle of the first element, not its edge. onnx: ONNX rounds places, moves those that are outside, and then
+    chooses their elements; PyTorch rounds last, and of cubic interpolation moves the elements, not the places.
+    """
+
+    mode: str
+    beyond: str
+    corners: bool
+    onnx: bool = False
+
+
+def grid_sample(b: Builder, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
+    """x [n, c, ...] at the places of grid [n, ..., axes], the last axis first."""
+    rank = x.rank - 2
+    if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:
+        raise b.fail(f"an image {x} is sampled at a grid {grid}")
+    shape = (*x.shape[:2], *grid.shape[1:-1])
+    places = [_one_of(b, grid, rank - 1 - d) for d in range(rank)]
+    return sampled(b, x, shape, [_grid_taps(b, at, x.shape[2 + d], how) for d, at in enumerate(places)])
+
+
+def _one_of(b: Builder, grid: Tensor, n: int) -> Tensor:
+    """A coordinate of each place, [n, 1, ...]."""
+    part = shapes.slice_axis(b, grid, grid.rank - 1, n, n + 1)
+    return shapes.reshape(b, part, [grid.shape[0], 1, *grid.shape[1:-1]])
+
+
+_TAPS: dict[str, Taps] = {"nearest": ((0, lambda part: part.const(1.0)),), "linear": LINEAR, "cubic": CUBIC}
+
+
+def _grid_taps(b: Builder, at: Tensor, size: Size, how: Grid) -> list[Tap]:
+    length = reductions.size_as(b, size, I64)
+    # PyTorch moves only the elements of cubic interpolation.
+    moves_places = how.onnx or how.mode != "cubic"
+
+    def inside(v: Element, n: Element) -> Element:
+        last = n.to(v.dtype) - 1.0
+        if how.beyond == "border":
+            return v.at_least(0.0).at_most(last)
+        if how.beyond == "reflection":
+            return _reflected(v, 0.0 if how.corners else -0.5, last if how.corners else last + 0.5)
+        return v
+
+    def place(v: Element, n: Element) -> Element:
+        of = n.to(v.dtype)
+        v = (v + 1.0) * 0.5 * (of - 1.0) if how.corners else ((v + 1.0) * of - 1.0) * 0.5
+        if how.mode == "nearest" and how.onnx:
+            return inside(v.of("round_even"), n)
+        v = inside(v, n) if moves_places else v
+        return v.of("round_even") if how.mode == "nearest" else v
+
+    places = formula(b, place, at, length)
+    base = places if how.mode == "nearest" else formula(b, lambda v: v.of("floor"), places)
+    found = []
+    for offset, weight in _TAPS[how.mode]:
+
+        def index(low: Element, n: Element, offset: int = offset) -> Element:
+            return inside(low + offset, n).to(I64).at_least(0).at_most(n - 1)
+
+        def part(v: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight) -> Element:
+            made = weight(v - low)
+            return _where_inside(low + offset, n.to(v.dtype), made) if how.beyond == "zeros" else made
+
+        found.append(Tap(formula(b, index, base, length), formula(b, part, places, base, length)))
+    return found
+
+
+def _reflected(v: Element, least: float, most: Element) -> Element:
+    """v, mirrored at two borders as often as it takes."""
+    width = (most - least).at_least(1e-6)
+    # The distance to the lower border has a period of two widths.
+    distance = (v - least).of("abs") % (width * 2.0)
+    return (distance > width).choose(width * 2.0 - distance, distance) + least

@@ -1,0 +1,57 @@
+"""Complex numbers, their parts, and the views between them."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import shapes
+from pydispatch.frontends.torch.nodes.parts import select
+from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
+
+
+def real(t: Tracer, self: Tensor) -> Tensor:
+    return ew.apply(t.b, lambda s, u: s.real(u), self) if self.dtype.is_complex else self
+
+
+def imag(t: Tracer, self: Tensor) -> Tensor:
+    return ew.apply(t.b, lambda s, u: s.imag(u), self)
+
+
+def view_as_real(t: Tracer, self: Tensor) -> Tensor:
+    return shapes.stack(t.b, [real(t, self), imag(t, self)], self.rank)
+
+
+def complex_(t: Tracer, real: Tensor, imag: Tensor) -> Tensor:
+    return ew.apply(t.b, lambda s, u, v: s.complex(u, v), real, imag)
+
+
+def view_as_complex(t: Tracer, self: Tensor) -> Tensor:
+    return complex_(t, select(t, self, self.rank - 1, 0), select(t, self, self.rank - 1, 1))
+
+
+def conj(t: Tracer, self: Tensor) -> Tensor:
+    return ew.apply(t.b, lambda s, u: s.conj(u), self) if self.dtype.is_complex else self
+
+
+def polar(t: Tracer, abs: Tensor, angle: Tensor) -> Tensor:
+    return ew.apply(
+        t.b,
+        lambda s, r, a: s.complex(s.binary("mul", r, s.unary("cos", a)), s.binary("mul", r, s.unary("sin", a))),
+        abs, angle,
+    )  # fmt: skip
+
+
+COMPLEX_NUMBERS: dict[str, Conversion] = {
+    "aten.real": real,
+    "aten.imag": imag,
+    "aten.complex": complex_,
+    "aten.polar": polar,
+    "aten.conj": conj,
+    "aten._conj": conj,
+    "aten.view_as_real": view_as_real,
+    "aten.view_as_complex": view_as_complex,
+}
+
+VIEWS: dict[str, Inverse | None] = {
+    f"aten.{name}": None for name in ("real", "imag", "view_as_real", "view_as_complex", "conj")
+}

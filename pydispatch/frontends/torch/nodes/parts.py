@@ -1,0 +1,185 @@
+"""Parts of a tensor: slices, elements along an axis, windows. Most are views, and say how a write to them goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, minimum
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import indexing, shapes
+from pydispatch.frontends.torch.nodes.shapes import axis_of
+from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
+
+Sizes = Sequence[Size]
+
+
+def _bound(place: Size | None, n: Size, missing: Size) -> Size:
+    """A place as Python's slices have it: from the end when it is negative, and within 0 to n."""
+    if place is None:
+        return missing
+    if isinstance(place, int) and place >= (1 << 62):
+        return n
+    if isinstance(place, int) and place < 0:
+        place = n + place
+    return maximum(0, minimum(place, n))
+
+
+def _slice_bounds(
+    t: Tracer, x: Tensor, dim: int, start: Size | None, end: Size | None, step: int
+) -> tuple[int, Size, Size]:
+    axis = axis_of(t, dim, x.rank)
+    if step < 1:
+        raise t.b.fail(f"a slice has the step {step}")
+    n = x.shape[axis]
+    first, last = _bound(start, n, 0), _bound(end, n, n)
+    return axis, first, maximum(first, last)
+
+
+def slice_(
+    t: Tracer, self: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
+) -> Tensor:
+    axis, first, last = _slice_bounds(t, self, dim, start, end, step)
+    return shapes.slice_axis(t.b, self, axis, first, last, step)
+
+
+def slice_scatter(
+    t: Tracer,
+    self: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: Size | None = None,
+    end: Size | None = None,
+    step: int = 1,
+) -> Tensor:
+    axis, first, _ = _slice_bounds(t, self, dim, start, end, step)
+    return _inserted(t, self, ew.convert(t.b, src, self.dtype), axis, first, step)
+
+
+def _inserted(t: Tracer, x: Tensor, part: Tensor, axis: int, start: Size, step: int = 1) -> Tensor:
+    starts = [start if d == axis else 0 for d in range(x.rank)]
+    return indexing.insert_slice(t.b, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
+
+
+def _slice_back(t: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
+    return slice_scatter(t, whole, written, *args, **kwargs)
+
+
+def _place(t: Tracer, x: Tensor, axis: int, index: Size) -> Size:
+    n = x.shape[axis]
+    if isinstance(index, int) and isinstance(n, int) and not -n <= index < n:
+        raise t.b.fail(f"index {index} of axis {axis} of {x} is out of bounds")
+    return index + n if isinstance(index, int) and index < 0 else index
+
+
+def select(t: Tracer, self: Tensor, dim: int, index: Size) -> Tensor:
+    axis = axis_of(t, dim, self.rank)
+    place = _place(t, self, axis, index)
+    return shapes.squeeze(t.b, shapes.slice_axis(t.b, self, axis, place, place + 1), [axis])
+
+
+def select_scatter(t: Tracer, self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
+    axis = axis_of(t, dim, self.rank)
+    part = shapes.expand_dims(t.b, ew.convert(t.b, src, self.dtype), [axis])
+    return _inserted(t, self, part, axis, _place(t, self, axis, index))
+
+
+def _select_back(t: Tracer, whole: Tensor, written: Tensor, number: int, dim: int, index: Size) -> Tensor:
+    return select_scatter(t, whole, written, dim, index)
+
+
+def narrow(t: Tracer, self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
+    axis = axis_of(t, dim, self.rank)
+    place = _place(t, self, axis, start) if length != 0 else start
+    return shapes.slice_axis(t.b, self, axis, place, place + length)
+
+
+def split(t: Tracer, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
+    axis = axis_of(t, dim, self.rank)
+    n = self.shape[axis]
+    count = ceil_div(n, split_size)
+    if isinstance(count, Expr):
+        raise t.b.fail(f"{self} is split along axis {axis} into a number of parts that depends on its size")
+    return shapes.split(t.b, self, axis, [*[split_size] * (count - 1), n - split_size * (count - 1)])
+
+
+def split_with_sizes(t: Tracer, self: Tensor, split_sizes: Sizes, dim: int = 0) -> list[Tensor]:
+    return shapes.split(t.b, self, axis_of(t, dim, self.rank), split_sizes)
+
+
+def chunk(t: Tracer, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+    return split(t, self, maximum(1, ceil_div(self.shape[axis_of(t, dim, self.rank)], chunks)), dim)
+
+
+def unbind(t: Tracer, self: Tensor, dim: int = 0) -> list[Tensor]:
+    axis = axis_of(t, dim, self.rank)
+    n = self.shape[axis]
+    if isinstance(n, Expr):
+        raise t.b.fail(f"{self} is taken apart along axis {axis}, whose size is not known")
+    return [select(t, self, axis, i) for i in range(n)]
+
+
+def _unbound_back(t: Tracer, whole: Tensor, written: Tensor, number: int, dim: int = 0) -> Tensor:
+    return select_scatter(t, whole, written, dim, number)
+
+
+def _part_back(conversion: Conversion) -> Inverse:
+    """A write to one of the parts that an operator splits a tensor into."""
+
+    def back(t: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
+        parts = conversion(t, whole, *args, **kwargs)
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
+        return shapes.concat(t.b, [*parts[:number], written, *parts[number + 1 :]], axis_of(t, dim, whole.rank))
+
+    return back
+
+
+def diagonal(t: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The elements where both axes have the same place, along a last axis."""
+    i, j = axis_of(t, dim1, self.rank), axis_of(t, dim2, self.rank)
+    rest = [d for d in range(self.rank) if d not in (i, j)]
+    rows, columns = self.shape[i], self.shape[j]
+    count = minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns)
+    x = self
+    for axis, start in ((i, max(0, -offset)), (j, max(0, offset))):
+        x = shapes.slice_axis(t.b, x, axis, start, start + count)
+    place = {d: AffineExpr.dimension(n) for n, d in enumerate(rest)}
+    last = AffineExpr.dimension(len(rest))
+    source = tuple(place.get(d, last) for d in range(self.rank))
+    shape = (*(self.shape[d] for d in rest), count)
+    return shapes.rearranged(t.b, x, shape, AffineMap(len(shape), 0, source))
+
+
+def unfold(t: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows along an axis; their elements are the last axis."""
+    axis = axis_of(t, dimension, self.rank)
+    shape = [*self.shape, size]
+    shape[axis] = (self.shape[axis] - size) // step + 1
+    exprs: list[Any] = [AffineExpr.dimension(d) for d in range(self.rank)]
+    exprs[axis] = AffineExpr.dimension(axis) * step + AffineExpr.dimension(self.rank)
+    return shapes.rearranged(t.b, self, tuple(shape), AffineMap(len(shape), 0, tuple(exprs)))
+
+
+PARTS: dict[str, Conversion] = {
+    "aten.slice": slice_,
+    "aten.slice_scatter": slice_scatter,
+    "aten.select": select,
+    "aten.select_scatter": select_scatter,
+    "aten.narrow": narrow,
+    "aten.split": split,
+    "aten.split.sizes": split_with_sizes,
+    "aten.split_with_sizes": split_with_sizes,
+    "aten.chunk": chunk,
+    "aten.unbind": unbind,
+    "aten.diagonal": diagonal,
+    "aten.unfold": unfold,
+}
+
+VIEWS: dict[str, Inverse | None] = {
+    "aten.slice": _slice_back, "aten.select": _select_back, "aten.unbind": _unbound_back,
+    "aten.split": _part_back(split), "aten.split_with_sizes": _part_back(split_with_sizes),
+    "aten.chunk": _part_back(chunk), "aten.narrow": None, "aten.diagonal": None, "aten.unfold": None,
+}  # fmt: skip

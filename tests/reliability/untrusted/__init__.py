@@ -1,0 +1,1 @@
+"""What reads bytes that nobody checked, where its inputs come from, and how they are changed."""
