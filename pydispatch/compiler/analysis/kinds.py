@@ -19,23 +19,32 @@ def inputs_of(op: Operation) -> list[SSAValue]:
 
 
 MOST_SCALARS = 28  # two 32-bit constants each at most, of 64 that an export may have
+MOST_TENSORS = 16  # bindings that every Vulkan device in use has; on a CPU more of them save nothing either
 
 
-def too_many_scalars(ops: Sequence[Operation]) -> str | None:
-    """Why a dispatch of `ops` would have more constants than fit, or None. Equal sizes count as often as they occur."""
+def too_many_arguments(ops: Sequence[Operation]) -> str | None:
+    """Why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as often as
+    they occur."""
     members = set(ops)
     nested = {inner for op in ops for region in op.regions for inner in region.walk()}
     blocks = {b for inner in (*ops, *nested) for region in inner.regions for b in region.blocks}
     found: set[object] = set()
+    inside = members | nested
+    results = (r for op in ops for r in op.results)
+    tensors: set[SSAValue] = {r for r in results if any(use.operation not in inside for use in r.uses)}
     for op in ops:
         for value in inputs_of(op):
             owner = value.owner
             if owner in blocks or owner in members or owner in nested:
                 continue
             if isinstance(value.type, TensorType):
+                if not (isinstance(owner, Operation) and is_fill(owner)):
+                    tensors.add(value)
                 found.update((value, axis) for axis, n in enumerate(value.type.get_shape()) if n < 0)
             elif not (isinstance(owner, Operation) and owner.name == "arith.constant"):
                 found.add(value)
+    if len(tensors) > MOST_TENSORS:
+        return f"the dispatch would have more than {MOST_TENSORS} tensors"
     return f"the dispatch would take more than {MOST_SCALARS} scalars and sizes" if len(found) > MOST_SCALARS else None
 
 

@@ -12,7 +12,7 @@ from pydispatch.compiler.analysis.kinds import (
     is_scalar_code,
     is_view,
     size_operands,
-    too_many_scalars,
+    too_many_arguments,
 )
 from pydispatch.compiler.fusion.joining import Groups
 from pydispatch.ir.core.locations import set_location
@@ -52,7 +52,7 @@ def _place_connector(groups: Groups, op: Operation) -> None:
             continue
         known = view or op in groups.bridges.get(group, ())
         others = groups.in_order(groups.members[group])
-        reason = None if known else groups.why_not(others, op) or too_many_scalars([*others, op])
+        reason = None if known else groups.why_not(others, op) or too_many_arguments([*others, op])
         if reason is not None:
             left = True
             for reader in readers:

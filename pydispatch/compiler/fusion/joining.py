@@ -11,7 +11,7 @@ from pydispatch.compiler.analysis.kinds import (
     is_connector,
     is_fill,
     stays_on_host,
-    too_many_scalars,
+    too_many_arguments,
 )
 from pydispatch.ir.values import shape_of
 
@@ -103,7 +103,7 @@ class Groups:
                     break
                 union.append(op)
             else:
-                reason = too_many_scalars(union)
+                reason = too_many_arguments(union)
         if reason is not None:
             self._refuse(home, other, bridge, reason)
             return reason

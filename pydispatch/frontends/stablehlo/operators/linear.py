@@ -45,8 +45,9 @@ def _triangular_solve(t: Tracer, op: Operation, operands: list[Tensor]) -> Tenso
     if transposed.data == "TRANSPOSE_INVALID":
         raise t.b.fail("transpose_a is TRANSPOSE_INVALID")
     return linear.triangular_solve(
-        t.b, a, y, left=left, lower=lower, transposed=transposed.data != "NO_TRANSPOSE", unit=unit
-    )
+        t.b, a, y, left=left, lower=lower, transposed=transposed.data != "NO_TRANSPOSE",
+        conjugated=transposed.data == "ADJOINT", unit=unit,
+    )  # fmt: skip
 
 
 # -- calls of LAPACK, which JAX makes for CPUs
@@ -74,12 +75,13 @@ def trsm(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     a, y = operands
     return linear.triangular_solve(
         t.b, a, y, left=_letter(t, op, "side") == "L", lower=_letter(t, op, "uplo") == "L",
-        transposed=_letter(t, op, "trans_x") != "N", unit=_letter(t, op, "diag") == "U",
+        transposed=_letter(t, op, "trans_x") != "N", conjugated=_letter(t, op, "trans_x") == "C",
+        unit=_letter(t, op, "diag") == "U",
     )  # fmt: skip
 
 
 TARGETS = {f"lapack_{kind}{name}_ffi": function
-           for kind in "sd" for name, function in (("potrf", potrf), ("trsm", trsm))}  # fmt: skip
+           for kind in "sdcz" for name, function in (("potrf", potrf), ("trsm", trsm))}  # fmt: skip
 """Targets of custom calls."""
 
 ROWS: dict[str, Convert] = {
