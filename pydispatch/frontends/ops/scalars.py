@@ -5,6 +5,7 @@ Formulas of complex functions are the textbook ones in real and imaginary part.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, SSAValue
@@ -245,6 +246,31 @@ def _logistic(s: Scalars, a: Scalar) -> Scalar:
     return _div(s, one, _add(s, one, _exp(s, _neg(s, a))))
 
 
+def _asinh(s: Scalars, a: Scalar) -> Scalar:
+    """log1p(z + z^2 / (1 + sqrt(1 + z^2))) of the number with a real part from 0, an odd function."""
+    left = s.compare("lt", s.real(a), s.const(0.0, a.dtype.real))
+    z, one = s.select(left, _neg(s, a), a), s.const(1.0, a.dtype)
+    square = _mul(s, z, z)
+    rest = _div(s, square, _add(s, one, _sqrt(s, _add(s, one, square))))
+    made = _log1p(s, _add(s, z, rest))
+    return s.select(left, _neg(s, made), made)
+
+
+def _acosh(s: Scalars, a: Scalar) -> Scalar:
+    one = s.const(1.0, a.dtype)
+    roots = _mul(s, _sqrt(s, _add(s, a, one)), _sqrt(s, _sub(s, a, one)))
+    return _log(s, _add(s, a, roots))
+
+
+def _atanh(s: Scalars, a: Scalar) -> Scalar:
+    apart = _sub(s, _log1p(s, a), _log1p(s, _neg(s, a)))
+    return s._scaled(apart, s.const(0.5, a.dtype.real))
+
+
+def _acos(s: Scalars, a: Scalar) -> Scalar:
+    return _sub(s, s.const(math.pi / 2, a.dtype), _rotated(_asinh, True)(s, a))
+
+
 def _is_finite(s: Scalars, a: Scalar) -> Scalar:
     return s.binary("and", s.unary("is_finite", s.real(a)), s.unary("is_finite", s.imag(a)))
 
@@ -261,7 +287,8 @@ _COMPLEX_UNARY = {
     "neg": _neg, "abs": _abs, "sign": _sign, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "sqrt": _sqrt,
     "cbrt": _cbrt, "rsqrt": _rsqrt, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _rotated(_sinh, True),
     "cos": _rotated(_cosh, False), "tan": _rotated(_tanh, True), "logistic": _logistic, "is_finite": _is_finite,
-    "is_nan": _is_nan,
+    "is_nan": _is_nan, "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "acos": _acos,
+    "asin": _rotated(_asinh, True), "atan": _rotated(_atanh, True),
 }  # fmt: skip
 
 
