@@ -246,7 +246,7 @@ LAX = [
         FLOATS,
         (A,),
         integer_pow=lambda x: lax.integer_pow(x, 3),
-        round=lambda x: (lax.round(x), lax.round(x, lax.RoundingMode.TO_NEAREST_EVEN)),
+        round=lambda x: (lax.round(x), lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)),
         reduce_precision=lambda x: lax.reduce_precision(x, 5, 7),
         logistic=lax.logistic,
         top_k=lambda x: lax.top_k(x, 3),
