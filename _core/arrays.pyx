@@ -19,9 +19,10 @@ cdef extern from "Python.h":
 cdef dict PLAIN = {
     0x10: ("i", "i"), 0x11: ("si", "i"), 0x12: ("ui", "u"), 0x21: ("f", "f"), 0x23: ("complex", "c"),
 }
-cdef dict FLOAT8 = {
+cdef dict BYTES = {  # floats of 6 and 8 bits, each in a byte
     0x24: "float8_e5m2", 0x25: "float8_e4m3fn", 0x26: "float8_e5m2fnuz", 0x27: "float8_e4m3fnuz",
     0x28: "float8_e8m0fnu", 0x29: "float8_e4m3", 0x2A: "float8_e3m4", 0x2B: "float8_e4m3b11fnuz",
+    0x2D: "float6_e2m3fn", 0x2E: "float6_e3m2fn",
 }
 cdef uint32_t FLOAT4 = 0x2C  # f4E2M1FN
 cdef dict KNOWN = {}
@@ -42,9 +43,9 @@ cdef tuple face(uint32_t numerical, uint32_t bits):
         return "i1", np.dtype(np.bool_)
     if numerical == 0x22 and bits == 16:
         return "bf16", ml_dtype("bfloat16", "uint16")
-    if numerical in FLOAT8 and bits == 8:
-        name = FLOAT8[numerical]
-        return "f8" + name[len("float8_"):].upper(), ml_dtype(name, "uint8")
+    if numerical in BYTES and bits == 8:
+        name = BYTES[numerical]
+        return "f" + name[len("float"):].replace("_", "").upper(), ml_dtype(name, "uint8")
     if numerical == FLOAT4 and bits == 4:
         return "f4E2M1FN", ml_dtype("float4_e2m1fn", "uint8")
     if numerical in PLAIN:

@@ -183,7 +183,7 @@ def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
         return type_of(0x13 << 24 | 8)
     if wanted.kind in _KINDS and wanted.isnative:
         return type_of(_KINDS[wanted.kind] << 24 | 8 * wanted.itemsize)
-    for word in (0x22000010, *(kind << 24 | 8 for kind in range(0x24, 0x2C))):
+    for word in (0x22000010, *(kind << 24 | 8 for kind in (*range(0x24, 0x2C), 0x2D, 0x2E))):
         try:
             found = type_of(word)
         except ValueError:

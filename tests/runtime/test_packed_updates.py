@@ -243,3 +243,21 @@ def test_results_of_two_widths(place: str) -> None:
     x, y = device(place).load(pd.compile(text, targets=DEVICES[place])).f(a)
     np.testing.assert_array_equal(np.asarray(x).astype(np.int8), a << 4 >> 4)
     np.testing.assert_array_equal(np.asarray(y).astype(np.int8), a << 6 >> 6)
+
+
+def test_a_reduction_beside_its_operand(place: str) -> None:
+    """Of one kernel: the elements of a matrix, two in a byte, and the largest of each of its rows."""
+    text = """func.func @f(%a: tensor<4x3xi8>) -> (tensor<4x3xi4>, tensor<4xi4>) {
+      %x = arith.trunci %a : tensor<4x3xi8> to tensor<4x3xi4>
+      %least = arith.constant dense<-8> : tensor<4xi4>
+      %y = linalg.reduce ins(%x : tensor<4x3xi4>) outs(%least : tensor<4xi4>) dimensions = [1]
+        (%in: i4, %out: i4) {
+          %m = arith.maxsi %in, %out : i4
+          linalg.yield %m : i4
+        }
+      return %x, %y : tensor<4x3xi4>, tensor<4xi4>
+    }"""
+    a = np.random.default_rng(1).integers(-8, 8, (4, 3)).astype(np.int8)
+    x, y = device(place).load(pd.compile(text, targets=DEVICES[place])).f(a)
+    np.testing.assert_array_equal(np.asarray(x).astype(np.int8), a)
+    np.testing.assert_array_equal(np.asarray(y).astype(np.int8), a.max(1))

@@ -31,9 +31,10 @@ FLOATS: dict[type[Attribute], int] = {
     builtin.Float8E4M3Type: dtype_word(Numerical.F8E4M3, 8),
     builtin.Float8E3M4Type: dtype_word(Numerical.F8E3M4, 8),
     builtin.Float8E4M3B11FNUZType: dtype_word(Numerical.F8E4M3B11FNUZ, 8),
+    builtin.Float6E2M3FNType: dtype_word(Numerical.F6E2M3FN, 8),
+    builtin.Float6E3M2FNType: dtype_word(Numerical.F6E3M2FN, 8),
+    builtin.Float4E2M1FNType: dtype_word(Numerical.F4E2M1FN, 4),
 }
-if "F4E2M1FN" in Numerical.__members__:
-    FLOATS[builtin.Float4E2M1FNType] = dtype_word(Numerical["F4E2M1FN"], 4)
 
 SIGNS = {
     Signedness.SIGNLESS: Numerical.INTEGER,
@@ -58,7 +59,7 @@ def dtype_of(type: Attribute, location: Location | None = None) -> int:
     if word is None:
         raise CompileError(
             f"tensors of {type} are not supported", location,
-            "supported: i1 i2 i4 i8 i16 i32 i64 index f16 bf16 f32 f64 f4E2M1FN, the f8 kinds, complex<f32> and "
-            "complex<f64>",
+            "supported: i1 i2 i4 i8 i16 i32 i64 index f16 bf16 f32 f64 f4E2M1FN, the f6 and f8 kinds, "
+            "complex<f32> and complex<f64>",
         )  # fmt: skip
     return word

@@ -18,6 +18,7 @@ from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.loops.frame import Kernel, sizes_of
 from pydispatch.compiler.outline.bounds import check_bounds
+from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.values import constant_index
@@ -55,6 +56,9 @@ class _Contract:
         name = self.source.sym_name.data + SUFFIX
         types = [a.type for a in self.scalars], [IndexType() for _ in results]
         contract = func.FuncOp(name, types, Region(self.block))
+        if len(self.kernel.layout.bindings) > 64:
+            many = len(self.kernel.layout.bindings)
+            raise CompileError(f"one operation with {many} tensors; 64 are supported", location_of(self.source))
         written = sum(1 << i for i, b in enumerate(self.kernel.layout.bindings) if not b.read_only)
         contract.attributes[CONTRACT] = UnitAttr()
         contract.attributes[WRITTEN] = IntegerAttr(written - (1 << 64) if written >> 63 else written, i64)

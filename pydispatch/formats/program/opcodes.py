@@ -125,6 +125,8 @@ class Numerical(IntEnum):
     F8E3M4 = 0x2A
     F8E4M3B11FNUZ = 0x2B
     F4E2M1FN = 0x2C
+    F6E2M3FN = 0x2D
+    F6E3M2FN = 0x2E
 
 
 _PREFIXES = {

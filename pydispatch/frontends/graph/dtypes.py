@@ -98,7 +98,8 @@ SMALL_FLOATS = tuple(
     for name, _class, bits in (
         ("f8E5M2", "loat8E5M2", 8), ("f8E4M3FN", "loat8E4M3FN", 8), ("f8E5M2FNUZ", "loat8E5M2FNUZ", 8),
         ("f8E4M3FNUZ", "loat8E4M3FNUZ", 8), ("f8E8M0FNU", "loat8E8M0FNU", 8), ("f8E4M3", "loat8E4M3", 8),
-        ("f8E3M4", "loat8E3M4", 8), ("f8E4M3B11FNUZ", "loat8E4M3B11FNUZ", 8), ("f4E2M1FN", "loat4E2M1FN", 4),
+        ("f8E3M4", "loat8E3M4", 8), ("f8E4M3B11FNUZ", "loat8E4M3B11FNUZ", 8), ("f6E2M3FN", "loat6E2M3FN", 6),
+        ("f6E3M2FN", "loat6E3M2FN", 6), ("f4E2M1FN", "loat4E2M1FN", 4),
     )
 )  # fmt: skip
 
@@ -124,7 +125,7 @@ _ML_DTYPES = {
     "bfloat16": "bf16", "float8_e5m2": "f8E5M2", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2fnuz": "f8E5M2FNUZ",
     "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e8m0fnu": "f8E8M0FNU", "float8_e4m3": "f8E4M3", "float8_e3m4": "f8E3M4",
     "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "int4": "i4", "uint4": "u4", "int2": "i2", "uint2": "u2",
-    "float4_e2m1fn": "f4E2M1FN",
+    "float4_e2m1fn": "f4E2M1FN", "float6_e2m3fn": "f6E2M3FN", "float6_e3m2fn": "f6E3M2FN",
 }  # fmt: skip
 """What the package ml_dtypes calls them."""
 

@@ -8,7 +8,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.ops.shapes import expand_dims, reshape, slice_axis
+from pydispatch.frontends.ops.shapes import concat, expand_dims, reshape, slice_axis, stack
 
 
 def _safe_divisor(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
@@ -89,8 +89,7 @@ def join_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     """The elements along the last axis, lowest bits first, as one of a larger type."""
     wide, narrow = DTYPES[f"u{dtype.bits}"], DTYPES[f"u{x.dtype.bits}"]
     count = dtype.bits // x.dtype.bits
-    if not x.rank or x.shape[-1] != count:
-        raise b.fail(f"the last axis of {x} must have {count} elements, whose bits make one of {dtype}")
+    _check_joined(b, x, dtype)
     columns = [reshape(b, slice_axis(b, x, x.rank - 1, n, n + 1), x.shape[:-1]) for n in range(count)]
 
     def join(s: Scalars, *elements: Scalar) -> Scalar:
@@ -101,3 +100,31 @@ def join_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
         return s.bitcast(total, dtype)
 
     return ew.apply(b, join, *columns)
+
+
+def split_complex(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """The bits of each complex number as several smaller ones, lowest first, along a new last axis."""
+    parts = [split_bits(b, b.wrap(x.dtype.real, x.shape, part), dtype.real) for part in b.parts(x)]
+    pairs = concat(b, parts, x.rank)  # parts of both numbers, in the order of memory
+    return complex_of(b, *(slice_axis(b, pairs, x.rank, n, pairs.shape[-1], 2) for n in range(2)))
+
+
+def join_complex(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """The numbers along the last axis, lowest bits first, as one of a larger type."""
+    _check_joined(b, x, dtype)
+    real, imag = (b.wrap(x.dtype.real, x.shape, part) for part in b.parts(x))
+    pairs = reshape(b, stack(b, [real, imag], x.rank), [*x.shape[:-1], 2 * x.shape[-1]])
+    half = x.shape[-1]
+    parts = [join_bits(b, slice_axis(b, pairs, x.rank - 1, n * half, (n + 1) * half), dtype.real) for n in range(2)]
+    return complex_of(b, *parts)
+
+
+def complex_of(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers of two tensors of floats."""
+    return ew.apply(b, lambda s, u, v: s.complex(u, v), real, imag)
+
+
+def _check_joined(b: Builder, x: Tensor, dtype: DType) -> None:
+    count = dtype.bits // x.dtype.bits
+    if not x.rank or x.shape[-1] != count:
+        raise b.fail(f"the last axis of {x} must have {count} elements, whose bits make one of {dtype}")

@@ -20,23 +20,23 @@ from pydispatch.frontends.ops.shapes import rearranged, reshape, slice_, slice_a
 
 
 def cholesky(b: Builder, x: Tensor, lower: bool = True) -> Tensor:
-    """L of x = L transpose(L), or transpose(L) where not `lower`. x: [..., n, n] of floats.
+    """L of x = L adjoint(L), or adjoint(L) where not `lower`. x: [..., n, n] of floats or complex numbers.
 
     Only one triangle of x is read: the lower one, or the upper one where not `lower`. Of a matrix that is not positive
     definite there are NaN in the result.
     """
     n = _order(b, "Cholesky's factorization", x)
     a = reshape(b, x, [product(x.shape[:-2]), n, n])
-    a = a if lower else transpose(b, a, [0, 2, 1])
+    a = a if lower else _adjoint(b, a)
 
     def step(j: Size, place: Scalar, a: Tensor) -> Tensor:
         """What is right of column j and below row j, without its part of the product."""
         column, pivot = slice_axis(b, a, 2, j, j + 1), _element(b, a, j)
-        row = transpose(b, column, [0, 2, 1])
+        row = _adjoint(b, column)
 
         def element(s: Scalars, value: Scalar, left: Scalar, above: Scalar, pivot: Scalar) -> Scalar:
             later = s.binary("and", *(s.compare("gt", s.position(d), place) for d in (1, 2)))
-            part = s.binary("div", s.binary("mul", left, above), pivot)
+            part = s.binary("div", s.binary("mul", left, above), _real(s, pivot))
             return s.select(later, s.binary("sub", value, part), value)
 
         return ew.apply(b, element, a, column, row, pivot)
@@ -46,26 +46,40 @@ def cholesky(b: Builder, x: Tensor, lower: bool = True) -> Tensor:
 
     def factor(s: Scalars, value: Scalar, pivot: Scalar) -> Scalar:
         below = s.compare("le", s.position(2), s.position(1))
-        return s.select(below, s.binary("div", value, s.unary("sqrt", pivot)), s.const(0.0, a.dtype))
+        return s.select(below, s.binary("div", value, s.unary("sqrt", _real(s, pivot))), s.const(0.0, a.dtype))
 
     made = ew.apply(b, factor, a, diagonal)
-    return reshape(b, made if lower else transpose(b, made, [0, 2, 1]), x.shape)
+    return reshape(b, made if lower else _adjoint(b, made), x.shape)
+
+
+def _adjoint(b: Builder, x: Tensor) -> Tensor:
+    """The conjugate transpose of matrices."""
+    made = transpose(b, x, [0, 2, 1])
+    return ew.apply(b, lambda s, v: s.conj(v), made) if x.dtype.is_complex else made
+
+
+def _real(s: Scalars, value: Scalar) -> Scalar:
+    """An element of the diagonal of a Hermitian matrix, whose imaginary part is taken to be 0."""
+    return s.convert(s.real(value), value.dtype)
 
 
 def triangular_solve(
     b: Builder, a: Tensor, y: Tensor, *, left: bool = True, lower: bool = True, transposed: bool = False,
-    unit: bool = False,
+    conjugated: bool = False, unit: bool = False,
 ) -> Tensor:  # fmt: skip
-    """x of op(a) x = y, or of x op(a) = y where not `left`; op transposes where `transposed`.
+    """x of op(a) x = y, or of x op(a) = y where not `left`; op transposes where `transposed` and
+    conjugates where `conjugated`.
 
-    a: [..., n, n] of floats, of which only the lower or upper triangle is read, without its diagonal where `unit`: that
-    is 1 then. y: [..., n, m], or [..., m, n] where not `left`.
+    a: [..., n, n] of floats or complex numbers, of which only the lower or upper triangle is read, without its diagonal
+    where `unit`: that is 1 then. y: [..., n, m], or [..., m, n] where not `left`.
     """
     n = _order(b, "a triangular system", a)
     if y.rank != a.rank or y.dtype != a.dtype or y.shape[-2 if left else -1] != n:
         raise b.fail(f"a triangular system of {a} with {y}: their types and sizes do not fit each other")
     lead = product(a.shape[:-2])
     matrix, given = reshape(b, a, [lead, n, n]), reshape(b, y, [lead, *y.shape[-2:]])
+    if conjugated and a.dtype.is_complex:
+        matrix = ew.apply(b, lambda s, v: s.conj(v), matrix)
     if not left:  # transpose(op(a)) transpose(x) = transpose(y)
         given, transposed = transpose(b, given, [0, 2, 1]), not transposed
     if transposed:
@@ -92,8 +106,8 @@ def triangular_solve(
 
 def _order(b: Builder, what: str, x: Tensor) -> Size:
     """The order of square matrices."""
-    if x.rank < 2 or not x.dtype.is_float:
-        raise b.fail(f"{what} of {x}: expected matrices of floats")
+    if x.rank < 2 or not (x.dtype.is_float or x.dtype.is_complex):
+        raise b.fail(f"{what} of {x}: expected matrices of floats or complex numbers")
     rows, columns = x.shape[-2:]
     if rows != columns and not isinstance(rows, Expr) and not isinstance(columns, Expr):
         raise b.fail(f"{what} of {x}: expected square matrices")

@@ -10,9 +10,9 @@ from xdsl.ir import Block, Region
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor, tensor_type
+from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars, scalars_of
+from pydispatch.frontends.ops.scalars import Scalars, elements_of, scalars_of
 from pydispatch.frontends.ops.shapes import iota, slice_axis
 from pydispatch.frontends.ops.special import total_order
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
@@ -26,22 +26,19 @@ Order = Callable[[Scalars, Scalar, Scalar], Scalar]
 
 def sort(b: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
     """Tensors of one shape, reordered together along an axis; what compares equal keeps its order."""
-    for x in tensors:
-        if x.dtype.is_complex:
-            raise b.fail(f"complex numbers cannot be sorted: {x}")
+    parts = [part for x in tensors for part in b.parts(x)]
     dtypes = [x.dtype for x in tensors]
-    block = Block(arg_types=[dtype.element for dtype in dtypes for _ in range(2)])
-    pairs = scalars_of([dtype for dtype in dtypes for _ in range(2)], block.args)
-    first = before(Scalars(block), pairs[::2], pairs[1::2])
+    block = Block(arg_types=[element for element in elements_of(dtypes) for _ in range(2)])
+    first = before(Scalars(block), scalars_of(dtypes, block.args[::2]), scalars_of(dtypes, block.args[1::2]))
     block.add_op(YieldOp.create(operands=[first.value]))
     op = SortOp.create(
-        operands=[b.value(x) for x in tensors], result_types=[tensor_type(x.dtype.element, x.shape) for x in tensors],
+        operands=parts, result_types=[part.type for part in parts],
         properties={"dimension": IntegerAttr(axis, i64),
-                    "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(tensors)])},
+                    "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(parts)])},
         regions=[Region(block)],
     )  # fmt: skip
-    results = b.add(op).results
-    return [b.wrap(x.dtype, x.shape, value) for x, value in zip(tensors, results, strict=True)]
+    results = iter(b.add(op).results)
+    return [b.wrap(x.dtype, x.shape, *(next(results) for _ in b.parts(x))) for x in tensors]
 
 
 def less(s: Scalars, a: Scalar, other: Scalar) -> Scalar:

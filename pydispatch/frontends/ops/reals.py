@@ -69,6 +69,9 @@ _BINARY: dict[str, dict[Kind, Callable[[SSAValue, SSAValue], Operation]]] = {
 }  # fmt: skip
 """Functions of two numbers by the kind of their type. Integers are divided towards zero; max and min keep NaN."""
 
+_FORMULAS = frozenset({"logistic", "sign"})
+"""Functions of one float that are several operations: these need room and signs that small types lack."""
+
 _FLOAT_ORDER = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _CLASSES = {"is_nan": more_math.IsNaNOp, "is_inf": more_math.IsInfOp, "is_finite": more_math.IsFiniteOp}
 
@@ -121,6 +124,8 @@ class Reals:
         special = getattr(self, f"_{name}", None)
         if special is None:
             raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
+        if a.dtype.is_float and a.dtype.bits < 32 and name in _FORMULAS:
+            return self.convert(special(self.convert(a, F32)), a.dtype)
         return special(a)
 
     def _abs(self, a: Scalar) -> Scalar:
@@ -190,6 +195,7 @@ class Reals:
         if a.dtype == to:
             return a
         if to.is_bool:
+            a = self.convert(a, F32) if a.dtype.name == "f8E8M0FNU" else a  # which has no 0
             return self.compare("ne", a, self.const(0, a.dtype))
         return self.made(to, op) if (op := self._conversion(a, to)) else Scalar(to, a.parts)
 

@@ -5,6 +5,7 @@ Formulas of complex functions are the textbook ones in real and imaginary part.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, SSAValue
@@ -56,12 +57,15 @@ class Scalars(Reals):
         return function(self, a)
 
     def compare(self, order: str, a: Scalar, b: Scalar) -> Scalar:
+        """Complex numbers are ordered by their real parts, those that are equal by their imaginary ones."""
         if not a.dtype.is_complex:
             return super().compare(order, a, b)
-        if order not in ("eq", "ne"):
-            raise UnsupportedTypeError(f"complex numbers have no order: {order} of {a.dtype}")
-        parts = [self.compare(order, part(a), part(b)) for part in (self.real, self.imag)]
-        return self.binary("and" if order == "eq" else "or", *parts)
+        of_real, of_imag = (self.compare(order, part(a), part(b)) for part in (self.real, self.imag))
+        if order in ("eq", "ne"):
+            return self.binary("and" if order == "eq" else "or", of_real, of_imag)
+        tied = self.compare("eq", self.real(a), self.real(b))
+        strict = self.compare(order[0] + "t", self.real(a), self.real(b))
+        return self.binary("or", strict, self.binary("and", tied, of_imag))
 
     def convert(self, a: Scalar, to: DType) -> Scalar:
         if a.dtype == to or not (a.dtype.is_complex or to.is_complex):
@@ -90,20 +94,41 @@ def _mul(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def _div(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    """Scaled by the larger part of the divisor, so that squares do not overflow."""
+    """Scaled by the larger part of the divisor, so that squares do not overflow. By 0 each part is divided."""
     size = s.binary("max", s.unary("abs", s.real(b)), s.unary("abs", s.imag(b)))
     scale = s.binary("div", s.const(1.0, size.dtype), size)
     b = s._scaled(b, scale)
     squares = s.binary("add", s.binary("mul", s.real(b), s.real(b)), s.binary("mul", s.imag(b), s.imag(b)))
     top = s._scaled(_mul(s, a, s.conj(b)), scale)
-    return s.complex(s.binary("div", s.real(top), squares), s.binary("div", s.imag(top), squares))
+    made = s.complex(s.binary("div", s.real(top), squares), s.binary("div", s.imag(top), squares))
+    return s.select(s.compare("eq", size, s.const(0.0, size.dtype)), s._scaled(a, scale), made)
 
 
 def _pow(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
+    """exp(b log(a)); of 0 to the power of 0 1, to one with a positive real part 0."""
     zero, one = s.const(0.0, a.dtype), s.const(1.0, a.dtype)
     power = _exp(s, _mul(s, b, _log(s, a)))
-    at_zero = s.select(s.compare("eq", b, zero), one, zero)
+    grows = s.compare("gt", s.real(b), s.const(0.0, a.dtype.real))
+    at_zero = s.select(s.compare("eq", b, zero), one, s.select(grows, zero, power))
     return s.select(s.compare("eq", a, zero), at_zero, power)
+
+
+def _chosen(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
+    """The larger or the smaller of two numbers, in their order by real and imaginary part; NaN stays."""
+
+    def chosen(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
+        undefined = s.compare("ne", a, a)
+        return s.select(s.binary("or", undefined, s.compare(order, a, b)), a, b)
+
+    return chosen
+
+
+def _atan2(s: Scalars, y: Scalar, x: Scalar) -> Scalar:
+    """-i log((x + iy) / sqrt(x^2 + y^2))."""
+    turned = s.complex(s.binary("sub", s.real(x), s.imag(y)), s.binary("add", s.imag(x), s.real(y)))
+    length = _sqrt(s, _add(s, _mul(s, x, x), _mul(s, y, y)))
+    made = _log(s, _div(s, turned, length))
+    return s.complex(s.imag(made), s.unary("neg", s.real(made)))
 
 
 def _neg(s: Scalars, a: Scalar) -> Scalar:
@@ -144,7 +169,19 @@ def _log(s: Scalars, a: Scalar) -> Scalar:
 
 
 def _log1p(s: Scalars, a: Scalar) -> Scalar:
-    return _log(s, _add(s, s.const(1.0, a.dtype), a))
+    """The real part of a small number is log1p(x (x + 2) + y^2) / 2: nothing is lost beside 1."""
+    one, x, y = s.const(1.0, a.dtype.real), s.real(a), s.imag(a)
+    whole = _log(s, s.complex(s.binary("add", one, x), y))
+    grown = s.binary("add", s.binary("mul", x, s.binary("add", x, s.const(2.0, x.dtype))), s.binary("mul", y, y))
+    near = s.binary("mul", s.const(0.5, x.dtype), s.unary("log1p", grown))
+    is_small = s.compare("lt", s.binary("max", s.unary("abs", x), s.unary("abs", y)), s.const(0.25, x.dtype))
+    return s.complex(s.select(is_small, near, s.real(whole)), s.imag(whole))
+
+
+def _cbrt(s: Scalars, a: Scalar) -> Scalar:
+    """The root with the smallest angle."""
+    third = s.binary("div", s.binary("atan2", s.imag(a), s.real(a)), s.const(3.0, a.dtype.real))
+    return _turned(s, s.unary("cbrt", _abs(s, a)), third)
 
 
 def _expm1(s: Scalars, a: Scalar) -> Scalar:
@@ -209,15 +246,49 @@ def _logistic(s: Scalars, a: Scalar) -> Scalar:
     return _div(s, one, _add(s, one, _exp(s, _neg(s, a))))
 
 
+def _asinh(s: Scalars, a: Scalar) -> Scalar:
+    """log1p(z + z^2 / (1 + sqrt(1 + z^2))) of the number with a real part from 0, an odd function."""
+    left = s.compare("lt", s.real(a), s.const(0.0, a.dtype.real))
+    z, one = s.select(left, _neg(s, a), a), s.const(1.0, a.dtype)
+    square = _mul(s, z, z)
+    rest = _div(s, square, _add(s, one, _sqrt(s, _add(s, one, square))))
+    made = _log1p(s, _add(s, z, rest))
+    return s.select(left, _neg(s, made), made)
+
+
+def _acosh(s: Scalars, a: Scalar) -> Scalar:
+    one = s.const(1.0, a.dtype)
+    roots = _mul(s, _sqrt(s, _add(s, a, one)), _sqrt(s, _sub(s, a, one)))
+    return _log(s, _add(s, a, roots))
+
+
+def _atanh(s: Scalars, a: Scalar) -> Scalar:
+    apart = _sub(s, _log1p(s, a), _log1p(s, _neg(s, a)))
+    return s._scaled(apart, s.const(0.5, a.dtype.real))
+
+
+def _acos(s: Scalars, a: Scalar) -> Scalar:
+    return _sub(s, s.const(math.pi / 2, a.dtype), _rotated(_asinh, True)(s, a))
+
+
 def _is_finite(s: Scalars, a: Scalar) -> Scalar:
     return s.binary("and", s.unary("is_finite", s.real(a)), s.unary("is_finite", s.imag(a)))
 
 
-_COMPLEX_BINARY = {"add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow}
+def _is_nan(s: Scalars, a: Scalar) -> Scalar:
+    return s.binary("or", s.unary("is_nan", s.real(a)), s.unary("is_nan", s.imag(a)))
+
+
+_COMPLEX_BINARY = {
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow, "atan2": _atan2, "max": _chosen("ge"),
+    "min": _chosen("le"),
+}  # fmt: skip
 _COMPLEX_UNARY = {
     "neg": _neg, "abs": _abs, "sign": _sign, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "sqrt": _sqrt,
-    "rsqrt": _rsqrt, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _rotated(_sinh, True),
+    "cbrt": _cbrt, "rsqrt": _rsqrt, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _rotated(_sinh, True),
     "cos": _rotated(_cosh, False), "tan": _rotated(_tanh, True), "logistic": _logistic, "is_finite": _is_finite,
+    "is_nan": _is_nan, "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "acos": _acos,
+    "asin": _rotated(_asinh, True), "atan": _rotated(_atanh, True),
 }  # fmt: skip
 
 

@@ -3,59 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, i32, i64
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, OpResult, Region, SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.dtypes import BOOL, I64, DType
 from pydispatch.frontends.graph.sizes import Size, product
-from pydispatch.frontends.graph.values import Tensor, tensor_type
-from pydispatch.frontends.ops.elementwise import convert
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops.control import for_
+from pydispatch.frontends.ops.elementwise import apply_several, convert
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.gathers import GatherAxes, columns
+from pydispatch.frontends.ops.indexing import Places
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import size_as
-from pydispatch.frontends.ops.scalars import Scalars, scalars_of
-from pydispatch.frontends.ops.shapes import concat, expand_dims, full, iota, reshape, slice_axis, transpose
+from pydispatch.frontends.ops.scalars import Scalars, elements_of, scalars_of
+from pydispatch.frontends.ops.shapes import concat, expand_dims, full, iota, reshape, slice_, slice_axis, transpose
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterOp
 
 Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
 """combine(s, element of the tensor, element of an update) -> new element."""
+CombineSeveral = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
+"""combine(s, elements of the tensors, elements of their updates) -> new elements."""
 
 
 def scatter(
-    b: Builder, x: Tensor, indices: Tensor, updates: Tensor, axes: GatherAxes, combine: Combine, unique: bool = False
-) -> Tensor:
-    """x with slices combined into it, each at the coordinates that `indices` has for it; what lies outside is left out.
+    b: Builder, tensors: Sequence[Tensor], indices: Tensor, updates: Sequence[Tensor], axes: GatherAxes,
+    combine: CombineSeveral, unique: bool = False,
+) -> list[Tensor]:  # fmt: skip
+    """Tensors of one shape with slices combined into them, each at the coordinates that `indices` has for it; what lies
+    outside is left out.
 
-    axes: the same correspondence as of a gather, with `updates` in place of its result. unique: no element is in two
-    slices; otherwise they are combined one after the other.
+    updates: slices for each tensor. axes: the same correspondence as of a gather, with `updates` in place of its
+    result. unique: no element is in two slices; otherwise they are combined one after the other.
     """
+    x = tensors[0]
     places = [_column(b, indices, axes, n) for n in range(len(axes.indexed))]
     indexed = [*axes.indexed, *axes.batching]
     for n in axes.index_batching:
         lead = axes.batch_of_indices(indices.rank)
         shape = tuple(indices.shape[d] for d in lead)
         places.append(iota(b, shape, lead.index(n), indices.dtype))
-    slices = _with_all_axes(b, updates, x, axes)
-    batch = slices.rank - x.rank
+    slices = [_with_all_axes(b, update, x, axes) for update in updates]
+    batch = slices[0].rank - x.rank
     # Axes along which slices are smaller than x lie at 0.
     for d in range(x.rank):
-        if d not in indexed and slices.shape[batch + d] != x.shape[d]:
+        if d not in indexed and slices[0].shape[batch + d] != x.shape[d]:
             indexed.append(d)
             places.append(full(b, 0, places[0].shape if places else (), indices.dtype))
     order = [*indexed, *(d for d in range(x.rank) if d not in indexed)]
-    slices = transpose(b, slices, [*range(batch), *(batch + d for d in order)])
+    slices = [transpose(b, each, [*range(batch), *(batch + d for d in order)]) for each in slices]
     if batch == 0:  # one slice
-        slices, places, batch = expand_dims(b, slices, [0]), [expand_dims(b, p, [0]) for p in places], 1
-    moved = transpose(b, x, order)
+        slices, places = [expand_dims(b, each, [0]) for each in slices], [expand_dims(b, p, [0]) for p in places]
+        batch = 1
     if not indexed:
-        indexed, places = [0], [full(b, 0, slices.shape[:batch], indices.dtype)]
+        indexed, places = [0], [full(b, 0, slices[0].shape[:batch], indices.dtype)]
     at = convert(b, concat(b, [expand_dims(b, p, [batch]) for p in places], batch), indices.dtype)
-    made = scatter_first(b, moved, at, slices, len(indexed), combine, unique)
-    return transpose(b, made, [order.index(d) for d in range(x.rank)])
+    moved = [transpose(b, each, order) for each in tensors]
+    made = _scattered(b, moved, at, slices, len(indexed), combine, unique)
+    return [transpose(b, each, [order.index(d) for d in range(x.rank)]) for each in made]
 
 
 def _column(b: Builder, indices: Tensor, axes: GatherAxes, number: int) -> Tensor:
@@ -82,24 +92,113 @@ def scatter_first(
 
     slices: [n, ...], with all axes of x, of size 1 along those that are named. Places outside of x are left out.
     """
-    if x.dtype.is_complex:
-        raise b.fail(f"a scatter into {x} is not supported")
-    if slices.dtype != x.dtype:
-        raise b.fail(f"a scatter into {x}: what is put there is {slices}, of another type")
-    block = Block(arg_types=[x.dtype.element, x.dtype.element])
-    new, old = scalars_of([x.dtype, x.dtype], block.args)
-    block.add_op(YieldOp.create(operands=[combine(Scalars(block), old, new).value]))
+    return _scattered(b, [x], indices, [slices], depth, lambda s, old, new: [combine(s, old[0], new[0])], unique)[0]
+
+
+def _scattered(
+    b: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
+    combine: CombineSeveral, unique: bool,
+) -> list[Tensor]:  # fmt: skip
+    """`scatter_first` into several tensors, and into both parts of complex ones: each part by itself, where what it
+    becomes follows from it alone; otherwise slice by slice."""
+    for x, update in zip(tensors, slices, strict=True):
+        if update.dtype != x.dtype:
+            raise b.fail(f"a scatter into {x}: what is put there is {update}, of another type")
+    dtypes = [x.dtype for x in tensors]
+    blocks = [_body_of_part(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
+    alone = [block for block in blocks if block is not None]
+    if len(alone) < len(blocks):
+        return _slice_by_slice(b, tensors, indices, slices, depth, combine)
+    bodies = iter(alone)
+    made = []
+    for x, update in zip(tensors, slices, strict=True):
+        parts = [_scattered_part(b, part, indices, news, depth, next(bodies), unique)
+                 for part, news in zip(b.parts(x), b.parts(update), strict=True)]  # fmt: skip
+        made.append(b.wrap(x.dtype, x.shape, *parts))
+    return made
+
+
+def _scattered_part(
+    b: Builder, part: SSAValue, indices: Tensor, slices: SSAValue, depth: int, body: Block, unique: bool
+) -> SSAValue:
     op = ScatterOp.create(
-        operands=[b.value(slices), b.value(indices), b.value(x)],
-        result_types=[tensor_type(x.dtype.element, x.shape)],
+        operands=[slices, b.value(indices), part],
+        result_types=[part.type],
         properties={
             "dimension_map": DenseArrayBase.from_list(i64, range(depth)),
             "unique_indices": BoolAttr.from_bool(unique),
             "operandSegmentSizes": DenseArrayBase.from_list(i32, [2, 1]),
         },
-        regions=[Region(block)],
+        regions=[Region(body)],
     )
-    return b.wrap(x.dtype, x.shape, b.add(op).results[0])
+    return b.add(op).results[0]
+
+
+def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, number: int) -> Block | None:
+    """What one part of the elements becomes, from the new and the old part; None when it takes other parts too."""
+    elements = elements_of(dtypes)
+    block = Block(arg_types=[*elements, *elements])
+    new, old = block.args[number], block.args[len(elements) + number]
+    found = scalars_of([*dtypes, *dtypes], block.args)
+    results = combine(Scalars(block), found[len(dtypes) :], found[: len(dtypes)])
+    value = [part for result in results for part in result.parts][number]
+    needed: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if each in needed:
+            continue
+        needed.add(each)
+        if isinstance(each, OpResult) and each.op.parent is block:
+            pending += each.op.operands
+    for op in reversed(list(block.ops)):
+        if not needed.intersection(op.results):
+            op.detach()
+            op.erase()
+    others = [argument for argument in block.args if argument not in (new, old)]
+    if needed.intersection(others):
+        return None
+    for argument in others:
+        block.erase_arg(argument)
+    block.add_op(YieldOp.create(operands=[value]))
+    return block
+
+
+def _slice_by_slice(
+    b: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
+    combine: CombineSeveral,
+) -> list[Tensor]:  # fmt: skip
+    """A loop over the slices, each of which changes the elements that it covers."""
+    rank = tensors[0].rank
+    lead = indices.rank - 1
+    count = product(indices.shape[:lead])
+    indices = reshape(b, indices, [count, depth])
+    slices = [reshape(b, each, [count, *each.shape[lead:]]) for each in slices]
+
+    def step(number: Size, running: list[Tensor]) -> list[Tensor]:
+        following: Any = number + 1
+        starts = [reshape(b, slice_(b, indices, (number, d), (following, d + 1)), ()) for d in range(depth)]
+        rows = [reshape(b, slice_axis(b, each, 0, number, following), each.shape[1:]) for each in slices]
+        sources, sizes = [b.parts(row) for row in rows], [b.index(n) for n in rows[0].shape]
+
+        def element(s: Scalars, *given: Scalar) -> list[Scalar]:
+            old, begins = given[: len(running)], given[len(running) :]
+            p = Places(s.block, [])
+            inside, at = p.const(True, BOOL), []
+            for d in range(rank):
+                place = p.index(d)
+                if d < depth:
+                    place = p.minus(place, p.index_of(p.convert(begins[d], I64)))
+                for bound, order in ((p.number(0), "sge"), (sizes[d], "slt")):
+                    inside = p.binary("and", inside, Scalar(BOOL, (p.add_op(arith.CmpiOp(place, bound, order)),)))
+                at.append(p.clamped(place, p.minus(sizes[d], p.number(1))))
+            new = [Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in parts))
+                   for x, parts in zip(running, sources, strict=True)]  # fmt: skip
+            return [s.select(inside, u, v) for u, v in zip(combine(s, old, new), old, strict=True)]
+
+        return apply_several(b, element, *running, *starts)
+
+    return for_(b, count, list(tensors), step)
 
 
 # -- as NumPy has them: places count from the end when they are negative

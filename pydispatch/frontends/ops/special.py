@@ -283,6 +283,8 @@ def _bits_of(s: Scalars, x: Scalar) -> tuple[Scalar, DType]:
 
 def total_order(s: Scalars, x: Scalar) -> Scalar:
     """An integer with a sign, ordered as IEEE 754 orders all floats."""
+    if x.dtype.bits < 8:
+        x = s.convert(x, F32)
     signed = DTYPES[f"i{x.dtype.bits}"]
     bits = s.bitcast(x, signed)
     flipped = s.binary("xor", bits, s.const((1 << (signed.bits - 1)) - 1, signed))
@@ -310,6 +312,8 @@ def next_after(s: Scalars, x: Scalar, y: Scalar) -> Scalar:
 
 def reduce_precision(s: Scalars, x: Scalar, exponent: int, mantissa: int) -> Scalar:
     """x rounded, to the even one of two near ones, to a float with so many bits; what is too large is infinite."""
+    if x.dtype.is_float and x.dtype.bits <= 8:
+        return s.convert(reduce_precision(s, s.convert(x, F32), exponent, mantissa), x.dtype)
     bits, unsigned = _bits_of(s, x)
     have_mantissa = _MANTISSA[x.dtype.name]
     have_exponent = unsigned.bits - 1 - have_mantissa

@@ -114,14 +114,13 @@ def select_and_scatter(
     loops = 2 * rank
     inside = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
-    (start_value,) = scalar_parts(b, start)
     shape = tuple(b.index(n) for n in x.shape)
     windows = [b.index(n) for n in source.shape]
     lows = [b.index(n) for n in window.low]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         p = Places(block, [])
-        running = Scalar(x.dtype, (args[1],))
+        running = Scalar(x.dtype, tuple(args[1:]))
         at, valid = [], _true(p)
         for d in range(rank):
             place = p.minus(p.plus(p.index(d), lows[d]), p.index(rank + d))
@@ -135,13 +134,13 @@ def select_and_scatter(
         index = p.add_op(tensor.ExtractOp(b_chosen, at, I64.element))
         here = p.add_op(arith.IndexCastOp(_flat(p, [p.index(d) for d in range(rank)], shape), I64.element))
         taken = p.add_op(arith.AndIOp(valid, p.add_op(arith.CmpiOp(index, here, "eq"))))
-        element = Scalar(x.dtype, (p.add_op(tensor.ExtractOp(b_source, at, x.dtype.element)),))
-        return [p.select(Scalar(BOOL, (taken,)), combine(p, running, element), running).value]
+        element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in sources))
+        return list(p.select(Scalar(BOOL, (taken,)), combine(p, running, element), running).parts)
 
-    b_chosen, b_source = b.value(chosen), b.value(source)
-    output = (b.splat(start_value, x.shape), to_result)
-    (made,) = b.generic([(sizes, inside)], [output], [n < rank for n in range(loops)], body)
-    return b.wrap(x.dtype, x.shape, made)
+    b_chosen, sources = b.value(chosen), b.parts(source)
+    outputs = [(b.splat(value, x.shape), to_result) for value in scalar_parts(b, start)]
+    made = b.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
+    return b.wrap(x.dtype, x.shape, *made)
 
 
 def _chosen_places(b: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select) -> Tensor:
@@ -153,11 +152,11 @@ def _chosen_places(b: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], wi
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     shape = [b.index(n) for n in x.shape]
     lows = [b.index(n) for n in window.low]
-    value = b.value(x)
+    values = b.parts(x)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         p = Places(block, [])
-        best, number = Scalar(x.dtype, (args[1],)), Scalar(I64, (args[2],))
+        best, number = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
         at, valid, clamped = [], _true(p), []
         for d in range(rank):
             first = p.times(p.index(d), p.number(window.strides[d]))
@@ -167,15 +166,16 @@ def _chosen_places(b: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], wi
             valid = p.add_op(arith.AndIOp(valid, inside_))
             at.append(place)
             clamped.append(p.clamped(place, p.minus(shape[d], p.number(1))))
-        element = Scalar(x.dtype, (p.add_op(tensor.ExtractOp(value, clamped, x.dtype.element)),))
+        element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, clamped, x.dtype.element)) for part in values))
         here = Scalar(I64, (p.add_op(arith.IndexCastOp(_flat(p, at, shape), I64.element)),))
         first_ = p.compare("lt", number, p.const(0, I64))
         better = p.binary("or", first_, p.unary("not", select(p, best, element)))
         taken = p.binary("and", Scalar(BOOL, (valid,)), better)
-        return [p.select(taken, element, best).value, p.select(taken, here, number).value]
+        return [*p.select(taken, element, best).parts, p.select(taken, here, number).value]
 
-    outputs = [(b.splat(b.number(0, x.dtype), out), to_result), (b.splat(b.number(-1, I64), out), to_result)]
-    _, made = b.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
+    starts = [*(b.number(0, x.dtype) for _ in values), b.number(-1, I64)]
+    outputs = [(b.splat(start, out), to_result) for start in starts]
+    *_, made = b.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
     return b.wrap(I64, out, made)
 
 

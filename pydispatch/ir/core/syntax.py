@@ -153,8 +153,14 @@ def tied_attr(tied: Sequence[int]) -> DenseArrayBase[Any] | None:
 
 
 def parse_signature_args(p: Parser) -> list[Parser.Argument]:
-    """`(%name: type, ...)`, the arguments of an inline region."""
-    return p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_argument, " in region arguments")
+    """`(%name: type, ...)`, the arguments of an inline region; a location may follow each."""
+
+    def argument() -> Parser.Argument:
+        found = p.parse_argument()
+        p.parse_optional_location()
+        return found
+
+    return p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in region arguments")
 
 
 def parse_types(p: Parser) -> list[Attribute]:

@@ -1,4 +1,4 @@
-"""Cholesky's factorization and triangular systems, compared with NumPy."""
+"""Factors of matrices and triangular systems, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.frontends.ops import linear
+from pydispatch.frontends.ops import factors, linear
+from pydispatch.frontends.ops.shapes import slice_axis
 
 RNG = np.random.default_rng(11)
 
@@ -72,3 +73,51 @@ def test_refused(run) -> None:
     ):
         with pytest.raises(pd.CompileError, match=message):
             run(write, *arrays)
+
+
+MATRICES = [((4, 4), "float32"), ((2, 5, 3), "float64"), ((3, 5), "float32"), ((4, 4), "complex64"),
+            ((5, 3), "complex128")]  # fmt: skip
+
+
+def matrix(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    x = RNG.standard_normal(shape) + (1j * RNG.standard_normal(shape) if dtype[0] == "c" else 0)
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(("shape", "dtype"), MATRICES)
+def test_lu(run, shape: tuple[int, ...], dtype: str, dynamic: bool) -> None:
+    x = matrix(shape, dtype)
+    made, pivots, failed = run(lambda b, x: list(factors.lu(b, x)), x, dynamic=dynamic)
+    m, n = shape[-2:]
+    k = min(m, n)
+    rows = np.broadcast_to(np.arange(m), (*shape[:-2], m)).copy()
+    for j in range(k):
+        others = pivots[..., j : j + 1] - 1
+        kept = np.take_along_axis(rows, others, -1)
+        np.put_along_axis(rows, others, rows[..., j : j + 1].copy(), -1)
+        rows[..., j : j + 1] = kept
+    product = (np.tril(made, -1)[..., :k] + np.eye(m, k)) @ np.triu(made)[..., :k, :]
+    np.testing.assert_allclose(product, np.take_along_axis(x, rows[..., None], -2), rtol=1e-4, atol=1e-4)
+    assert not np.any(failed)
+    assert np.all(np.abs(np.tril(made, -1)[..., :k]) < 1.5)  # the largest elements became pivots
+
+
+def test_lu_of_a_singular_matrix(run) -> None:
+    made, _, failed = run(lambda b, x: list(factors.lu(b, x)), np.array([[1, 2], [2, 4]], np.float32))
+    assert failed == 2 and made.tolist() == [[2, 4], [0.5, 0]]
+
+
+@pytest.mark.parametrize(("shape", "dtype"), MATRICES)
+def test_qr(run, shape: tuple[int, ...], dtype: str) -> None:
+    x = matrix(shape, dtype)
+    k = min(shape[-2:])
+
+    def write(b, x):  # type: ignore[no-untyped-def]
+        made, scales = factors.qr(b, x)
+        return [made, factors.of_reflections(b, slice_axis(b, made, x.rank - 1, 0, k), scales)]
+
+    made, q = run(write, x)
+    np.testing.assert_allclose(q @ np.triu(made)[..., :k, :], x, rtol=1e-4, atol=1e-5)
+    identity = np.broadcast_to(np.eye(k), (*shape[:-2], k, k))
+    np.testing.assert_allclose(np.swapaxes(q, -1, -2).conj() @ q, identity, atol=1e-5)

@@ -49,3 +49,20 @@ def test_equal_sizes_have_one_name() -> None:
     np.testing.assert_array_equal(main(np.ones(3, np.float32), np.ones(3, np.float32)), np.full(3, 2))
     with pytest.raises(pd.Error):
         main(np.ones(3, np.float32), np.ones(4, np.float32))
+
+
+def test_locations_of_the_arguments_of_a_reducer() -> None:
+    text = """func.func @main(%x: tensor<3x4xf32> loc("x")) -> tensor<3xf32> {
+      %c = stablehlo.constant dense<0.0> : tensor<f32> loc(unknown)
+      %0 = stablehlo.reduce(%x init: %c) across dimensions = [1] : (tensor<3x4xf32>, tensor<f32>) -> tensor<3xf32>
+       reducer(%a: tensor<f32> loc("reduce:"(#loc)), %b: tensor<f32> loc("reduce:"(#loc))) {
+        %1 = stablehlo.maximum %a, %b : tensor<f32> loc(#loc)
+        %2 = stablehlo.add %1, %1 : tensor<f32> loc(#loc)
+        stablehlo.return %1 : tensor<f32> loc(#loc)
+      } loc(#loc)
+      return %0 : tensor<3xf32> loc(#loc)
+    } loc(#loc)
+    #loc = loc(unknown)
+    """
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(pd.device("cpu").load(pd.compile(text)).main(x), x.max(1))

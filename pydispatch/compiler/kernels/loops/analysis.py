@@ -135,7 +135,8 @@ def _try(frame: Frame, nest: Nest, split: int | None) -> _Trial:
 
 
 def _join(frame: Frame, nests: list[Nest]) -> list[Nest]:
-    """Results of one element per row go with the rows of a larger result, when they reduce what its rows hold."""
+    """Results of one element per row go with the rows of a larger result, when they reduce what its rows hold, and when
+    elements of neither share bytes: such nests go from byte to byte."""
     e = frame.elements
     found = sorted(nests, key=lambda n: -len(n.dims(e)))
     kept: list[Nest] = []
@@ -147,7 +148,8 @@ def _join(frame: Frame, nests: list[Nest]) -> list[Nest]:
             wide = other.dims(e)
             fits = len(wide) > len(dims) > 0 and wide[: len(dims)] == dims
             updates = isinstance(other.space, UpdateStep) or isinstance(nest.space, UpdateStep)
-            if fits and (other.split == len(dims) or not other.rows) and reduces and not updates:
+            apart = all(bits_of(_element(v)) >= 8 for v, _ in (*nest.stores, *other.stores))
+            if fits and apart and (other.split == len(dims) or not other.rows) and reduces and not updates:
                 home = other
         if home is None:
             kept.append(nest)

@@ -128,8 +128,9 @@ def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
         return cut_in_order(e, build, nest.space)
     if ratio > 1 and isinstance(nest.space, UpdateStep):
         # Two workgroups would meet in a byte; a second one costs less than atomic stores save up to some 20 of them.
-        outer = build.product(dims[:-1])
-        return Cut(outer, outer, dims[-1] if dims else 1, 1, 1)
+        parallel = dims[nest.space.ordered :]  # the slices in order are a loop of their own
+        outer = build.product(parallel[:-1])
+        return Cut(outer, outer, parallel[-1] if parallel else 1, 1, 1)
     if ratio > 1:
         dims = [build.ceil_quotient(build.product(dims), ratio)]
         return cut_elements(build, backend, dims, 2 * ratio)

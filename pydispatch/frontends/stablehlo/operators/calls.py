@@ -21,9 +21,10 @@ from pydispatch.frontends.graph.dtypes import of_element
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import custom
+from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.products import Window
 from pydispatch.frontends.ops.shapes import element, reshape
-from pydispatch.frontends.stablehlo.operators import linear
+from pydispatch.frontends.stablehlo.operators import elementwise, linear, reductions
 from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in
 from pydispatch.frontends.stablehlo.operators.windows import reduced
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer, callee_of
@@ -106,10 +107,30 @@ def _like(t: Tracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
     return operands[0].shape[axis]
 
 
+def _of_mhlo(name: str) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
+    """An operation of CHLO that a portable artifact carries as a call."""
+
+    def convert(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+        return ew.apply(t.b, lambda s, *given: elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"](s, op, *given), *operands)
+
+    return convert
+
+
+def _top_k(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """`mhlo.topk`: how many, and whether the largest, are attributes of the call."""
+    given = op.attributes.get("mhlo.attributes")
+    data: Any = given.data if isinstance(given, DictionaryAttr) else {}
+    if "k" not in data:
+        raise t.b.fail("the call of 'mhlo.topk' has no attribute 'k'")
+    largest = "largest" not in data or bool(data["largest"].value.data)
+    return reductions.top_k(t, op, operands[0], data["k"].value.data, largest)
+
+
 TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
     "Sharding": _same, "SPMDFullToShardShape": _same, "SPMDShardToFullShape": _same,
     "annotate_device_placement": _same, "LayoutConstraint": _same, "MoveToHost": _same, "MoveToDevice": _same,
     "shape_assertion": _shape_assertion, "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+    "mhlo.topk": _top_k, **{f"mhlo.{name}": _of_mhlo(name) for name in (*elementwise.CHLO_UNARY, "erf_inv", "square")},
     **linear.TARGETS,
 }  # fmt: skip
 """Targets of custom calls that have a meaning here."""

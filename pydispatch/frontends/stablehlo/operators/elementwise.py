@@ -195,8 +195,12 @@ def _convert_tensor(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 def _bitcast_tensor(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,), to = operands, t.dtype(op)
+    if x.dtype == to:
+        return x
+    if x.dtype.is_complex and to.is_complex:
+        return integers.split_complex(t.b, x, to) if x.dtype.bits > to.bits else integers.join_complex(t.b, x, to)
     if x.dtype.is_complex or to.is_complex or x.dtype.is_bool or to.is_bool:
-        raise t.b.fail(f"the bits of {x.dtype} as {to} are not supported")
+        raise t.b.fail(f"the bits of {x.dtype} as {to} are not defined")
     if x.dtype.bits == to.bits:
         return ew.bitcast(t.b, x, to)
     return integers.split_bits(t.b, x, to) if x.dtype.bits > to.bits else integers.join_bits(t.b, x, to)

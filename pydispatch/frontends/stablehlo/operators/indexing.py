@@ -83,20 +83,20 @@ def _gather(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 def _scatter(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
-    if count != 1:
-        raise t.b.fail(f"a scatter into {count} tensors at once is not supported: write one for each")
-    x, update = inputs[0], updates[0]
     numbers = t.record(op, "scatter_dimension_numbers")
     axes = gathers.GatherAxes(
         numbers.update_window_dims, numbers.inserted_window_dims, numbers.input_batching_dims,
         numbers.scatter_indices_batching_dims, numbers.scatter_dims_to_operand_dims, numbers.index_vector_dim,
     )  # fmt: skip
-    _check_axes(t, axes, x, indices)
-    if update.rank != len(axes.offset) + len(axes.batch_of_indices(indices.rank)) or update.dtype != x.dtype:
-        raise t.b.fail(f"{update} is no update of {x} at {indices}")
+    for x, update in zip(inputs, updates, strict=True):
+        _check_axes(t, axes, x, indices)
+        if update.rank != len(axes.offset) + len(axes.batch_of_indices(indices.rank)) or update.dtype != x.dtype:
+            raise t.b.fail(f"{update} is no update of {x} at {indices}")
+    if not inputs or any(x.rank != inputs[0].rank for x in inputs):
+        raise t.b.fail("'stablehlo.scatter' takes tensors of one shape, at least one")
     combine = t.scalar_function(op.regions[0])
     return scatters.scatter(
-        t.b, x, indices, update, axes, lambda s, old, new: combine(s, [old, new])[0],
+        t.b, inputs, indices, updates, axes, lambda s, old, new: combine(s, [*old, *new]),
         unique=bool(t.number(op, "unique_indices")),
     )  # fmt: skip
 

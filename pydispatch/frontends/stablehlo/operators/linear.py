@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import DictionaryAttr
@@ -9,7 +10,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import fourier, linear
+from pydispatch.frontends.ops import factors, fourier, linear
 from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
 
@@ -45,8 +46,9 @@ def _triangular_solve(t: Tracer, op: Operation, operands: list[Tensor]) -> Tenso
     if transposed.data == "TRANSPOSE_INVALID":
         raise t.b.fail("transpose_a is TRANSPOSE_INVALID")
     return linear.triangular_solve(
-        t.b, a, y, left=left, lower=lower, transposed=transposed.data != "NO_TRANSPOSE", unit=unit
-    )
+        t.b, a, y, left=left, lower=lower, transposed=transposed.data != "NO_TRANSPOSE",
+        conjugated=transposed.data == "ADJOINT", unit=unit,
+    )  # fmt: skip
 
 
 # -- calls of LAPACK, which JAX makes for CPUs
@@ -74,12 +76,42 @@ def trsm(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     a, y = operands
     return linear.triangular_solve(
         t.b, a, y, left=_letter(t, op, "side") == "L", lower=_letter(t, op, "uplo") == "L",
-        transposed=_letter(t, op, "trans_x") != "N", unit=_letter(t, op, "diag") == "U",
+        transposed=_letter(t, op, "trans_x") != "N", conjugated=_letter(t, op, "trans_x") == "C",
+        unit=_letter(t, op, "diag") == "U",
     )  # fmt: skip
 
 
-TARGETS = {f"lapack_{kind}{name}_ffi": function
-           for kind in "sd" for name, function in (("potrf", potrf), ("trsm", trsm))}  # fmt: skip
+def getrf(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """LU with pivots."""
+    return factors.lu(t.b, operands[0])
+
+
+def geqrf(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """QR as reflections."""
+    return factors.qr(t.b, operands[0])
+
+
+def orgqr(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """The orthogonal factor of reflections."""
+    return factors.of_reflections(t.b, *operands)
+
+
+def refused(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """What no loop of a fixed length computes."""
+    target: Any = op.properties["call_target_name"]
+    raise t.b.fail(
+        f"'{target.data}' of LAPACK is not computed here: eigenvalues and singular values are found by iteration",
+        f"give a kernel that calls your LAPACK, kernels={{'{target.data}': pd.CFunction(...)}}, or compute it outside",
+    )
+
+
+_LAPACK = {"potrf": potrf, "trsm": trsm, "getrf": getrf, "geqrf": geqrf}
+_REFUSED = ("syevd", "heevd", "gesdd", "gesvd", "geev", "gees", "gehrd", "sytrd", "hetrd", "geqp3", "gtsv")
+TARGETS: dict[str, Callable[..., Results]] = {
+    **{f"lapack_{kind}{name}_ffi": function for kind in "sdcz" for name, function in _LAPACK.items()},
+    **{f"lapack_{kind}_ffi": orgqr for kind in ("sorgqr", "dorgqr", "cungqr", "zungqr")},
+    **{f"lapack_{kind}{name}_ffi": refused for kind in "sdcz" for name in _REFUSED},
+}
 """Targets of custom calls."""
 
 ROWS: dict[str, Convert] = {

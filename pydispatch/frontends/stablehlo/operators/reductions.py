@@ -42,13 +42,16 @@ def _sort(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def _top_k(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    (x,) = operands
-    count = t.number(op, "k")
+    return top_k(t, op, operands[0], t.number(op, "k"))
+
+
+def top_k(t: Tracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
+    """The largest or smallest elements of each row in order, and their places."""
     n = x.shape[-1] if x.rank else 0
     if not x.rank or count < 0 or (not isinstance(n, Expr) and count > n):
-        raise t.b.fail(f"'chlo.top_k' of {x} with k = {count}")
+        raise t.b.fail(f"'{op.name}': the first {count} of {x}")
     return ordering.top_k(
-        t.b, x, count, x.rank - 1, dtype=t.dtype(op, 1), order=ordering.less_in_total_order
+        t.b, x, count, x.rank - 1, largest=largest, dtype=t.dtype(op, 1), order=ordering.less_in_total_order
     )
 
 

@@ -54,7 +54,7 @@ def reduced(
 def _select_and_scatter(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, source, start = operands
     rank = x.rank
-    if source.rank != rank or start.rank or x.dtype.is_complex:
+    if source.rank != rank or start.rank:
         raise t.b.fail(f"'stablehlo.select_and_scatter' of {x}, {source} and {start}")
     window = Window(_list(t, op, "window_strides", rank), *_padding(t, op, rank), (1,) * rank)
     select, scatter = (t.scalar_function(region) for region in op.regions)

@@ -38,7 +38,7 @@ def _scatter(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
     t.same_type(table, rows)
     numbers = shapes.iota(t.b, indices.shape[:1], 0, indices.dtype)
     pairs = shapes.stack(t.b, [shapes.broadcast_to(t.b, numbers, indices.shape, [0]), indices], 2)
-    return scatter(t.b, table, pairs, rows, _PAIRS, lambda s, old, new: new, unique=True)
+    return scatter(t.b, [table], pairs, [rows], _PAIRS, lambda s, old, new: new, unique=True)
 
 
 ROWS: dict[str, Convert] = {"tosa.gather": _gather, "tosa.scatter": _scatter}

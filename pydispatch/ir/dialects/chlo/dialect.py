@@ -8,7 +8,8 @@ from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, irdl_attr_definition
 
 from pydispatch.ir.dialects.stablehlo import attributes
-from pydispatch.ir.dialects.stablehlo.syntax import ARROW, NUMBERS, Number, operation
+from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Number
+from pydispatch.ir.dialects.stablehlo.syntax import ARROW, operation
 
 UNARY = (
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf", "erf_inv",

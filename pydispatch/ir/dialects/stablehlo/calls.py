@@ -17,7 +17,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from pydispatch.ir.dialects.stablehlo.syntax import FUNCTIONAL, Properties, make, parse_attributes, print_attributes
+from pydispatch.ir.dialects.stablehlo.clauses import Properties
+from pydispatch.ir.dialects.stablehlo.syntax import FUNCTIONAL, make, parse_attributes, print_attributes
 
 
 @irdl_op_definition

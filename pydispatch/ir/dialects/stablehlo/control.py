@@ -20,12 +20,12 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 
+from pydispatch.ir.dialects.stablehlo.clauses import Properties
 from pydispatch.ir.dialects.stablehlo.syntax import (
     FUNCTIONAL,
     PAIRWISE,
     RESULT,
     SAME,
-    Properties,
     Signature,
     Types,
     make,

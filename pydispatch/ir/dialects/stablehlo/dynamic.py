@@ -7,7 +7,8 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 
 from pydispatch.ir.dialects.stablehlo.attributes import Conv, Gather
-from pydispatch.ir.dialects.stablehlo.syntax import NUMBERS, Number, Numbers, operation
+from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Number, Numbers
+from pydispatch.ir.dialects.stablehlo.syntax import operation
 
 _KNOWN = {"known_expanding_dimensions": NUMBERS, "known_nonexpanding_dimensions": NUMBERS}
 _CONVOLUTION = {

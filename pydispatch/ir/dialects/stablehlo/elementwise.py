@@ -14,11 +14,10 @@ from xdsl.traits import Pure
 
 from pydispatch.ir.core.elements import with_element
 from pydispatch.ir.dialects.stablehlo.attributes import ComparisonDirection, ComparisonType
+from pydispatch.ir.dialects.stablehlo.clauses import Clause, Properties
 from pydispatch.ir.dialects.stablehlo.syntax import (
     FUNCTIONAL,
     SAME,
-    Clause,
-    Properties,
     Signature,
     Types,
     make,

@@ -19,7 +19,8 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 
 from pydispatch.ir.dialects.stablehlo.attributes import Gather, Scatter
-from pydispatch.ir.dialects.stablehlo.syntax import NUMBERS, Numbers, operation
+from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Numbers
+from pydispatch.ir.dialects.stablehlo.syntax import operation
 
 
 @irdl_op_definition

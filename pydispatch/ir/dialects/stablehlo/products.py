@@ -31,10 +31,8 @@ from pydispatch.ir.dialects.stablehlo.attributes import (
     print_convolution,
     print_value,
 )
-from pydispatch.ir.dialects.stablehlo.syntax import (
-    FUNCTIONAL,
+from pydispatch.ir.dialects.stablehlo.clauses import (
     NUMBERS,
-    SAME,
     Clause,
     Flag,
     Numbers,
@@ -42,6 +40,10 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
     Precisions,
     Properties,
     RecordClause,
+)
+from pydispatch.ir.dialects.stablehlo.syntax import (
+    FUNCTIONAL,
+    SAME,
     make,
     operation,
     parse_attributes,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from pydispatch.ir.dialects.stablehlo.attributes import RngAlgorithm, RngDistribution
-from pydispatch.ir.dialects.stablehlo.syntax import OneWord, operation
+from pydispatch.ir.dialects.stablehlo.clauses import OneWord
+from pydispatch.ir.dialects.stablehlo.syntax import operation
 
 OPERATIONS: list[type[Operation]] = [
     operation(

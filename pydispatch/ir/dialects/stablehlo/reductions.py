@@ -18,12 +18,12 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
+from pydispatch.ir.core.syntax import parse_signature_args
 from pydispatch.ir.dialects.stablehlo.attributes import integers, parse_integers, print_value
+from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Properties
 from pydispatch.ir.dialects.stablehlo.control import ReturnOp
 from pydispatch.ir.dialects.stablehlo.syntax import (
     FUNCTIONAL,
-    NUMBERS,
-    Properties,
     Types,
     make,
     operation,
@@ -130,7 +130,7 @@ def _parse_reducer(parser: Parser) -> Region:
     pairs = []
     while parser._current_token.text == "(":
         start = parser.pos
-        pair = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        pair = parse_signature_args(parser)
         if len(pair) != 2:
             parser.raise_error("each input has two arguments", start, parser.pos)
         pairs.append(pair)

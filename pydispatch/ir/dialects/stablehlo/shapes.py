@@ -10,14 +10,11 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from pydispatch.ir.dialects.stablehlo.attributes import integers
+from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Number, Numbers, Properties
 from pydispatch.ir.dialects.stablehlo.syntax import (
     FUNCTIONAL,
-    NUMBERS,
     RESULT,
     SAME,
-    Number,
-    Numbers,
-    Properties,
     Types,
     make,
     operation,

@@ -9,21 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    BoolAttr,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    FunctionType,
-    IntegerAttr,
-    TensorType,
-    i64,
-)
+from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import (
-    AnyAttr,
-    AnyOf,
-    BaseAttr,
     IRDLOperation,
     SameVariadicOperandSize,
     irdl_op_definition,
@@ -42,136 +30,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from pydispatch.ir.core.syntax import parse_attr_of, parse_types, print_types
-from pydispatch.ir.dialects.stablehlo import attributes
-
-Properties = dict[str, Attribute]
-NUMBERS = AnyOf((BaseAttr(DenseArrayBase), BaseAttr(DenseIntOrFPElementsAttr)))
-NUMBER = IntegerAttr
-
-
-# --- clauses ---
-
-
-class Clause:
-    """`word = value`, which is the property `name`."""
-
-    constraint: ClassVar[Any] = AnyAttr()
-
-    def __init__(self, word: str, name: str | None = None, optional: bool = False) -> None:
-        self.word = word
-        self.name = name or word
-        self.optional = optional
-
-    @property
-    def properties(self) -> Mapping[str, Any]:
-        """What the clause holds: names -> what they are."""
-        return {self.name: self.constraint}
-
-    def is_present(self, op: Operation) -> bool:
-        return self.name in op.properties
-
-    def opens(self, parser: Parser) -> bool:
-        """Whether the clause begins here."""
-        return parser._current_token.text == self.word
-
-    def parse(self, parser: Parser, properties: Properties) -> None:
-        parser.parse_keyword(self.word)
-        parser.parse_punctuation("=")
-        properties[self.name] = self.read(parser)
-
-    def print(self, printer: Printer, op: Operation) -> None:
-        printer.print_string(f"{self.word} = ")
-        self.write(printer, op.properties[self.name])
-
-    def read(self, parser: Parser) -> Attribute:
-        raise NotImplementedError
-
-    def write(self, printer: Printer, value: Any) -> None:
-        raise NotImplementedError
-
-
-class Numbers(Clause):
-    """`dims = [0, 1]`."""
-
-    constraint = NUMBERS
-
-    def read(self, parser: Parser) -> Attribute:
-        return DenseArrayBase.from_list(i64, attributes.parse_integers(parser))
-
-    def write(self, printer: Printer, value: Any) -> None:
-        attributes.print_value(printer, attributes.integers(value))
-
-
-class Number(Clause):
-    """`dim = 0`."""
-
-    constraint = NUMBER
-
-    def read(self, parser: Parser) -> Attribute:
-        return IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
-
-    def write(self, printer: Printer, value: Any) -> None:
-        printer.print_string(str(value.value.data))
-
-
-class Flag(Clause):
-    """`lower = true`."""
-
-    constraint = BoolAttr
-
-    def read(self, parser: Parser) -> Attribute:
-        return attributes.flag(parser.parse_boolean())
-
-    def write(self, printer: Printer, value: Any) -> None:
-        attributes.print_value(printer, bool(value.value.data))
-
-
-class OneWord(Clause):
-    """`type = RFFT`."""
-
-    def __init__(self, word: str, kind: type[attributes.Word], name: str | None = None, optional: bool = False) -> None:
-        super().__init__(word, name, optional)
-        self.kind = self.constraint = kind  # type: ignore[misc]
-
-    def read(self, parser: Parser) -> Attribute:
-        return self.kind(self.kind.parse_parameter(parser))
-
-    def write(self, printer: Printer, value: Any) -> None:
-        printer.print_string(value.data)
-
-
-class Precisions(Clause):
-    """`precision = [DEFAULT, HIGHEST]`."""
-
-    constraint = ArrayAttr
-
-    def __init__(self) -> None:
-        super().__init__("precision", "precision_config", optional=True)
-
-    def read(self, parser: Parser) -> Attribute:
-        def one() -> attributes.Precision:
-            return attributes.Precision(attributes.Precision.parse_parameter(parser))
-
-        return ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, one))
-
-    def write(self, printer: Printer, value: Any) -> None:
-        with printer.in_square_brackets():
-            printer.print_list(value.data, lambda word: printer.print_string(word.data))
-
-
-class RecordClause(Clause):
-    """`algorithm = <...>`."""
-
-    def __init__(self, word: str, kind: type[attributes.Record], optional: bool = False) -> None:
-        super().__init__(word, optional=optional)
-        self.kind = self.constraint = kind  # type: ignore[misc]
-
-    def read(self, parser: Parser) -> Attribute:
-        return self.kind(self.kind.parse_parameter(parser))
-
-    def write(self, printer: Printer, value: Any) -> None:
-        value.print_parameter(printer)
-
+from pydispatch.ir.dialects.stablehlo.clauses import Clause, Properties
 
 # --- signatures ---
 

@@ -1,0 +1,1 @@
+"""Every operation of StableHLO for every element type that its specification allows, as data: rows by subject."""
