@@ -97,14 +97,15 @@ def compile(source: Any, **options: Any) -> Artifact:
     See `pydispatch.compiler.driver.pipeline.compile` for the options. Raises CompileError, and InvalidArgumentError
     for an option of another type.
     """
+    from pydispatch.garbage import rarely_collected
     from pydispatch.packages import importing, running
 
-    with importing("compiling", "compiler", CompileError):
-        from pydispatch.compiler.worker import llvm_process
+    with rarely_collected(), running("compiling", "compiler", CompileError):
+        with importing("compiling", "compiler", CompileError):
+            from pydispatch.compiler.worker import llvm_process
 
-        llvm_process.start()
-        from pydispatch.compiler.driver.pipeline import compile as compile_
-    with running("compiling", "compiler", CompileError):
+            llvm_process.start()
+            from pydispatch.compiler.driver.pipeline import compile as compile_
         return compile_(source, **options)
 
 

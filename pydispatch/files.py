@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import stat
@@ -19,6 +20,7 @@ LIMIT = 1 << 30
 
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 _PIECE = 1 << 20
+_LONGEST_PIECE = 1 << 24
 
 
 def path_of(what: str, source: Any, expected: str) -> str:
@@ -54,24 +56,26 @@ def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
     Raises SystemError (an OSError too) when it cannot be read: a folder, device or socket, a pipe without a
     writer, or more than `limit` bytes (default LIMIT).
     """
-    limit = LIMIT if limit is None else limit
-    with _opened(path) as (stream, is_pipe):
-        size = os.fstat(stream.fileno()).st_size
-        if not is_pipe and size > limit:
-            _refuse(path, f"it has {size} bytes; at most {_amount(limit)} are read")
-        return _read_pipe(stream, path, limit) if is_pipe else _all(stream, path, limit)
+    return b"".join(_pieces(path, LIMIT if limit is None else limit))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The same as UTF-8 text with line ends made \\n. UnicodeDecodeError when it is something else."""
-    return read(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    """The same as UTF-8 text with line ends made \\n. UnicodeDecodeError when it is something else.
+
+    A text may have the weights of a model: it is decoded while it is read, and never held twice.
+    """
+    decoder, text = codecs.getincrementaldecoder("utf-8")(), ""
+    for piece in _pieces(path, LIMIT):
+        text += decoder.decode(piece)  # in place: nothing else refers to the text
+    text += decoder.decode(b"", final=True)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def open_binary(path: str | os.PathLike[str], limit: int | None = None) -> IO[bytes]:
     """A stream over a regular file, or over what a pipe holds, which is read whole. Raises as `read`."""
     with _opened(path) as (stream, is_pipe):
         if is_pipe:
-            return io.BytesIO(_read_pipe(stream, path, LIMIT if limit is None else limit))
+            return io.BytesIO(b"".join(_read_pipe(stream, path, LIMIT if limit is None else limit)))
         return os.fdopen(os.dup(stream.fileno()), "rb")
 
 
@@ -139,7 +143,16 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
         _refuse(path, error.strerror or str(error))
 
 
-def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> bytes:
+def _pieces(path: str | os.PathLike[str], limit: int) -> Iterator[bytes]:
+    """The bytes of a regular file or pipe, one after the other."""
+    with _opened(path) as (stream, is_pipe):
+        size = os.fstat(stream.fileno()).st_size
+        if not is_pipe and size > limit:
+            _refuse(path, f"it has {size} bytes; at most {_amount(limit)} are read")
+        yield from _read_pipe(stream, path, limit) if is_pipe else _all(stream, path, limit)
+
+
+def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> Iterator[bytes]:
     first = stream.read(_PIECE)  # None: there is a writer that has not written yet
     if first == b"":
         _refuse(path, "it is a pipe that nobody writes into; start the writer first")
@@ -147,14 +160,14 @@ def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> b
     return _all(stream, path, limit, first or b"")
 
 
-def _all(stream: IO[bytes], path: str | os.PathLike[str], limit: int, first: bytes = b"") -> bytes:
-    pieces, size = [first], len(first)
-    while size <= limit and (piece := stream.read(min(max(_PIECE, size), limit + 1 - size))):
-        pieces.append(piece)
+def _all(stream: IO[bytes], path: str | os.PathLike[str], limit: int, first: bytes = b"") -> Iterator[bytes]:
+    yield first
+    size = len(first)
+    while size <= limit and (piece := stream.read(min(max(_PIECE, size), _LONGEST_PIECE, limit + 1 - size))):
         size += len(piece)
+        yield piece
     if size > limit:
         _refuse(path, f"it has more than {_amount(limit)}, the most that is read")
-    return b"".join(pieces)
 
 
 def _amount(size: int) -> str:

@@ -28,6 +28,10 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get(
 if os.name == "posix" and "HOME" not in os.environ:  # zig, which tests call themselves, has no folder then
     os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"zig-{os.getuid()}"))
 
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have their controller's: a run uses what it compiled itself
+    CACHE = tempfile.TemporaryDirectory(prefix="pydispatch-tests-")
+    os.environ["PYDISPATCH_CACHE_DIR"] = CACHE.name
+
 LEVEL = os.environ.get("PYDISPATCH_TEST_CPU", "")
 if LEVEL:
     import machine_levels

@@ -36,6 +36,7 @@ C_FOLDERS = {
 SIDES = {
     "pydispatch.errors": {"pydispatch._core"},
     "pydispatch.files": {"pydispatch.errors"},
+    "pydispatch.garbage": set(),
     "pydispatch.packages": {"pydispatch.errors"},
     "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files"},
     "pydispatch.link": {"pydispatch.errors", "pydispatch.formats"},
@@ -71,8 +72,9 @@ SIDES = {
 
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
-    "errors", "files", "packages", "extensions", "ir.core", "ir.dialects", "ir", "patterns", "formats.storage",
-    "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv", "formats.program", "formats.artifact",
+    "errors", "files", "garbage", "packages", "extensions", "ir.core", "ir.dialects", "ir", "patterns",
+    "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv", "formats.program",
+    "formats.artifact",
     "link.ptx", "link.spirv", "frontends.graph", "frontends.ops", "frontends.source", "frontends",
     "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",
     "compiler.emit.llvm", "compiler.emit.spirv", "compiler.backends", "compiler.kernels.ops",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import LIMIT, open_mapped
+from pydispatch.garbage import rarely_collected
 from pydispatch.packages import importing, running
 
 if TYPE_CHECKING:
@@ -154,13 +155,12 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
-    with importing("compiling", "compiler", CompileError):
-        from pydispatch.compiler.worker import llvm_process
+    with rarely_collected(), running("compiling", "compiler", CompileError):
+        with importing("compiling", "compiler", CompileError):
+            from pydispatch.compiler.worker import llvm_process
 
-        llvm_process.start()
-        from pydispatch.compiler.driver import pipeline
-
-    with running("compiling", "compiler", CompileError):
+            llvm_process.start()
+            from pydispatch.compiler.driver import pipeline
         return _run(args, pipeline)
 
 

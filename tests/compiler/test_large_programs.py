@@ -1,6 +1,8 @@
 """Programs of many layers: compiling takes time in proportion to their length, and equal layers share their kernels."""
 
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,3 +135,30 @@ func.func @h(%x: tensor<4xf32>) -> tensor<4xf32> {
     np.testing.assert_array_equal(program.f(x)[1], [*(x + 1), 2])
     np.testing.assert_array_equal(program.g(x), x + 3)
     np.testing.assert_array_equal(program.h(x), x + 3)
+
+
+WEIGHTS = """
+import resource, sys
+from pydispatch.compiler.driver.sources import load_source
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+load_source(sys.argv[1])
+before = peak()
+module, _ = load_source(sys.argv[2])
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_weights_in_a_text_are_held_once(count: int, tmp_path: Path) -> None:
+    """While they are read: two bytes of text and one of data for each."""
+    for name, rows in (("small.mlir", 1), ("large.mlir", 8192)):
+        t = f"tensor<{rows}x1024xf32>"
+        digits = "0123456789ABCDEF" * (rows * 512)
+        constants = "".join(f'  %w{i} = arith.constant dense<"0x{digits}"> : {t}\n' for i in range(count))
+        (tmp_path / name).write_text(f"func.func @f() -> {t} {{\n{constants}  return %w0 : {t}\n}}\n")
+    files = tmp_path / "small.mlir", tmp_path / "large.mlir"
+    done = subprocess.run([sys.executable, "-c", WEIGHTS, *files], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 3.5 * count * (32 << 20)

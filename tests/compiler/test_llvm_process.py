@@ -18,6 +18,16 @@ import pytest
 import pydispatch as pd
 from pydispatch.compiler.toolchain import llvm
 from pydispatch.compiler.worker import llvm_process
+from pydispatch.formats.storage import cache
+
+pytestmark = pytest.mark.usefixtures("no_cache")
+
+
+@pytest.fixture
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is compiled."""
+    monkeypatch.setenv(cache.SIZE, "0")
+
 
 TINY = """
 func.func @f(%x: tensor<NxTYPE>) -> tensor<NxTYPE> {
@@ -154,7 +164,7 @@ def machine() -> llvm.Described:
 def test_many_threads() -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(compiles, range(1, 25)))
-    assert len(llvm_process.POOL.processes()) <= llvm_process.PROCESSES
+    assert len(llvm_process.POOL.processes()) <= llvm_process.POOL.size
 
 
 def test_an_interrupt_leaves_no_answer_behind(monkeypatch: pytest.MonkeyPatch) -> None:

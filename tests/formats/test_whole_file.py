@@ -275,3 +275,21 @@ def test_saving_to_a_full_disk_keeps_the_old_artifact(tmp_path: Path, how: str) 
 def test_the_scripts_of_reliability_can_be_imported() -> None:
     for name in ("kill9", "cycles"):
         assert importlib.util.spec_from_file_location(name, RELIABILITY / f"{name}.py") is not None
+
+
+def test_the_cache_has_a_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was used last stays."""
+    monkeypatch.setenv(cache.SIZE, "1")
+    for number in range(3):
+        cache.store(bytes(300_000), "a", str(number))
+        os.utime(folder / "a" / str(number), (number, number))
+    assert cache.load("a", "0") is not None  # used now
+    cache.store(bytes(300_000), "a", "3")
+    assert names(folder / "a") == ["0", "2", "3"]
+    cache.store(bytes(2_000_000), "a", "large")
+    assert names(folder / "a") == ["large"]
+    monkeypatch.setenv(cache.SIZE, "0")
+    cache.store(b"x", "a", "none")
+    assert cache.load("a", "large") is None and names(folder / "a") == ["large"]
+    monkeypatch.setenv(cache.SIZE, "much")
+    assert cache.limit() == 1 << 30

@@ -39,6 +39,13 @@ def inlinable_symbols() -> frozenset[str]:
     return frozenset(symbol for stem, names in SYMBOLS.items() if stem not in _OBJECT_ONLY for symbol in names)
 
 
+@functools.cache
+def fingerprint() -> str:
+    """Changes with whatever the library is compiled from."""
+    sources = [path.read_bytes() for path in sorted(SOURCE_DIR.iterdir())]
+    return cache.digest(tools.find().fingerprint(), [(stem, sorted(names)) for stem, names in SYMBOLS.items()], sources)
+
+
 def objects(arch: str, cpu: str = "generic", features: Sequence[str] = ()) -> list[bytes]:
     """The whole library as ELF objects, one per source, for `Toolchain.link_shared(..., archives=...)`.
 

@@ -30,6 +30,7 @@ from pydispatch.compiler.outline.executables import Selection, expand_executable
 from pydispatch.compiler.outline.explain import Report, listing
 from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches
+from pydispatch.compiler.outline.share import share_executables
 from pydispatch.compiler.target.backend import Dump, backend_named, require_backend
 from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import build_variant, variants_of
@@ -254,6 +255,7 @@ class Pipeline:
         options, targets = self.options, self._targets()
         if not options.reassociate:
             targets = [in_written_order(target) for target in targets]
+        share_executables(self.module, self.reports, targets)
         expand_executables(
             self.module, Selection(targets, options.targets is not None, options.cpu, options.cpu_features)
         )

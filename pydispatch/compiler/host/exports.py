@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region
@@ -38,13 +39,29 @@ USERS_ALIGNMENT = 64
 """What code that others compiled may expect of its bindings."""
 
 
+@dataclass
+class _Variant:
+    """A variant, its exports by name and their ordinals."""
+
+    op: hal.ExecutableVariantOp
+    exports: dict[str, hal.ExecutableExportOp]
+    ordinals: dict[str, int]
+
+
+def _read(variant: hal.ExecutableVariantOp) -> _Variant:
+    return _Variant(variant, {e.sym_name.data: e for e in exports_of(variant)}, ordinals_of(variant))
+
+
 class Executables:
     """Numbers executables and exports, and inlines their host regions."""
 
     def __init__(self, module: ModuleOp, program: Program) -> None:
         self.program = program
         self.ops = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)}
+        self.variants = {name: [_read(variant) for variant in variants_of(op)] for name, op in self.ops.items()}
         self.numbers: dict[str, int] = {}
+        self._exports: dict[tuple[str, str], int] = {}
+        self._alignments: dict[str, int] = {}
         for name, op in self.ops.items():
             self.numbers[name] = len(program.executables)
             entry = Executable(name)
@@ -115,18 +132,22 @@ class Executables:
         return self.ops[name], export
 
     def _require(self, executable: hal.ExecutableOp, path: list[str], op: Operation) -> None:
-        for variant in variants_of(executable):
-            names = [e.sym_name.data for e in exports_of(variant)]
-            if path[-1] not in names:
+        for variant in self.variants[executable.sym_name.data]:
+            if path[-1] not in variant.exports:
                 raise CompileError(
-                    f"executable '@{path[0]}' has no export '@{path[-1]}' in variant '@{variant.sym_name.data}'",
+                    f"executable '@{path[0]}' has no export '@{path[-1]}' in variant '@{variant.op.sym_name.data}'",
                     location_of(op),
-                    f"exports: {', '.join('@' + n for n in names) or 'none'}",
+                    f"exports: {', '.join('@' + n for n in variant.exports) or 'none'}",
                 )
+
+    def _declarations(self, executable: hal.ExecutableOp, export: str) -> list[hal.ExecutableExportOp]:
+        """What each variant says of an export."""
+        variants = self.variants[executable.sym_name.data]
+        return [variant.exports[export] for variant in variants if export in variant.exports]
 
     def layout(self, executable: hal.ExecutableOp, export: str) -> Layout:
         """The layout that all variants agree on."""
-        layouts = [layout_of(e) for v in variants_of(executable) for e in exports_of(v) if e.sym_name.data == export]
+        layouts = [layout_of(declaration) for declaration in self._declarations(executable, export)]
         for other in layouts[1:]:
             if (other.constants, len(other.bindings)) != (layouts[0].constants, len(layouts[0].bindings)):
                 raise CompileError(
@@ -138,24 +159,22 @@ class Executables:
     def alignment(self, executable: hal.ExecutableOp) -> int:
         """The alignment of an executable's bindings in bytes, as its code states; 1 when only that of elements is
         required."""
-        found = 1
-        for variant in variants_of(executable):
-            if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
-                found = max(found, USERS_ALIGNMENT)
-            for op in variant.walk():
-                stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None
-                if isinstance(stated, IntegerAttr):
-                    found = max(found, stated.value.data)
-        return found
+        name = executable.sym_name.data
+        if name not in self._alignments:
+            self._alignments[name] = _alignment(executable)
+        return self._alignments[name]
 
     def binding_order(self, executable: hal.ExecutableOp, export: str) -> Attribute | None:
         """The `hal.interface.bindings` of an export: the binding of each tensor operand and result."""
-        declarations = [e for v in variants_of(executable) for e in exports_of(v) if e.sym_name.data == export]
+        declarations = self._declarations(executable, export)
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
     def export_number(self, executable: hal.ExecutableOp, export: str) -> int:
         """The index of an export in the program's table."""
-        ordinals = {ordinals_of(v)[export] for v in variants_of(executable)}
+        key = executable.sym_name.data, export
+        if key in self._exports:
+            return self._exports[key]
+        ordinals = {variant.ordinals[export] for variant in self.variants[key[0]]}
         if len(ordinals) > 1:
             raise CompileError(
                 f"export '@{export}' has different ordinals in the variants of '@{executable.sym_name.data}': "
@@ -163,11 +182,12 @@ class Executables:
                 location_of(executable),
             )
         layout = self.layout(executable, export)
-        number = self.numbers[executable.sym_name.data]
-        entry = ExportEntry(number, ordinals.pop(), export, layout.constants, len(layout.bindings))
-        if entry not in self.program.exports:
-            self.program.exports.append(entry)
-        return self.program.exports.index(entry)
+        number = self.numbers[key[0]]
+        self._exports[key] = len(self.program.exports)
+        self.program.exports.append(
+            ExportEntry(number, ordinals.pop(), export, layout.constants, len(layout.bindings))
+        )
+        return self._exports[key]
 
     def grid(
         self, function: Function, executable: hal.ExecutableOp, export: str, workload: Sequence[int], op: Operation
@@ -177,7 +197,8 @@ class Executables:
         Each variant has a grid function of its own, and an export may defer to its fallback on some devices.
         """
         choices = [
-            self._guarded(function, executable, variant, export, workload, op) for variant in variants_of(executable)
+            self._guarded(function, executable, variant, export, workload, op)
+            for variant in self.variants[executable.sym_name.data]
         ]
         number, grid = choices[0]
         for i, (other_number, other_grid) in enumerate(choices[1:], 1):
@@ -191,10 +212,10 @@ class Executables:
         return number, grid
 
     def _guarded(
-        self, function: Function, executable: hal.ExecutableOp, variant: hal.ExecutableVariantOp, export: str,
+        self, function: Function, executable: hal.ExecutableOp, variant: _Variant, export: str,
         workload: Sequence[int], op: Operation, seen: tuple[str, ...] = (),
     ) -> tuple[int, tuple[int, int, int]]:  # fmt: skip
-        (declaration,) = [e for e in exports_of(variant) if e.sym_name.data == export]
+        declaration = variant.exports[export]
         if not declaration.count.blocks:
             raise CompileError(
                 f"export '@{export}' has no workgroup count", location_of(declaration),
@@ -223,6 +244,18 @@ class Executables:
         other = self._guarded(function, executable, variant, fallback, workload, op, (*seen, export))
         grid = tuple(_select(function, condition, a, b) for a, b in zip((x, y, z), other[1], strict=True))
         return _select(function, condition, number, other[0]), (grid[0], grid[1], grid[2])
+
+
+def _alignment(executable: hal.ExecutableOp) -> int:
+    found = 1
+    for variant in variants_of(executable):
+        if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
+            found = max(found, USERS_ALIGNMENT)
+        for op in variant.walk():
+            stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None
+            if isinstance(stated, IntegerAttr):
+                found = max(found, stated.value.data)
+    return found
 
 
 def _select(function: Function, condition: int, a: int, b: int) -> int:

@@ -88,6 +88,9 @@ class Backend:
     architectures: Architectures | None = None
     """None where targets name no architecture, or the format has it."""
 
+    shares_executables: bool = False
+    """Whether the dispatches of a program become one executable: where linking and loading cost something for each."""
+
     # -- generated kernels
 
     workgroup_bytes: int = 128 << 10

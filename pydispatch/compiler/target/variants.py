@@ -47,8 +47,9 @@ def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
     """Export name → ordinal. CompileError when two exports share one or they are not dense."""
     exports = exports_of(variant)
     given = [e.ordinal.value.data if e.ordinal is not None else i for i, e in enumerate(exports)]
-    for position, (export, ordinal) in enumerate(zip(exports, given, strict=True)):
-        if given.index(ordinal) != position:
+    seen: set[int] = set()
+    for export, ordinal in zip(exports, given, strict=True):
+        if ordinal in seen:
             raise CompileError(
                 f"ordinal {ordinal} is used twice in variant '@{variant.sym_name.data}'", location_of(export)
             )
@@ -58,6 +59,7 @@ def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
                 location_of(export),
                 f"the {len(exports)} exports of a variant are numbered 0 to {len(exports) - 1}",
             )
+        seen.add(ordinal)
     return {e.sym_name.data: o for e, o in zip(exports, given, strict=True)}
 
 

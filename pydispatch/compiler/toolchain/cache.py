@@ -49,7 +49,8 @@ def store(key: str, data: bytes, files: Iterable[str] = ()) -> None:
     with contextlib.suppress(OSError, ValueError):
         known = {file: _digest_of(file) for file in files}
         if None not in known.values():
-            cache.store(json.dumps(known, sort_keys=True).encode() + b"\n" + data, *_path(key))
+            head = json.dumps(known, sort_keys=True).encode() + b"\n"
+            cache.store(head + data, *_path(key), folders=256)
 
 
 def _digest_of(file: str) -> str | None:

@@ -71,6 +71,12 @@ def opened(text: str, machine: Described) -> AbstractContextManager[Module]:
     return llvm_process.opened(Module, text, spec)
 
 
+def words(machine: Described) -> tuple[object, ...]:
+    """What of a machine decides the code for it."""
+    m = machine
+    return m.arch, m.cpu, m.triple, m.llvm_features, sorted(m.has), m.tune, m.vector_width
+
+
 def version() -> int:
     """LLVM's major version."""
     return llvm_process.version()[0]

@@ -86,6 +86,8 @@ class Worker:
             return "ok", getattr(self, f"_do_{kind}")(*rest)
         except CompileError as error:
             return "refused", error.message, error.note
+        except MemoryError:
+            return "memory", "it ran out of memory"
         except Exception:
             return "error", traceback.format_exc()
 

@@ -200,10 +200,12 @@ def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
     return Checked(name, file.location, frozenset(defined), frozenset(undefined))
 
 
-def undefined_symbols(data: bytes) -> frozenset[str]:
-    """What an object of our own leaves to others."""
-    names = {symbol.name for symbol in ElfFile(data).symbols() if symbol.section == reader.UNDEFINED and symbol.name}
-    return frozenset(names - _LINKER_SYMBOLS)
+def undefined_symbols(codes: Sequence[bytes]) -> frozenset[str]:
+    """What objects of our own leave to others."""
+    symbols = [symbol for code in codes for symbol in ElfFile(code).symbols() if symbol.name]
+    undefined = {symbol.name for symbol in symbols if symbol.section == reader.UNDEFINED}
+    defined = {symbol.name for symbol in symbols if symbol.section != reader.UNDEFINED}
+    return frozenset(undefined - defined - _LINKER_SYMBOLS)
 
 
 def check_undefined(

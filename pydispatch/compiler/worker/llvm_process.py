@@ -5,6 +5,7 @@ llvmlite's LLVM has assertions on, and nothing in a process survives one. Jobs a
 and is replaced when it has died. It ends with its parent: its standard input is closed then.
 
 Where no process can be started, or with PYDISPATCH_LLVM_PROCESS=0, the same jobs run here, one at a time.
+The number of processes changes no result: each job gets its own module and knows of no other.
 """
 
 from __future__ import annotations
@@ -28,10 +29,9 @@ from pydispatch.errors import CompileError, CompileWarning, InternalError
 if TYPE_CHECKING:
     from pydispatch.compiler.kernel_ir.kernel import Variant
 
-PROCESSES = 1
-"""How many work side by side."""
-
 VARIABLE = "PYDISPATCH_LLVM_PROCESS"
+"""How many processes work side by side, at most; 0: none, LLVM runs in this one. Without it, one for each processor."""
+
 HEAD = 8
 """The prefix of a message: its length, little endian."""
 
@@ -41,13 +41,19 @@ _SHOWN = 600  # characters of an assertion
 T = TypeVar("T")
 
 
+_DEFECT = "this is a defect of LLVM or of the compiler; other code for the same is a way around it"
+_NO_MEMORY = f"give it more memory, or let fewer processes work side by side: {VARIABLE}=1"
+_MEMORY_WORDS = ("out of memory", "bad_alloc", "MemoryError", "Cannot allocate memory")
+
+
 class Died(CompileError):
     """The process has died during a job. `said` is what it wrote to standard error, its last line first."""
 
     def __init__(self, how: str, said: str) -> None:
         self.said = said
-        note = "this is a defect of LLVM or of the compiler; other code for the same is a way around it"
-        super().__init__(f"LLVM ended ({how})" + (f": {said}" if said else ""), note=note)
+        starved = how == "SIGKILL" or any(word in said for word in _MEMORY_WORDS)
+        what = f"LLVM ended ({how})" + (f": {said}" if said else "")
+        super().__init__(what, note=_NO_MEMORY if starved else _DEFECT)
 
     def over(self, variant: Variant, cpu: str, kept: object = None) -> CompileError:
         """The error for a variant. kept: the file that has its LLVM IR, if there is one."""
@@ -129,6 +135,9 @@ class Process:
             return rest[0]
         if kind == "refused":
             raise CompileError(rest[0], note=rest[1])
+        if kind == "memory":
+            self.kill()  # what it could still do is not known
+            raise Died("MemoryError", rest[0])
         if kind == "missing":
             raise ModuleNotFoundError(f"No module named '{rest[0]}'", name=rest[0])
         raise InternalError(f"code generation failed: {rest[0]}")
@@ -142,7 +151,8 @@ class Process:
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - (1 << 14)))
         lines = [line.strip() for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
-        said = next((line for line in lines if "Assertion" in line or "LLVM ERROR" in line), lines[-1] if lines else "")
+        telling = ("Assertion", "LLVM ERROR", *_MEMORY_WORDS)
+        said = next((line for line in lines if any(word in line for word in telling)), lines[-1] if lines else "")
         if code == -getattr(signal, "SIGKILL", 9) and not said:
             said = "it was killed, perhaps for want of memory"
         self.kill()
@@ -169,7 +179,8 @@ class Process:
 class Pool:
     """The processes of this one. A thread that already uses one gets the same again."""
 
-    def __init__(self, size: int = PROCESSES) -> None:
+    def __init__(self, size: int) -> None:
+        self.size = size
         self._room = threading.BoundedSemaphore(size)
         self._lock = threading.Lock()
         self._free: list[Process] = []
@@ -236,13 +247,25 @@ class Pool:
             return [process.pid for process in self._all if process.is_alive()]
 
 
-POOL = Pool()
+def _processes() -> int:
+    """What the variable says, or the number of processors that this process may use."""
+    with contextlib.suppress(ValueError):
+        return max(1, int(os.environ.get(VARIABLE, "")))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+POOL = Pool(_processes())
+
+
+def size() -> int:
+    """How many jobs run side by side."""
+    return POOL.size if can_start() else 1
 
 
 def _after_fork() -> None:
     global POOL
     POOL.close(forget=True)
-    POOL = Pool()
+    POOL = Pool(POOL.size)
 
 
 if hasattr(os, "register_at_fork"):
@@ -252,7 +275,7 @@ atexit.register(lambda: POOL.close())
 
 def can_start() -> bool:
     """Whether jobs run in another process: unless the variable disables it, or Python is embedded in this process."""
-    if os.environ.get(VARIABLE, "1") == "0":
+    if os.environ.get(VARIABLE) == "0":
         return False
     name = Path(sys.executable or "").name.lower()
     if "python" in name or "pypy" in name:

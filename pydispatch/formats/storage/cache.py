@@ -1,6 +1,7 @@
 """The cache directory for results that are expensive to recompute, with atomic files.
 
-A cache never causes a failure: unreadable entries are recomputed, unwritable ones are dropped.
+A cache never causes a failure: unreadable entries are recomputed, unwritable ones are dropped. What was used last stays
+when the cache is full.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ _MAGIC = b"pydispatch cache 2\n"
 _DIGEST = hashlib.sha256().digest_size
 MAX_BYTES = 1 << 30
 
+SIZE = "PYDISPATCH_CACHE_SIZE"
+"""How many MiB may be kept; 0: nothing is kept or looked up."""
+DEFAULT_SIZE = 1024
+
 
 def directory() -> Path | None:
     """$PYDISPATCH_CACHE_DIR, $XDG_CACHE_HOME/pydispatch, ~/.cache/pydispatch, or one in the temporary folder; the first
@@ -29,28 +34,59 @@ def directory() -> Path | None:
 def load(*parts: str) -> bytes | None:
     """What is kept under a path below the directory. None when there is nothing, or it is damaged."""
     root = directory()
-    if root is None:
+    if root is None or limit() == 0:
         return None
+    path = root.joinpath(*parts)
     try:
-        blob = whole_file.read(root.joinpath(*parts), MAX_BYTES)
+        blob = whole_file.read(path, MAX_BYTES)
     except (OSError, MemoryError):
         return None
     if blob is None or not blob.startswith(_MAGIC):
         return None
     at = len(_MAGIC)
     known, data = blob[at : at + _DIGEST], blob[at + _DIGEST :]
-    return data if hashlib.sha256(data).digest() == known else None
+    if hashlib.sha256(data).digest() != known:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return data
 
 
-def store(data: bytes, *parts: str) -> None:
-    """Keeps `data` under a path below the directory, when that can be written."""
+def store(data: bytes, *parts: str, folders: int = 1) -> None:
+    """Keeps `data` under a path below the directory, when that can be written.
+
+    folders: among how many folders such entries are spread; each may hold that part of the limit.
+    """
     root = directory()
-    if root is None or len(data) > MAX_BYTES - len(_MAGIC) - _DIGEST:
+    if root is None or limit() == 0 or len(data) > MAX_BYTES - len(_MAGIC) - _DIGEST:
         return
     path = root.joinpath(*parts)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         whole_file.write(path, (_MAGIC, hashlib.sha256(data).digest(), data))
+        _trim(path, limit() // folders)
+
+
+def limit() -> int:
+    """Bytes that may be kept."""
+    with contextlib.suppress(ValueError):
+        return max(0, int(os.environ.get(SIZE, ""))) << 20
+    return DEFAULT_SIZE << 20
+
+
+def _trim(kept: Path, most: int) -> None:
+    """Removes the files of a folder that were not used for the longest time, until the others have at most `most` bytes
+    or `kept` is alone."""
+    with os.scandir(kept.parent) as entries:
+        files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+        found = [(entry.stat(follow_symlinks=False), entry) for entry in files]
+    total = sum(state.st_size for state, _ in found)
+    for state, entry in sorted(found, key=lambda pair: (pair[0].st_mtime_ns, pair[1].name)):
+        if total <= most:
+            return
+        if entry.name != kept.name:
+            Path(entry).unlink(missing_ok=True)
+            total -= state.st_size
 
 
 @functools.lru_cache(maxsize=8)

@@ -6,6 +6,7 @@ what is unusual in a list (hexadecimal elements, comments, complex numbers) goes
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from typing import Any
@@ -24,7 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-_CHUNK = 1 << 24
+_CHUNK = 1 << 20
 """Digits that are decoded at a time: little is held twice."""
 
 _BLOCK = 1 << 16
@@ -47,17 +48,16 @@ def unhex(text: str, start: int, end: int) -> bytes | None:
     """The bytes of `text[start:end]`, two digits each; None when something else stands there."""
     if (end - start) % 2:
         return None
-    out = bytearray((end - start) // 2)
+    out = io.BytesIO()
     try:
         for at in range(start, end, _CHUNK):
             part = bytes.fromhex(text[at : min(end, at + _CHUNK)])
-            first = (at - start) // 2
             if len(part) != min(end - at, _CHUNK) // 2:  # Spaces are skipped by the decoder.
                 return None
-            out[first : first + len(part)] = part
+            out.write(part)
     except ValueError:
         return None
-    return bytes(out)
+    return out.getvalue()  # its own memory, not a copy
 
 
 def parse_dense(p: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:

@@ -6,26 +6,20 @@ vectorise; other objects are linked by ld.lld afterwards; the device library fil
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-
 from pydispatch.compiler import devlib
-from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL, library
-from pydispatch.compiler.emit.llvm.cpu.platform import MAX_BINDINGS, MAX_CONSTANTS, CpuPlatform
-from pydispatch.compiler.emit.llvm.emitter import emit_module
-from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
+from pydispatch.compiler.backends.cpu.clock import Clock
+from pydispatch.compiler.backends.cpu.units import Linked, Surroundings, Units
+from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL
+from pydispatch.compiler.emit.llvm.cpu.platform import MAX_BINDINGS, MAX_CONSTANTS
 from pydispatch.compiler.kernel_ir.kernel import Binary, ObjectFile, Variant
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.compiler.target.cpu import Machine, machine_of
 from pydispatch.compiler.target.cpu_features import check_features
 from pydispatch.compiler.toolchain import objects, tools
-from pydispatch.compiler.toolchain.llvm import Module, bitcode_symbols, opened
-from pydispatch.compiler.worker import llvm_process
+from pydispatch.compiler.toolchain.llvm import bitcode_symbols
 from pydispatch.errors import CompileError
 from pydispatch.formats.elf.library import read_tables
 
@@ -36,8 +30,6 @@ BITCODE = (".bc",)
 SOURCES = (".c",)
 LINKED = (".o", ".obj", ".a", ".lib")
 LIBRARIES = (".so",)
-
-"""Stores (suffix, content); may return the file's path."""
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
@@ -69,61 +61,33 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     with clock("bitcode"):
         modules = [(file.name, _bitcode(file, machine), file.suffix in BITCODE) for file in variant.objects
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
-    with clock("emit"):
-        platform, text = _emit(variant, machine, lambda: _provided(checked, modules))
-    try:
-        code, shown = _machine_code(text, machine, modules, checked, variant, clock, dump is not None)
-    except llvm_process.Died as died:
-        raise died.over(variant, machine.cpu, dump and dump(".ll", text)) from None
+    units = Units(variant, machine)
+    emitted = units.emit(lambda: _provided(checked, modules))
+    codes = Surroundings(machine, modules, checked, clock, dump).compile(emitted)
     with clock("link"):
-        elf = _link(code, variant, checked, machine)
+        elf = _link(codes, variant, checked, machine)
     if dump is not None:
-        everything: list[tuple[str, bytes | str]] = [(".ll", text), *shown, (".o", code), (".so", elf)]
-        for suffix, content in everything:
-            dump(suffix, content)
+        dump(".so", elf)
     objects.check_library(elf, machine.arch, QUERY_SYMBOL)
     is_users = variant.module is None
     if is_users:
         _check_tables(variant, elf)
     notes: dict[str, object] = {"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features}
-    notes["imports"] = [signature.to_json() for signature in platform.import_calls.signatures]
+    notes["imports"] = [signature.to_json() for signature in units.signatures]
     return Binary(
         data=elf,
         suffix=".so",
         requires=machine.requires,
-        alignment=USERS_ALIGNMENT if is_users else platform.alignment,
-        imports=tuple(str(entry) for entry in platform.imports),
+        alignment=USERS_ALIGNMENT if is_users else units.alignment,
+        imports=units.imports,
         notes=notes,
     )
 
 
-def _provided(checked: Sequence[objects.Checked], modules: Sequence[tuple[str, bytes, bool]]) -> frozenset[str]:
+def _provided(checked: Sequence[objects.Checked], modules: Sequence[Linked]) -> frozenset[str]:
     """What the objects of the variant define."""
     own = (each.defined for each in checked)
     return frozenset[str]().union(*own, *(bitcode_symbols(data) for _, data, _ in modules))
-
-
-def _emit(variant: Variant, machine: Machine, provided: Callable[[], frozenset[str]]) -> tuple[CpuPlatform, str]:
-    names = [export.name for export in variant.exports]
-    module = ModuleOp([]) if variant.module is None else resolve_fallbacks(variant.module, provided)
-    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    platform = CpuPlatform(machine.arch, machine.has, variant.executable, variant.exports, variant.constants, functions)
-    if variant.module is not None:
-        return platform, emit_module(module, platform, names)
-    return platform, _tables_only(variant, QUERY_SYMBOL in provided())
-
-
-def _tables_only(variant: Variant, whole: bool) -> str:
-    """Whole kernels in objects: the exports are C functions, and only the tables are ours, or not even these.
-
-    whole: the objects have a query function, and so tables of their own.
-    """
-    if whole:
-        return ""
-    lines = [f"declare hidden i32 @{export.name}(ptr, ptr, ptr)" for export in variant.exports]
-    symbols = [f"@{export.name}" for export in variant.exports]
-    tables = library(variant.executable, variant.exports, (), len(variant.constants), 0, symbols)
-    return "\n".join([*lines, *(text for _, text in tables)])
 
 
 def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
@@ -146,54 +110,11 @@ def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
         ) from error
 
 
-def _machine_code(
-    text: str,
-    machine: Machine,
-    modules: list[tuple[str, bytes, bool]],
-    checked: list[objects.Checked],
-    variant: Variant,
-    clock: Clock,
-    show: bool,
-) -> tuple[bytes, list[tuple[str, str]]]:
-    """The optimised object, and what there is to show: generated code and bitcode as one module."""
-    with ExitStack() as stack:
-        with clock("parse"):
-            module = stack.enter_context(opened(text, machine))
-        return _optimized(module, machine, modules, checked, variant, clock, show)
-
-
-def _optimized(
-    module: Module,
-    machine: Machine,
-    modules: list[tuple[str, bytes, bool]],
-    checked: list[objects.Checked],
-    variant: Variant,
-    clock: Clock,
-    show: bool,
-) -> tuple[bytes, list[tuple[str, str]]]:
-    with clock("bitcode"):
-        for name, data, given in modules:
-            module.link(name, data, check_features=given)
-        inlined = module.undefined() & devlib.inlinable_symbols()
-        inlined -= {symbol for each in checked for symbol in each.defined}
-        if inlined:
-            module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
-        own, provided = module.defined(), devlib.provided_symbols()
-        user = f"executable '{variant.executable}'"
-        objects.check_undefined(module.undefined(), user, checked, provided, variant.location, own)
-        objects.check_needs(checked, own, provided)
-        module.internalize({QUERY_SYMBOL, *(symbol for each in checked for symbol in each.undefined)})
-    with clock("optimize"):
-        module.optimize()
-    with clock("codegen"):
-        code = module.object()
-    return code, [(".optimized.ll", module.text()), (".s", module.assembly())] if show else []
-
-
-def _link(code: bytes, variant: Variant, checked: list[objects.Checked], machine: Machine) -> bytes:
+def _link(codes: Sequence[bytes], variant: Variant, checked: list[objects.Checked], machine: Machine) -> bytes:
     linked = [file for file in variant.objects if file.suffix in LINKED]
-    inputs, labels = [code, *(file.data for file in linked)], ["object0.o", *(file.name for file in linked)]
-    missing = objects.undefined_symbols(code) | {symbol for each in checked for symbol in each.undefined}
+    ours = [f"object{number}.o" for number in range(len(codes))]
+    inputs, labels = [*codes, *(file.data for file in linked)], [*ours, *(file.name for file in linked)]
+    missing = objects.undefined_symbols(codes).union(*(each.undefined for each in checked))
     missing -= {symbol for each in checked for symbol in each.defined}
     archives = devlib.objects(machine.arch, machine.cpu, machine.features) if missing else []
     try:
@@ -285,18 +206,3 @@ def _check_exports(variant: Variant) -> None:
                 export.location,
                 "put constants into a buffer, and join buffers",
             )
-
-
-class Clock:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start

@@ -35,6 +35,7 @@ class Cpu(Backend):
 
     name = "llvm-cpu"
     emitter = "pydispatch.compiler.backends.cpu.backend:compile_variant"
+    shares_executables = True
     machines = tuple(name for name in FORMATS if not name.startswith(PREFIX))
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:

@@ -13,6 +13,7 @@ from xdsl.dialects.func import FuncOp
 
 from pydispatch.compiler import devlib
 from pydispatch.compiler.emit.llvm.emitter import emit_module
+from pydispatch.compiler.emit.llvm.module import symbols_of
 from pydispatch.compiler.emit.llvm.nvptx.platform import (
     STATIC_SHARED,
     SUBJECTS,
@@ -113,7 +114,7 @@ def generate(
     dynamic: frozenset[str] = frozenset()
     while True:
         platform = CudaPlatform(machine.has, variant.exports, sizes, variant.constants, functions, dynamic)
-        text = emit_module(module, platform, names, SUBJECTS)
+        text = emit_module(symbols_of(module), platform, names, SUBJECTS)
         large = frozenset(name for name, size in platform.shared.items() if size > STATIC_SHARED)
         if large == dynamic:
             break

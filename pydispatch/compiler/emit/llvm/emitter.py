@@ -10,11 +10,10 @@ import functools
 from collections.abc import Sequence
 from types import ModuleType
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.module import ModuleWriter
+from pydispatch.compiler.emit.llvm.module import ModuleWriter, Symbols
 from pydispatch.compiler.emit.llvm.ops import (
     arith,
     calls,
@@ -49,17 +48,17 @@ def lowerings(subjects: tuple[ModuleType, ...] = SUBJECTS) -> dict[str, Lowering
 
 
 def emit_module(
-    module: ModuleOp,
+    symbols: Symbols,
     platform: Platform[FunctionEmitter],
     exports: Sequence[str],
     subjects: tuple[ModuleType, ...] = SUBJECTS,
 ) -> str:
     """LLVM IR text of the functions `exports` of a kernel IR module and all that they reach.
 
-    module: its affine operations and views are expanded in place.
+    symbols: what the module defines; affine operations and views of functions are expanded in place.
     subjects: the modules whose `ROWS` lower operations. Raises CompileError, at the op, for whatever has no lowering.
     """
-    writer = ModuleWriter(module, platform.fallible, lowerings(subjects))
+    writer = ModuleWriter(symbols, platform.fallible, lowerings(subjects))
 
     def emitted(function: FuncOp, exported: bool) -> str:
         expand(function)

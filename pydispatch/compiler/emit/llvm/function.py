@@ -278,8 +278,8 @@ class FunctionEmitter:
 
 
 def export_symbol(name: str) -> str:
-    """The LLVM symbol of an export: local to the module, and apart from every symbol of C."""
-    return quoted(f"{name}.export")
+    """The symbol of an export, unquoted: hidden in the library, and apart from every symbol of C."""
+    return f"{name}.export"
 
 
 def helper_symbol(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -14,34 +15,45 @@ from pydispatch.compiler.kernel_ir.readers import attribute, op_name, unsupporte
 from pydispatch.errors import CompileError
 
 
+@dataclass(frozen=True)
+class Symbols:
+    """What a module of kernel IR defines, by name."""
+
+    functions: dict[str, FuncOp]
+    memref_globals: dict[str, Operation]
+
+
+def symbols_of(module: ModuleOp) -> Symbols:
+    """Raises CompileError for anything that is neither a function nor a constant."""
+    symbols = Symbols({}, {})
+    for op in module.body.block.ops:
+        if isinstance(op, FuncOp):
+            symbols.functions[op.sym_name.data] = op
+        elif op_name(op) == "memref.global":
+            symbol = attribute(op, "sym_name")
+            assert isinstance(symbol, StringAttr)
+            symbols.memref_globals[symbol.data] = op
+        else:
+            raise unsupported(op)
+    return symbols
+
+
 class ModuleWriter:
     """One LLVM module in the making. Not shared between threads.
 
+    symbols: what its functions may refer to.
     fallible: whether an import returns a status that stops the workgroup. table: op name -> what writes its code.
     """
 
-    def __init__(self, module: ModuleOp, fallible: bool, table: Mapping[str, Callable[[Any, Operation], None]]) -> None:
+    def __init__(self, symbols: Symbols, fallible: bool, table: Mapping[str, Callable[[Any, Operation], None]]) -> None:
         self.table = table
         self.globals: dict[str, str] = {}
         self.declarations: dict[str, str] = {}
-        self.functions: dict[str, FuncOp] = {}
-        self.memref_globals: dict[str, Operation] = {}
+        self.functions, self.memref_globals = symbols.functions, symbols.memref_globals
         self.needed: list[str] = []
         self._metadata: list[str] = []
         self._fallible: dict[str, bool] = {}
         self._imports_fail = fallible
-        for op in module.body.block.ops:
-            self._register(op)
-
-    def _register(self, op: Operation) -> None:
-        if isinstance(op, FuncOp):
-            self.functions[op.sym_name.data] = op
-        elif op_name(op) == "memref.global":
-            symbol = attribute(op, "sym_name")
-            assert isinstance(symbol, StringAttr)
-            self.memref_globals[symbol.data] = op
-        else:
-            raise unsupported(op)
 
     def text(self, functions: Sequence[str]) -> str:
         """The whole module around the texts of its functions."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pydispatch.compiler.emit.llvm.function import export_symbol
 from pydispatch.compiler.kernel_ir.kernel import Export
-from pydispatch.compiler.kernel_ir.readers import c_string
+from pydispatch.compiler.kernel_ir.readers import c_string, quoted
 
 QUERY_SYMBOL = "iree_hal_executable_library_query"
 VERSION = 6
@@ -18,13 +17,13 @@ def library(
     exports: Sequence[Export],
     imports: Sequence[object],
     constants: int,
-    pages: int,
-    functions: Sequence[str] | None = None,
+    pages: Sequence[int],
+    functions: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
     """(name, text) of every global, the query function last.
 
     imports: printed as they stand in the table. constants: words of executable constants. pages: local memory that
-    every export asks for, in units of 4096 bytes. functions: the exports' LLVM symbols, where they are not our own.
+    each export asks for, in units of 4096 bytes. functions: the symbols of the exports.
     """
     header = "@pyd.header"
     yield _string("@pyd.name", executable)
@@ -38,8 +37,8 @@ def library(
     for name, export in zip(names, exports, strict=True):
         yield _string(name, export.name)
     yield _table("@pyd.names", names)
-    yield _table("@pyd.functions", functions or [f"@{export_symbol(e.name)}" for e in exports])
-    rows = ", ".join(f"{ATTRS} {_attrs(export, pages)}" for export in exports)
+    yield _table("@pyd.functions", [f"@{quoted(function)}" for function in functions])
+    rows = ", ".join(f"{ATTRS} {_attrs(export, own)}" for export, own in zip(exports, pages, strict=True))
     yield "@pyd.attrs", f"@pyd.attrs = private constant [{len(exports)} x {ATTRS}] [{rows}]"
     type_ = "{ ptr, { i32, ptr }, { i32, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }, { i32 }, { i32, ptr } }"
     null = ", ".join(["ptr null"] * 4)

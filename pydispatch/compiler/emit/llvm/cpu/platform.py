@@ -19,6 +19,7 @@ from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Value
 from pydispatch.compiler.kernel_ir.kernel import Export
+from pydispatch.compiler.kernel_ir.readers import quoted
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
 PAGE = 4096
@@ -36,7 +37,11 @@ _PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
 
 
 class CpuPlatform(Platform[FunctionEmitter]):
-    """One executable for a CPU. `alignment`, `imports` and `local_memory` tell about the module that was written."""
+    """One LLVM module of an executable for a CPU. `alignment`, `imports` and `pages` (of local memory) are of what was
+    written.
+
+    executable: its name, for the tables of a library in the same module; None where these are another module's.
+    """
 
     parameters = ("ptr %env", "ptr %dispatch", "ptr %workgroup")
 
@@ -44,7 +49,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         self,
         arch: str,
         features: frozenset[str],
-        executable: str,
+        executable: str | None,
         exports: Sequence[Export],
         constants: Sequence[str] = (),
         functions: Mapping[str, FuncOp] | None = None,
@@ -64,7 +69,8 @@ class CpuPlatform(Platform[FunctionEmitter]):
     def export_header(self, name: str) -> str:
         pointer = "ptr noalias noundef nonnull readonly align 16"
         names = ", ".join(f"{pointer} {name}" for name in ("%env", "%dispatch", "%workgroup"))
-        return f"define internal i32 @{export_symbol(name)}({names}) #0"
+        linkage = "hidden" if self._executable is None else "internal"
+        return f"define {linkage} i32 @{quoted(export_symbol(name))}({names}) #0"
 
     def export_return(self, f: FunctionEmitter, status: str | None) -> None:
         f.body.terminate(f"ret i32 {status or 0}")
@@ -148,8 +154,17 @@ class CpuPlatform(Platform[FunctionEmitter]):
     def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
         return self.import_calls.available(f, callee)
 
+    @property
+    def pages(self) -> list[int]:
+        """Local memory that each export asks for, in units of 4096 bytes."""
+        return [-(-self.local_memory // PAGE)] * len(self._exports)
+
     def finish(self, module: ModuleWriter) -> None:
         """The library's tables and the query function."""
-        pages = -(-self.local_memory // PAGE)
-        for name, text in library(self._executable, self._exports, self.imports, len(self._constants), pages):
-            module.globals[name] = text
+        if self._executable is None:
+            return
+        functions = [export_symbol(export.name) for export in self._exports]
+        tables = library(
+            self._executable, self._exports, self.imports, len(self._constants), self.pages, functions
+        )
+        module.globals.update(tables)

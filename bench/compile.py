@@ -1,0 +1,236 @@
+"""Seconds and memory of compiling, beside iree-compile: the same text, each in a process of its own. Needs the `bench`
+extra.
+
+    python bench/compile.py [--only TEXT] [--rounds 3] [--no-peer] [--phases]
+
+Programs are made from seeds. Cold has an empty cache, warm the one that the cold run left. Wall time depends on what
+else the machine does, CPU time (of all processes together) less so; --phases says where the time goes, with LLVM in the
+same process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROWS = 64
+COMPILE = "import sys, pydispatch; pydispatch.compile(sys.argv[1]).save(sys.argv[2])"
+PEER = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-opt-level=O2",
+        "--iree-llvmcpu-target-cpu=generic")  # fmt: skip
+
+
+def chain(count: int, seed: int = 1) -> str:
+    """Products of matrices with a hyperbolic tangent after each; no two have the same sizes."""
+    sizes = random.Random(seed).sample(range(33, 513), count + 1)
+    arguments, lines = [f"%x0: tensor<{ROWS}x{sizes[0]}xf32>"], ["  %zero = arith.constant 0.0 : f32"]
+    for i in range(count):
+        n, m = sizes[i], sizes[i + 1]
+        a, b, t = f"tensor<{ROWS}x{n}xf32>", f"tensor<{n}x{m}xf32>", f"tensor<{ROWS}x{m}xf32>"
+        arguments.append(f"%w{i}: {b}")
+        lines += [
+            f"  %e{i} = tensor.empty() : {t}",
+            f"  %z{i} = linalg.fill ins(%zero : f32) outs(%e{i} : {t}) -> {t}",
+            f"  %m{i} = linalg.matmul ins(%x{i}, %w{i} : {a}, {b}) outs(%z{i} : {t}) -> {t}",
+            f"  %x{i + 1} = math.tanh %m{i} : {t}",
+        ]
+    end = f"  return %x{count} : {t}"
+    return "\n".join([f"func.func @chain({', '.join(arguments)}) -> {t} {{", *lines, end, "}", ""])
+
+
+def weights(megabytes: int, seed: int = 1) -> str:
+    """Three products with constants that the text has inline."""
+    size = int((megabytes * (1 << 20) / 12) ** 0.5)
+    numbers, t, w = random.Random(seed), f"tensor<{ROWS}x{size}xf32>", f"tensor<{size}x{size}xf32>"
+    lines = [f"func.func @chain(%x0: {t}) -> {t} {{", "  %zero = arith.constant 0.0 : f32"]
+    for i in range(3):
+        data = numbers.randbytes(size * size * 4).hex().upper()
+        lines += [
+            f'  %w{i} = arith.constant dense<"0x{data}"> : {w}',
+            f"  %e{i} = tensor.empty() : {t}",
+            f"  %z{i} = linalg.fill ins(%zero : f32) outs(%e{i} : {t}) -> {t}",
+            f"  %x{i + 1} = linalg.matmul ins(%x{i}, %w{i} : {t}, {w}) outs(%z{i} : {t}) -> {t}",
+        ]
+    return "\n".join([*lines, f"  return %x3 : {t}", "}", ""])
+
+
+PROGRAMS: dict[str, Callable[[], str]] = {
+    "4 products": lambda: chain(4),
+    "20 products": lambda: chain(20),
+    "66 products": lambda: chain(66),
+    "200 products": lambda: chain(200),
+    "140 MB of weights": lambda: weights(140),
+}
+
+
+@dataclass
+class Cost:
+    """Of a process and those that it started: seconds, and the most memory that they had together, in MiB."""
+
+    wall: float
+    cpu: float
+    memory: float
+
+
+def measured(*command: str | Path, **variables: str) -> Cost:
+    """Runs a command. CalledProcessError when it fails."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.DEVNULL)
+    peak = 0
+    ended = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not ended.wait(0.05):
+            peak = max(peak, sum(map(resident, family(process.pid))))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    _, status, used = os.wait4(process.pid, 0)
+    ended.set()
+    watcher.join()
+    wall = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Cost(wall, used.ru_utime + used.ru_stime, max(peak, used.ru_maxrss << 10) / (1 << 20))
+
+
+def family(pid: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield pid
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = path.read_text().split()
+        except OSError:
+            continue
+        for child in children:
+            yield from family(int(child))
+
+
+def resident(pid: int) -> int:
+    """Bytes of a process in memory."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def compare(name: str, folder: Path, rounds: int, peer: bool) -> None:
+    source, output, cache = folder / "program.mlir", folder / "out", folder / "cache"
+    source.write_text(PROGRAMS[name]())
+    costs: dict[str, list[Cost]] = {}
+    for _ in range(rounds):
+        shutil.rmtree(cache, ignore_errors=True)
+        ours = (sys.executable, "-c", COMPILE, source, output)
+        for state in ("cold", "warm"):
+            costs.setdefault(state, []).append(measured(*ours, PYDISPATCH_CACHE_DIR=str(cache)))
+        if peer:
+            tool = Path(sys.executable).with_name("iree-compile")
+            costs.setdefault("iree-compile", []).append(measured(tool, *PEER, source, "-o", output))
+    print(f"{name} ({source.stat().st_size / (1 << 20):.2f} MiB of text)")
+    best = {state: Cost(*(statistics.median(getattr(c, key) for c in each) for key in ("wall", "cpu", "memory")))
+            for state, each in costs.items()}  # fmt: skip
+    for state, cost in best.items():
+        line = f"  {state:13} {cost.wall:7.2f} s  {cost.cpu:7.2f} s of CPU  {cost.memory:6.0f} MiB"
+        if peer and state != "iree-compile":
+            theirs = best["iree-compile"]
+            line += f"   {cost.wall / theirs.wall:.2f}x, {cost.cpu / theirs.cpu:.2f}x of iree-compile"
+        print(line, flush=True)
+
+
+PHASES = {
+    "read": ("driver.pipeline", "load_source"),
+    "match": ("driver.pipeline", "Pipeline._rewrite"),
+    "normalize": ("driver.pipeline", "normalize"),
+    "fusion": ("driver.pipeline", "form_dispatches"),
+    "kernel IR": ("driver.pipeline", "Pipeline._expand"),
+    "host program": ("driver.pipeline", "schedule"),
+    "LLVM IR": ("backends.cpu.units", "emit_module"),
+    "LLVM: parse": ("toolchain.llvm", "Module.__init__"),
+    "LLVM: optimize": ("toolchain.llvm", "Module.optimize"),
+    "LLVM: code": ("toolchain.llvm", "Module.object"),
+    "link": ("backends.cpu.backend", "_link"),
+}
+"""What a phase is called -> the function of the compiler that it is."""
+
+
+def phases(source: str, output: str) -> None:
+    """Compiles in this process and prints the CPU seconds of each phase."""
+    from importlib import import_module
+
+    start = time.process_time()
+    import pydispatch
+
+    seconds: dict[str, float] = {}
+    import_module("pydispatch.compiler.driver.pipeline")
+    import_module("pydispatch.compiler.worker.library").library()
+    seconds["import"] = time.process_time() - start
+    for phase, (module, path) in PHASES.items():
+        place: Any = import_module(f"pydispatch.compiler.{module}")
+        *outer, name = path.split(".")
+        for step in outer:
+            place = getattr(place, step)
+        setattr(place, name, timed(seconds, phase, getattr(place, name)))
+    begin = time.process_time()
+    artifact = pydispatch.compile(source)
+    with clock(seconds, "save"):
+        artifact.save(output)
+    seconds["the rest"] = time.process_time() - begin - sum(seconds.values()) + seconds["import"]
+    for phase, spent in seconds.items():
+        print(f"    {phase:15} {1000 * spent:8.1f} ms")
+
+
+def timed(seconds: dict[str, float], phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **named: Any) -> Any:
+        with clock(seconds, phase):
+            return function(*args, **named)
+
+    return call
+
+
+@contextmanager
+def clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    start = time.thread_time()
+    try:
+        yield
+    finally:
+        seconds[phase] = seconds.get(phase, 0.0) + time.thread_time() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="programs whose names have this")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-peer", dest="peer", action="store_false")
+    parser.add_argument("--phases", action="store_true")
+    parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.inside:
+        phases(*args.inside)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for name in PROGRAMS:
+            if args.only not in name:
+                continue
+            compare(name, Path(folder), args.rounds, args.peer)
+            if args.phases:
+                inside = (sys.executable, __file__, "--inside", f"{folder}/program.mlir", f"{folder}/out")
+                off = {"PYDISPATCH_CACHE_SIZE": "0", "PYDISPATCH_LLVM_PROCESS": "0"}
+                subprocess.run(inside, check=True, env={**os.environ, **off})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""The LLVM modules of a variant, one for each export where they share nothing, and their way to objects.
+
+A module is compiled apart from all others: to the same code whatever else the program has, beside others in another
+process, and not again while its text, its machine and the tools stay as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydispatch.compiler import devlib
+from pydispatch.compiler.backends.cpu.clock import Clock
+from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL, library
+from pydispatch.compiler.emit.llvm.cpu.platform import CpuPlatform
+from pydispatch.compiler.emit.llvm.emitter import emit_module
+from pydispatch.compiler.emit.llvm.function import export_symbol
+from pydispatch.compiler.emit.llvm.module import Symbols, symbols_of
+from pydispatch.compiler.kernel_ir.calls import is_declaration
+from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
+from pydispatch.compiler.kernel_ir.kernel import Export, Variant
+from pydispatch.compiler.kernel_ir.readers import quoted
+from pydispatch.compiler.target.backend import Dump
+from pydispatch.compiler.target.cpu import Machine
+from pydispatch.compiler.toolchain import cache, llvm, objects
+from pydispatch.compiler.worker import llvm_process
+from pydispatch.formats.artifact.imports import ImportSignature
+
+Linked = tuple[str, bytes, bool]
+"""Bitcode that is linked into a module: its name, its bytes, whether it comes from the user."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One LLVM module. variant: with the exports that it has the code of. text: LLVM IR. visible: the symbols that
+    other objects refer to. elsewhere: the symbols that other units define. stem: part of the names of dumped files."""
+
+    variant: Variant
+    text: str
+    visible: frozenset[str]
+    elsewhere: frozenset[str] = frozenset()
+    stem: str = ""
+
+
+@dataclass
+class Units:
+    """The modules of a variant, made one after the other by `emit`, and what is known of them after the last one."""
+
+    variant: Variant
+    machine: Machine
+    alignment: int = 1
+    imports: tuple[str, ...] = ()
+    signatures: tuple[ImportSignature, ...] = ()
+    _pages: list[int] = field(default_factory=list)
+
+    def emit(self, provided: Callable[[], frozenset[str]]) -> Iterator[Unit]:
+        """provided: the symbols that objects of the variant define. Raises CompileError, at the operation."""
+        variant = self.variant
+        if variant.module is None:
+            yield self._tables_of_objects(QUERY_SYMBOL in provided())
+            return
+        symbols = symbols_of(resolve_fallbacks(variant.module, provided))
+        calls = any(is_declaration(function) for function in symbols.functions.values())
+        if len(variant.exports) == 1 or variant.objects or variant.constants or calls:
+            text = self._emit(variant.executable, variant.exports, symbols)
+            yield Unit(variant, text, frozenset([QUERY_SYMBOL]))
+            return
+        for export in variant.exports:
+            text = self._emit(None, (export,), symbols)
+            one = replace(variant, exports=(export,), location=export.location or variant.location)
+            yield Unit(one, text, frozenset([export_symbol(export.name)]), stem=export.name)
+        kernels = [export_symbol(export.name) for export in variant.exports]
+        yield replace(self._library(kernels, self._pages), elsewhere=frozenset(kernels))
+
+    def _emit(self, executable: str | None, exports: Sequence[Export], symbols: Symbols) -> str:
+        machine, constants = self.machine, self.variant.constants
+        functions = None if executable is None else symbols.functions
+        platform = CpuPlatform(machine.arch, machine.has, executable, exports, constants, functions)
+        text = emit_module(symbols, platform, [export.name for export in exports])
+        self.alignment = max(self.alignment, platform.alignment)
+        self.imports = tuple(str(entry) for entry in platform.imports)
+        self.signatures = platform.import_calls.signatures
+        self._pages += platform.pages
+        return text
+
+    def _tables_of_objects(self, whole: bool) -> Unit:
+        """Whole kernels in objects: the exports are C functions, and only the tables are ours, or not even these.
+
+        whole: the objects have a query function, and so tables of their own.
+        """
+        exports = self.variant.exports
+        if whole:
+            return Unit(self.variant, "", frozenset([QUERY_SYMBOL]))
+        return self._library([export.name for export in exports], [0] * len(exports))
+
+    def _library(self, functions: Sequence[str], pages: Sequence[int]) -> Unit:
+        """The tables alone. functions: symbols of the exports, in other objects."""
+        variant = self.variant
+        lines = [f"declare hidden i32 @{quoted(name)}(ptr, ptr, ptr)" for name in functions]
+        tables = library(variant.executable, variant.exports, (), len(variant.constants), pages, functions)
+        text = "\n".join([*lines, *(text for _, text in tables)])
+        return Unit(variant, text, frozenset([QUERY_SYMBOL]))
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What units are compiled with. modules: bitcode that is linked into them. checked: objects that are linked to
+    them."""
+
+    machine: Machine
+    modules: Sequence[Linked]
+    checked: Sequence[objects.Checked]
+    clock: Clock
+    dump: Dump | None
+
+    def compile(self, units: Iterator[Unit]) -> list[bytes]:
+        """The object of each unit, in order. Raises the CompileError of the first that has one."""
+        with ThreadPoolExecutor(llvm_process.size()) as threads:
+            pending = [threads.submit(self._object, unit) for unit in units]
+            try:
+                return [each.result() for each in pending]
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _object(self, unit: Unit) -> bytes:
+        """Units with bitcode or objects of the user are checked together with these, so they are always compiled."""
+        kept = self.dump is None and not self.modules and not self.checked
+        key = cache.digest("unit", _tools(), llvm.words(self.machine), sorted(unit.visible), unit.text) if kept else ""
+        code = cache.load(key) if key else None
+        if code is None:
+            code = self._compile(unit)
+            if key:
+                cache.store(key, code)
+        return code
+
+    def _compile(self, unit: Unit) -> bytes:
+        def dump(suffix: str, content: bytes | str) -> object:
+            return self.dump and self.dump(f".{unit.stem}{suffix}" if unit.stem else suffix, content)
+
+        shown: list[tuple[str, bytes | str]] = [(".ll", unit.text)]
+        try:
+            with self.clock("parse"):
+                opened = llvm.opened(unit.text, self.machine)
+            with opened as module:
+                self._link(module, unit)
+                with self.clock("optimize"):
+                    module.optimize()
+                with self.clock("codegen"):
+                    code = module.object()
+                if self.dump:
+                    shown += [(".optimized.ll", module.text()), (".s", module.assembly())]
+        except llvm_process.Died as died:
+            raise died.over(unit.variant, self.machine.cpu, dump(".ll", unit.text)) from None
+        for suffix, content in (*shown, (".o", code)):
+            dump(suffix, content)
+        return code
+
+    def _link(self, module: llvm.Module, unit: Unit) -> None:
+        """Adds bitcode, also that of the device library, and hides what no other object needs."""
+        with self.clock("bitcode"):
+            for name, data, given in self.modules:
+                module.link(name, data, check_features=given)
+            inlined = module.undefined() & devlib.inlinable_symbols()
+            inlined -= {symbol for each in self.checked for symbol in each.defined}
+            if inlined:
+                machine = self.machine
+                module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
+            own, provided = module.defined(), devlib.provided_symbols()
+            variant = unit.variant
+            user = f"executable '{variant.executable}'"
+            missing = module.undefined() - unit.elsewhere
+            objects.check_undefined(missing, user, self.checked, provided, variant.location, own)
+            objects.check_needs(self.checked, own, provided)
+            module.internalize({*unit.visible, *(symbol for each in self.checked for symbol in each.undefined)})
+
+
+@functools.cache
+def _tools() -> str:
+    """A digest of everything but text and machine that the code depends on."""
+    from importlib.metadata import version
+
+    pipeline = Path(llvm.__file__).read_bytes()
+    return cache.digest(version("llvmlite"), llvm_process.version(), pipeline, devlib.fingerprint())

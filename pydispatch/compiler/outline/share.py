@@ -1,0 +1,94 @@
+"""The dispatches of a program share executables: one file to link, to load and to relocate instead of one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region
+
+from pydispatch.compiler.analysis.functions import symbol_name
+from pydispatch.compiler.kernel_ir.types import alignment
+from pydispatch.compiler.outline.explain import Report
+from pydispatch.compiler.target.backend import require_backend
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
+
+SHARED = "dispatches"
+"""The name of what is shared. Programs that use it themselves get another one."""
+
+
+def share_executables(module: ModuleOp, reports: Sequence[Report], targets: Sequence[ExecutableTargetAttr]) -> None:
+    """Joins the executables that were formed, in place, where every target shares executables.
+
+    Bindings are aligned by executable, so those of elements of 8 bytes and of 4 stay apart. `reports` then name the
+    new executables.
+    """
+    if not all(require_backend(target).shares_executables for target in targets):
+        return
+    formed = {entry.executable for report in reports for entry in report.dispatches}
+    together: dict[int, list[flow.ExecutableOp]] = {}
+    for op in module.body.block.ops:
+        if isinstance(op, flow.ExecutableOp) and op.sym_name.data in formed:
+            together.setdefault(_alignment(op), []).append(op)
+    names = {symbol_name(op) for op in module.body.block.ops if "sym_name" in op.properties}
+    renamed: dict[str, str] = {}
+    for executables in together.values():
+        if len(executables) > 1:
+            name = _unused(names)
+            names.add(name)
+            renamed.update({op.sym_name.data: name for op in executables})
+            _join(executables, name)
+    if renamed:
+        _rename(module, reports, renamed)
+
+
+def _alignment(executable: flow.ExecutableOp) -> int:
+    """Bytes: the largest element among the tensors of its functions."""
+    functions = (op for op in executable.walk() if isinstance(op, FuncOp))
+    types = (t for f in functions for t in (*f.function_type.inputs, *f.function_type.outputs))
+    return max((alignment(t.element_type) for t in types if isinstance(t, TensorType)), default=1)
+
+
+def _unused(names: Collection[str]) -> str:
+    return next(name for name in (SHARED, *(f"{SHARED}_{n}" for n in range(1, len(names) + 2))) if name not in names)
+
+
+def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
+    """One executable in the place of the first, with the exports and functions of all."""
+    first = executables[0]
+    parts = [op for executable in executables for op in executable.body.block.ops]
+    functions: list[Operation] = [op for each in parts if isinstance(each, ModuleOp) for op in each.body.block.ops]
+    exports: list[Operation] = [op for op in parts if not isinstance(op, ModuleOp)]
+    for op in (*functions, *exports):
+        op.detach()
+    inner = ModuleOp(functions)
+    joined = flow.ExecutableOp.create(
+        properties={**first.properties, "sym_name": StringAttr(name)}, regions=[Region(Block([*exports, inner]))]
+    )
+    for op in (joined, inner):
+        set_location(op, first)
+    block = first.parent
+    assert block is not None
+    block.insert_op_before(joined, first)
+    done: Sequence[Operation] = executables
+    for executable in done:
+        executable.detach()
+        executable.erase()
+
+
+def _rename(module: ModuleOp, reports: Sequence[Report], renamed: Mapping[str, str]) -> None:
+    for op in module.walk():
+        if isinstance(op, flow.DispatchOp):
+            references = [
+                SymbolRefAttr(renamed.get(e.root_reference.data, e.root_reference), e.nested_references)
+                for e in op.entry_points.data
+            ]
+            op.properties["entry_points"] = ArrayAttr(references)
+    for report in reports:
+        report.dispatches = [
+            replace(entry, executable=renamed.get(entry.executable, entry.executable)) for entry in report.dispatches
+        ]

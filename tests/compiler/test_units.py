@@ -1,0 +1,222 @@
+"""Dispatches share an executable, are compiled side by side and kept: the same bytes however that comes about."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.compiler.toolchain import llvm
+from pydispatch.compiler.worker import llvm_process
+from pydispatch.formats.storage import cache
+
+SIZES = (5, 17, 9, 33)
+
+
+def chain(*sizes: int, type_: str = "f32", name: str = "f") -> str:
+    """A function of products of matrices, each with a hyperbolic tangent after it: a dispatch for each weight."""
+    arguments = [f"%x0: tensor<4x{sizes[0]}x{type_}>"]
+    lines = [f"  %zero = arith.constant 0.0 : {type_}"]
+    for i, (n, m) in enumerate(pairwise(sizes)):
+        a, b, t = f"tensor<4x{n}x{type_}>", f"tensor<{n}x{m}x{type_}>", f"tensor<4x{m}x{type_}>"
+        arguments.append(f"%w{i}: {b}")
+        lines += [
+            f"  %e{i} = tensor.empty() : {t}",
+            f"  %z{i} = linalg.fill ins(%zero : {type_}) outs(%e{i} : {t}) -> {t}",
+            f"  %m{i} = linalg.matmul ins(%x{i}, %w{i} : {a}, {b}) outs(%z{i} : {t}) -> {t}",
+            f"  %x{i + 1} = math.tanh %m{i} : {t}",
+        ]
+    return "\n".join([f"func.func @{name}({', '.join(arguments)}) -> {t} {{", *lines, f"  return %x{i + 1} : {t}", "}"])
+
+
+def check(artifact: pd.Artifact, *sizes: int, dtype: type = np.float32, name: str = "f") -> None:
+    numbers = np.random.default_rng(0)
+    weights = [
+        (numbers.standard_normal(shape) / 4).astype(dtype)
+        for shape in [(4, sizes[0]), *pairwise(sizes)]
+    ]
+    expected = weights[0]
+    for weight in weights[1:]:
+        expected = np.tanh(expected @ weight)
+    np.testing.assert_allclose(getattr(pd.device("cpu").load(artifact), name)(*weights), expected, 1e-5, 1e-6)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("PYDISPATCH_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.SIZE, "0")
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that LLVM gets."""
+    texts: list[str] = []
+    real = llvm.opened
+
+    def opened(text: str, machine: llvm.Described) -> AbstractContextManager[llvm.Module]:
+        texts.append(text)
+        return real(text, machine)
+
+    monkeypatch.setattr(llvm, "opened", opened)
+    return texts
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process that no other test uses: what is done to it stays with it."""
+    pool = llvm_process.Pool(1)
+    monkeypatch.setattr(llvm_process, "POOL", pool)
+    yield
+    pool.close()
+
+
+def test_one_executable() -> None:
+    artifact = pd.compile(chain(*SIZES))
+    (executable,) = artifact.executables
+    assert executable.name == "dispatches" and len(executable.exports) == 3
+    check(artifact, *SIZES)
+
+
+def test_elements_of_another_alignment_stay_apart() -> None:
+    """Else slices of the one type would be copied for the sake of the other."""
+    text = chain(*SIZES) + chain(*SIZES, type_="f64", name="g")
+    artifact = pd.compile(text)
+    assert [(len(e.exports), e.variants[0].alignment) for e in artifact.executables] == [(3, 4), (3, 8)]
+    check(artifact, *SIZES)
+    check(artifact, *SIZES, dtype=np.float64, name="g")
+
+
+def test_a_name_of_the_program_is_left_to_it() -> None:
+    artifact = pd.compile(chain(*SIZES, name="dispatches"))
+    assert [e.name for e in artifact.executables] == ["dispatches_1"]
+    check(artifact, *SIZES, name="dispatches")
+
+
+def test_several_targets_each_have_one() -> None:
+    artifact = pd.compile(chain(*SIZES), targets=["x86_64", "aarch64"], cpu=["generic", "x86-64-v3"])
+    (executable,) = artifact.executables
+    assert len(executable.variants) == 3
+    check(artifact, *SIZES)
+
+
+def test_the_number_of_processes_changes_nothing(tmp_path: Path) -> None:
+    program = f"import sys, pydispatch as pd; pd.compile({chain(*SIZES)!r}).save(sys.argv[1])"
+    made = []
+    for processes in ("0", "1", "3"):
+        path = tmp_path / f"{processes}.pdx"
+        variables = {llvm_process.VARIABLE: processes, cache.SIZE: "0"}
+        subprocess.run([sys.executable, "-c", program, path], check=True, env={**os.environ, **variables})
+        made.append(path.read_bytes())
+    assert made[0] == made[1] == made[2]
+
+
+def test_a_dump_has_the_same_code(tmp_path: Path, no_cache: None) -> None:
+    """And a file for each dispatch."""
+    dumped = pd.compile(chain(*SIZES), dump=tmp_path)
+    assert dumped.to_bytes() == pd.compile(chain(*SIZES)).to_bytes()
+    for suffix in ("ll", "optimized.ll", "s", "o"):
+        assert len(list(tmp_path.glob(f"dispatches_*.f_dispatch_*_tanh.{suffix}"))) == 3
+    assert len(list(tmp_path.glob("dispatches_*.so"))) == 1
+
+
+def test_only_a_changed_kernel_is_compiled_again(folder: Path, compiled: list[str]) -> None:
+    first = pd.compile(chain(*SIZES)).to_bytes()
+    assert len(compiled) == 4  # and the tables
+    compiled.clear()
+    assert pd.compile(chain(*SIZES)).to_bytes() == first and compiled == []
+    pd.compile(chain(*SIZES[:-1], 40))
+    assert len(compiled) == 2
+    compiled.clear()
+    pd.compile(chain(*SIZES), cpu="x86-64-v3")
+    assert len(compiled) == 4
+
+
+@pytest.mark.parametrize("damage", [
+    lambda data: b"", lambda data: data[:40], lambda data: data[:-1] + b"?", lambda data: b"\x7fELF" + data[4:],
+], ids=["empty", "cut off", "another byte", "another file"])  # fmt: skip
+def test_damaged_entries_are_replaced(folder: Path, damage: Callable[[bytes], bytes], compiled: list[str]) -> None:
+    first = pd.compile(chain(*SIZES)).to_bytes()
+    entries = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(entries) >= 4
+    for path in entries:
+        path.write_bytes(damage(path.read_bytes()))
+    compiled.clear()
+    assert pd.compile(chain(*SIZES)).to_bytes() == first and len(compiled) == 4
+    compiled.clear()
+    assert pd.compile(chain(*SIZES)).to_bytes() == first and compiled == []
+
+
+def test_entries_that_are_no_files(folder: Path) -> None:
+    first = pd.compile(chain(*SIZES)).to_bytes()
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        path.unlink()
+        path.mkdir()
+    assert pd.compile(chain(*SIZES)).to_bytes() == first
+
+
+def test_no_cache(folder: Path, no_cache: None, compiled: list[str]) -> None:
+    for _ in range(2):
+        pd.compile(chain(*SIZES))
+    assert len(compiled) == 8 and not [path for path in folder.rglob("*") if path.is_file()]
+
+
+def die() -> None:
+    os.write(2, b'lib.cpp:1: void f(): Assertion `x == y && "they disagree"\' failed.\n')
+    os.kill(os.getpid(), signal.SIGABRT)
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def starve() -> None:
+    """No more memory for this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + (1 << 16)
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+@pytest.mark.parametrize(("what", "words"), [
+    (die, ("SIGABRT", "they disagree")), (kill, ("SIGKILL", "memory", "PYDISPATCH_LLVM_PROCESS=1")),
+    (starve, ("memory", "PYDISPATCH_LLVM_PROCESS=1")),
+])  # fmt: skip
+def test_a_process_that_ends_is_an_error_of_its_dispatch(
+    what: Callable[[], None], words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, no_cache: None, one_process: None
+) -> None:
+    """Of the second of three; the next program compiles."""
+    real = llvm_process.Process.ask
+    seen: list[str] = []
+
+    def ask(self: llvm_process.Process, *request: object) -> object:
+        if request[0] == "open":
+            seen.append(str(request[3][0]))  # type: ignore[index]
+        if request[:2] == ("method", "optimize") and "dispatch_1" in seen[-1]:
+            real(self, "call", __name__, what.__name__, ())
+        return real(self, *request)
+
+    monkeypatch.setattr(llvm_process.Process, "ask", ask)
+    with pytest.raises(pd.CompileError) as caught:
+        pd.compile(chain(*SIZES))
+    text = str(caught.value)
+    for word in ("f_dispatch_1_matmul", *words):
+        assert word in text, text
+    assert "f_dispatch_0" not in text and "f_dispatch_2" not in text
+    assert caught.value.location is not None
+    monkeypatch.setattr(llvm_process.Process, "ask", real)
+    check(pd.compile(chain(*SIZES)), *SIZES)
