@@ -15,10 +15,11 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
 from pydispatch.compiler.analysis.interface import interface_of
+from pydispatch.compiler.constants.derive import derive_constants
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
 from pydispatch.compiler.driver.sources import load_source
-from pydispatch.compiler.flatten.inline import INITIALIZER, inline_calls
+from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.host.contract_program import Numbers, contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
@@ -222,6 +223,7 @@ class Pipeline:
                 outline_externs(self.module)
                 inline_calls(self.module)
                 self.interfaces = _interfaces(self.module)
+                derive_constants(self.module)
                 self.reports = form_dispatches(self.module, reassociate=self.options.reassociate)
             elif name == "executables":
                 self._expand()
@@ -312,7 +314,7 @@ class Pipeline:
 def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
     """What callers are told of each public function."""
     functions = [op for op in module.body.block.ops if op.name in HOST_FUNCTIONS and op.regions[0].blocks]
-    return {symbol_name(op): interface_of(op) for op in functions if INITIALIZER not in op.attributes}
+    return {symbol_name(op): interface_of(op) for op in functions if not {INITIALIZER, DERIVED} & op.attributes.keys()}
 
 
 MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv", "ptx": "ptx", "warnings": "warnings"}
