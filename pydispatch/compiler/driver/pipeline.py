@@ -15,7 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
 from pydispatch.compiler.analysis.interface import interface_of
-from pydispatch.compiler.constants.derive import derive_constants
+from pydispatch.compiler.constants.functions import DerivedFunctions
+from pydispatch.compiler.constants.hoist import hoist_constants
+from pydispatch.compiler.constants.pack import pack_constants
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
 from pydispatch.compiler.driver.sources import load_source
@@ -223,14 +225,25 @@ class Pipeline:
                 outline_externs(self.module)
                 inline_calls(self.module)
                 self.interfaces = _interfaces(self.module)
-                derive_constants(self.module)
-                self.reports = form_dispatches(self.module, reassociate=self.options.reassociate)
+                self._form()
             elif name == "executables":
                 self._expand()
             run_added_passes(name, self.module)
             self.done = name
             if self.options.dump and name != "program":
                 self.options.dump(f"module.{name}.mlir", ir.print_module(self.module))
+
+    def _form(self) -> None:
+        """Dispatches, and the constants that are derived for them."""
+        functions, reassociate = DerivedFunctions(self.module), self.options.reassociate
+        hoist_constants(self.module, functions)
+        self.reports = form_dispatches(self.module, reassociate=reassociate)
+        backends = [backend_named(target.backend.data) for target in self._targets()]
+        if reassociate and all(b is not None and not b.has_invocations for b in backends):
+            formed = set(functions.made)
+            pack_constants(self.module, functions)
+            fresh = [op for name, op in functions.made.items() if name not in formed]
+            self.reports += form_dispatches(self.module, reassociate=reassociate, functions=fresh)
 
     def _rewrite(self, phase: str) -> None:
         self.options.rewrites.apply(phase, self.module)

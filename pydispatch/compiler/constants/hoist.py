@@ -1,0 +1,105 @@
+"""What functions compute from constants alone becomes constants that the program derives once.
+
+A value moves out of its function when that saves work in every call and costs little memory. Where it would cost much
+(a broadcast, weights that are widened), what it is computed from is looked at instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS
+from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
+from pydispatch.compiler.constants.known import SOURCES, Known, bytes_of, known_of
+from pydispatch.compiler.flatten.inline import DERIVED
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.op_info import Cost
+
+LEAST_BYTES = 4 << 10
+"""Of a result of cheap steps: a smaller one costs less to compute in the kernels that read it than to have."""
+
+TABLE_BYTES = 1 << 20
+"""Of a result of dear steps (divisions, functions) that is larger than what it is computed from, such as the sines and
+cosines of positions."""
+
+
+def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
+    """Rewrites the host functions of `module`. functions: take what is derived, together what is computed together."""
+    hosts = [op for op in module.body.block.ops if op.name in HOST_FUNCTIONS and op.regions[0].blocks]
+    for host in hosts:
+        if DERIVED not in host.attributes:
+            known = known_of(host)
+            for values in _together(known, _chosen(known, host)):
+                _derive(known, values, functions)
+
+
+def _chosen(known: Known, function: Operation) -> list[OpResult]:
+    """The values to derive: used by what does not compute on constants alone, or inputs of what is not derived."""
+    found: dict[OpResult, None] = {}
+    seen: set[Operation] = set()
+    pending = [r for op in known.sources for r in op.results if _is_read(known, r, function)]
+    while pending:
+        value = pending.pop()
+        op = value.op
+        if op.name in SOURCES or not isinstance(value.type, TensorType):
+            continue
+        if _pays(known, value):
+            found[value] = None
+        elif op not in seen:
+            seen.add(op)
+            pending += [v for v in inputs_of(op) if isinstance(v, OpResult) and v.op in known.sources]
+    return list(found)
+
+
+def _is_read(known: Known, value: OpResult, function: Operation) -> bool:
+    """Whether something other than an operation on constants alone uses a value."""
+    for use in value.uses:
+        user: Operation | None = use.operation
+        while user is not None and user.parent_op() is not function:
+            user = user.parent_op()
+        if user not in known.sources:
+            return True
+    return False
+
+
+def _pays(known: Known, value: OpResult) -> bool:
+    cost, size = known.costs[value.op], bytes_of(value)
+    if cost is Cost.FREE:  # views and fills
+        return False
+    if cost >= Cost.DIVISION and size <= TABLE_BYTES:
+        return True
+    return LEAST_BYTES <= size <= sum(bytes_of(op.results[0]) for op in known.sources[value.op])
+
+
+def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:
+    """The values in groups; those that are computed by common operations are in one."""
+    groups: list[tuple[set[Operation], list[OpResult]]] = []
+    for value in values:
+        ops = {op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE}
+        joined = [g for g in groups if g[0] & ops]
+        groups = [g for g in groups if not g[0] & ops]
+        groups.append((ops.union(*(g[0] for g in joined)), [v for g in joined for v in g[1]] + [value]))
+    return [group for _, group in groups]
+
+
+def _derive(known: Known, values: list[OpResult], functions: DerivedFunctions) -> None:
+    """Puts constants in the place of values that one function derives."""
+    chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
+    mapping: dict[SSAValue, SSAValue] = {}
+    copies = []
+    for op in chain:
+        copies.append(op.clone(mapping))
+        for new, old in zip(copies[-1].walk(), op.walk(), strict=True):
+            set_location(new, old)
+    name = functions.add(copies, [mapping[v] for v in values])
+    for number, value in enumerate(values):
+        assert isinstance(value.type, TensorType)
+        value.replace_all_uses_with(constant_of(name, number, value, value.type).results[0])
+    for op in reversed(chain):
+        if not any(r.uses.get_length() for r in op.results):
+            op.detach()
+            op.erase()
