@@ -91,8 +91,7 @@ def test_products_with_a_constant_factor(cpu: str, seed: int) -> None:
     type_ = ("f32", "f64")[seed % 2]
     transposed = bool(rng.integers(2))
     rows = None if seed == 3 else int(rng.choice([5, 7, 16, 33, 70]))
-    k, n = int(rng.integers(3, 300)), 64 * int(rng.integers(1, 12)) + (32 if type_ == "f32" else 16)
-    n = max(n, 1088) if rows is not None and rows > 64 else n
+    k, n = int(rng.integers(30, 300)), 64 * int(rng.integers(17, 24)) + (32 if type_ == "f32" else 16)
     artifact = pd.compile(product(rows, k, n, type_, transposed, True), targets="cpu", cpu=cpu)
     assert is_packed(artifact)
     w, c = rng.standard_normal((k, n)).astype(TYPES[type_]), rng.standard_normal(n).astype(TYPES[type_])
@@ -135,7 +134,7 @@ def convolution(side: int, channels: int, filters: int, constant: bool) -> str:
 
 
 @pytest.mark.parametrize("cpu", LEVELS)
-@pytest.mark.parametrize(("side", "channels", "filters"), [(9, 16, 64), (11, 5, 1088), (17, 40, 512)])
+@pytest.mark.parametrize(("side", "channels", "filters"), [(9, 5, 1056), (11, 8, 1088), (7, 130, 512)])
 def test_convolutions_with_a_constant_filter(cpu: str, side: int, channels: int, filters: int) -> None:
     if not has(cpu):
         pytest.skip(f"this machine is no {cpu}")
@@ -163,12 +162,30 @@ def test_one_artifact_for_several_levels() -> None:
     np.testing.assert_allclose(program.f(x, c), np.maximum(x @ w, 0), rtol=1e-3, atol=1e-4)
 
 
+def test_a_view_of_a_constant_is_packed() -> None:
+    text = product(8, 100, 2080, "f32", False, True)
+    viewed = (
+        text.replace('"w"> : tensor<100x2080xf32>', '"w"> : tensor<25x4x2080xf32>')
+        .replace("%w = util.global.load @w : tensor<100x2080xf32>", """%v = util.global.load @w : tensor<25x4x2080xf32>
+  %w = tensor.collapse_shape %v [[0, 1], [2]] : tensor<25x4x2080xf32> into tensor<100x2080xf32>""")
+    )
+    artifact = pd.compile(viewed, targets="cpu")
+    assert is_packed(artifact)
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((8, 100), dtype=np.float32), rng.standard_normal((25, 4, 2080), dtype=np.float32)
+    program = pd.device("cpu").load(artifact, parameters={"m": {"w": w}})
+    found = program.f(x, np.zeros(2080, np.float32))
+    np.testing.assert_allclose(found, np.maximum(x @ w.reshape(100, 2080), 0), rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("rows", "k", "n", "options", "why"),
     [
         (8, 100, 2080, {"targets": ["cpu", "sm_80"]}, "another target reads the constant too"),
         (8, 100, 2081, {"targets": "cpu"}, "columns are no whole panels"),
         (128, 100, 768, {"targets": "cpu"}, "rows of the factor are short, and used often"),
+        (1, 200, 512, {"targets": "cpu"}, "the factor is in the cache"),
+        (8, 10, 1088, {"targets": "cpu"}, "the factor is small"),
         (8, 100, 2080, {"targets": "cpu", "reassociate": False}, "products are plain loops"),
     ],
 )
