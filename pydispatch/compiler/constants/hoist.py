@@ -7,17 +7,24 @@ A value moves out of its function when that saves work in every call and costs l
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS
 from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.constants.fold import folded
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.known import SOURCES, Known, bytes_of, known_of
 from pydispatch.compiler.flatten.inline import DERIVED
+from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.op_info import Cost
+from pydispatch.ir.values import shape_of
+
+FOLDED_ELEMENTS = 4096
+"""Of a value that is computed while compiling, and of each constant that it is made of."""
 
 LEAST_BYTES = 4 << 10
 """Of a result of cheap steps: a smaller one costs less to compute in the kernels that read it than to have."""
@@ -32,9 +39,50 @@ def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
     hosts = [op for op in module.body.block.ops if op.name in HOST_FUNCTIONS and op.regions[0].blocks]
     for host in hosts:
         if DERIVED not in host.attributes:
+            _fold(host)
             known = known_of(host)
             for values in _together(known, _chosen(known, host)):
                 _derive(known, values, functions)
+
+
+def _fold(host: Operation) -> None:
+    """Small values become constants of the program's text."""
+    known = known_of(host)
+    for op in [op for op in known.sources if op.name not in SOURCES]:
+        for value in op.results:
+            if _is_read(known, value, host) and _is_small(known, value):
+                constant = folded(known.chain(op), value)
+                if constant is not None:
+                    _replace(value, constant)
+    _erase_unused(known.sources)
+
+
+def _is_small(known: Known, value: OpResult) -> bool:
+    """Whether a value is worth computing now: small, and no larger than what it is made of, or dear to compute."""
+    cost = known.costs[value.op]
+    if cost is Cost.FREE or not isinstance(value.type, TensorType):
+        return False
+    given = [prod(shape_of(op.results[0])) for op in known.sources[value.op]]
+    count = prod(shape_of(value))
+    fits = max([count, *given]) <= FOLDED_ELEMENTS
+    return fits and (cost >= Cost.DIVISION or count <= max(SMALL_CONSTANT, sum(given)))
+
+
+def _replace(value: OpResult, constant: Operation) -> None:
+    set_location(constant, value.op)
+    constant.results[0].name_hint = value.name_hint
+    block = value.op.parent
+    assert block is not None
+    block.insert_op_before(constant, value.op)
+    value.replace_all_uses_with(constant.results[0])
+
+
+def _erase_unused(ops: Iterable[Operation]) -> None:
+    """ops: producers first."""
+    for op in reversed(list(ops)):
+        if not any(r.uses.get_length() for r in op.results):
+            op.detach()
+            op.erase()
 
 
 def _chosen(known: Known, function: Operation) -> list[OpResult]:
@@ -99,7 +147,4 @@ def _derive(known: Known, values: list[OpResult], functions: DerivedFunctions) -
     for number, value in enumerate(values):
         assert isinstance(value.type, TensorType)
         value.replace_all_uses_with(constant_of(name, number, value, value.type).results[0])
-    for op in reversed(chain):
-        if not any(r.uses.get_length() for r in op.results):
-            op.detach()
-            op.erase()
+    _erase_unused(chain)
