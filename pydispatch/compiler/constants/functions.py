@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
+from pydispatch.compiler.constants.relay import Matrix
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.compiler.outline.equal import shape_of_code
 from pydispatch.ir.core.locations import set_location
@@ -19,10 +20,12 @@ from pydispatch.ir.dialects.util import dialect as util
 
 @dataclass
 class DerivedFunctions:
-    """Adds functions that derive constants to `module`; equal ones once. made: those that were added, by name."""
+    """Adds functions that derive constants to `module`; equal ones once. made: those that were added, by name.
+    transposed: what those transpose that do nothing else."""
 
     module: ModuleOp
     made: dict[str, Operation] = field(default_factory=dict)
+    transposed: dict[str, Matrix] = field(default_factory=dict)
     _known: dict[Hashable, str] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
 

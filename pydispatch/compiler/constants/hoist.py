@@ -6,7 +6,7 @@ A value moves out of its function when that saves work in every call and costs l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -17,6 +17,7 @@ from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.constants.fold import folded
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.known import SOURCES, Known, bytes_of, known_of
+from pydispatch.compiler.constants.relay import matrix_of, transposed, transposed_by
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.ir.core.locations import set_location
@@ -125,26 +126,48 @@ def _pays(known: Known, value: OpResult) -> bool:
 
 def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:
     """The values in groups; those that are computed by common operations are in one."""
-    groups: list[tuple[set[Operation], list[OpResult]]] = []
+    group_of: dict[Operation, list[OpResult]] = {}
+    members: dict[int, list[Operation]] = {}
     for value in values:
-        ops = {op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE}
-        joined = [g for g in groups if g[0] & ops]
-        groups = [g for g in groups if not g[0] & ops]
-        groups.append((ops.union(*(g[0] for g in joined)), [v for g in joined for v in g[1]] + [value]))
-    return [group for _, group in groups]
+        ops = [op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE]
+        group = [value]
+        for other in {id(g): g for op in ops if (g := group_of.get(op)) is not None}.values():
+            group[:0] = other
+            ops += members.pop(id(other))
+        members[id(group)] = ops
+        group_of.update(dict.fromkeys(ops, group))
+    return list({id(g): g for g in group_of.values()}.values())
 
 
 def _derive(known: Known, values: list[OpResult], functions: DerivedFunctions) -> None:
     """Puts constants in the place of values that one function derives."""
     chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
+    name = _transposition(values, functions) or functions.add(*_copied(chain, values))
+    for number, value in enumerate(values):
+        assert isinstance(value.type, TensorType)
+        value.replace_all_uses_with(constant_of(name, number, value, value.type).results[0])
+    _erase_unused(chain)
+
+
+def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[list[Operation], list[SSAValue]]:
     mapping: dict[SSAValue, SSAValue] = {}
     copies = []
     for op in chain:
         copies.append(op.clone(mapping))
         for new, old in zip(copies[-1].walk(), op.walk(), strict=True):
             set_location(new, old)
-    name = functions.add(copies, [mapping[v] for v in values])
-    for number, value in enumerate(values):
-        assert isinstance(value.type, TensorType)
-        value.replace_all_uses_with(constant_of(name, number, value, value.type).results[0])
-    _erase_unused(chain)
+    return copies, [mapping[v] for v in values]
+
+
+def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> str | None:
+    """The function that derives a transposed matrix, for which sizes are no part of the kernel; None for others."""
+    source = transposed_by(values[0].op) if len(values) == 1 else None
+    matrix = matrix_of(source.op) if source is not None and source.op.name in SOURCES else None
+    if matrix is None:
+        return None
+    ops = transposed(matrix)
+    for op in ops:
+        set_location(op, values[0].op)
+    name = functions.add(ops, ops[-1].results)
+    functions.transposed[name] = matrix
+    return name

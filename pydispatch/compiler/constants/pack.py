@@ -18,6 +18,7 @@ from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS
 from pydispatch.compiler.analysis.kinds import is_view
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.known import SOURCES
+from pydispatch.compiler.constants.relay import Matrix, in_panels
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.cpu.plan import lies_well
 from pydispatch.compiler.kernels.matmul.match import Contraction
@@ -25,6 +26,9 @@ from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, from_panels, 
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.pyd.derived import DerivedAttr
+from pydispatch.ir.values import shape_of
+
+RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape")
 
 LEAST_BYTES = 64 << 10
 """Of a factor: a smaller one is in the cache, however it lies."""
@@ -160,17 +164,44 @@ def _give_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunction
     """The dispatch gives a derived constant."""
     value = _constant(op, packed)
     assert value is not None
-    ops, source = _made_again(value, functions)
-    panels = into_panels(source, packed.axis, packed.width)
-    for new in panels:
+    assert isinstance(value.type, TensorType)
+    type_ = type_in_panels(value.type, packed.axis, packed.width)
+    ops = _panels_of_matrix(value, packed, type_, functions)
+    if not ops:
+        ops, source = _made_again(value, functions)
+        ops += into_panels(source, packed.axis, packed.width)
+    for new in ops:
         set_location(new, value.op)
-    result = panels[-1].results[0]
-    assert isinstance(result.type, TensorType)
-    name = functions.add([*ops, *panels], [result])
+    name = functions.add(ops, ops[-1].results)
     arguments = list(op.arguments)
-    arguments[packed.index] = constant_of(name, 0, value, result.type).results[0]
+    arguments[packed.index] = constant_of(name, 0, value, type_).results[0]
     op.operands = [*op.workload, *arguments, *op.argument_dims, *op.result_dims]
     _erase_unused(value)
+
+
+def _panels_of_matrix(
+    value: OpResult, packed: Packed, result: TensorType[Attribute], functions: DerivedFunctions
+) -> list[Operation]:
+    """The panels of a constant, or of a transposed one, along its first or last dimension; nothing for others."""
+    source: SSAValue = value
+    while isinstance(source, OpResult) and source.op.name in RESHAPES:
+        source = source.op.operands[0]
+    if not isinstance(source, OpResult) or source.op.name not in SOURCES or not isinstance(source.type, TensorType):
+        return []
+    sizes = shape_of(value)
+    if packed.axis not in (0, len(sizes) - 1) or len(sizes) < 2:
+        return []
+    axis = 0 if packed.axis == 0 else 1
+    columns = sizes[packed.axis]
+    rest = prod(sizes) // columns
+    attribute = source.op.properties["value"]
+    turned = functions.transposed.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None
+    if turned is not None and source is value:
+        return in_panels(turned, 1 - axis, packed.width, result)
+    if columns != shape_of(source)[0 if axis == 0 else -1] or (isinstance(attribute, DerivedAttr) and turned is None):
+        return []
+    rows = (columns, rest) if axis == 0 else (rest, columns)
+    return in_panels(Matrix(attribute, source.type, *rows), axis, packed.width, result)
 
 
 def _erase_unused(value: SSAValue) -> None:

@@ -31,7 +31,7 @@ from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.executables import Selection, expand_executables
 from pydispatch.compiler.outline.explain import Report, listing
 from pydispatch.compiler.outline.extern import outline_externs
-from pydispatch.compiler.outline.form import form_dispatches
+from pydispatch.compiler.outline.form import form_dispatches, host_functions
 from pydispatch.compiler.target.backend import Dump, backend_named
 from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import build_variant, variants_of
@@ -237,13 +237,13 @@ class Pipeline:
         """Dispatches, and the constants that are derived for them."""
         functions, reassociate = DerivedFunctions(self.module), self.options.reassociate
         hoist_constants(self.module, functions)
-        self.reports = form_dispatches(self.module, reassociate=reassociate)
+        hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
+        self.reports = form_dispatches(self.module, reassociate=reassociate, functions=hosts)
         backends = [backend_named(target.backend.data) for target in self._targets()]
         if reassociate and all(b is not None and not b.has_invocations for b in backends):
-            formed = set(functions.made)
             pack_constants(self.module, functions)
-            fresh = [op for name, op in functions.made.items() if name not in formed]
-            self.reports += form_dispatches(self.module, reassociate=reassociate, functions=fresh)
+        derived = list(functions.made.values())
+        self.reports += form_dispatches(self.module, reassociate=reassociate, functions=derived)
 
     def _rewrite(self, phase: str) -> None:
         self.options.rewrites.apply(phase, self.module)
