@@ -10,9 +10,9 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 
 MODULES = (
-    "arrays", "artifact", "binding", "bound", "capi", "device", "dlpack", "elf", "function", "memory", "plan",
-    "plan_data", "plugin", "prepared", "procedure", "program", "public", "sched", "signals", "state", "status",
-    "target",
+    "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "elf", "function", "memory",
+    "plan", "plan_data", "plugin", "prepared", "procedure", "program", "public", "sched", "signals", "state",
+    "status", "target",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ cdef class ArtifactFile:
     cdef pyd_file_map_t map      # of a file; zero when made from bytes
     cdef void* copy              # of bytes; NULL when made from a file
     cdef pyd_artifact_t* artifact
+    cdef pyd_span_t content
     cdef readonly str name
     cdef readonly size_t size
 

@@ -4,7 +4,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, P
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from pydispatch._core.c_artifact cimport (
     pyd_artifact_find,
@@ -101,6 +101,7 @@ cdef class ArtifactFile:
 
     cdef int _open(self, pyd_span_t file) except -1:
         cdef pyd_status_t status
+        self.content = file
         with nogil:
             status = pyd_artifact_open(file, &self.artifact)
         try:
@@ -151,6 +152,21 @@ cdef class ArtifactFile:
                 member = pyd_artifact_member(self.artifact, i)
                 names.append(member.name[:member.name_length].decode("utf-8"))
         return names
+
+    def checksums(self):
+        """The CRC-32 of every member, as the directory states them, in its order."""
+        cdef uint32_t i
+        cdef uint32_t count = 0 if self.artifact == NULL else pyd_artifact_member_count(self.artifact)
+        return tuple([pyd_artifact_member(self.artifact, i).crc32 for i in range(count)])
+
+    def is_equal(self, ArtifactFile other not None):
+        """Whether both files have the same bytes. Reads them."""
+        cdef int order
+        if self.size != other.size:
+            return False
+        with nogil:
+            order = memcmp(self.content.data, other.content.data, self.content.size)
+        return order == 0
 
     def __contains__(self, str name):
         return self.member(name.encode("utf-8", "surrogatepass")) != NULL

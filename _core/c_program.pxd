@@ -16,6 +16,8 @@ cdef extern from "pydispatch/program.h" nogil:
         pass
     ctypedef struct pyd_call_t:
         pass
+    ctypedef struct pyd_derived_t:
+        pass
     ctypedef struct pyd_string_t:
         const char* data
         uint32_t length
@@ -32,6 +34,10 @@ cdef extern from "pydispatch/program.h" nogil:
         uint64_t offset
         uint64_t length
         uint32_t parameter
+        uint32_t derivation
+    ctypedef struct pyd_program_derivation_t:
+        uint32_t function
+        uint32_t first_constant
     ctypedef struct pyd_program_parameter_t:
         pyd_string_t scope
         pyd_string_t key
@@ -68,6 +74,15 @@ cdef extern from "pydispatch/program.h" nogil:
     const pyd_program_query_t* pyd_program_query(const pyd_program_t* program, uint32_t index)
     uint32_t pyd_program_constant_count(const pyd_program_t* program)
     const pyd_program_constant_t* pyd_program_constant(const pyd_program_t* program, uint32_t index)
+    uint32_t pyd_program_derivation_count(const pyd_program_t* program)
+    const pyd_program_derivation_t* pyd_program_derivation(const pyd_program_t* program, uint32_t index)
+    pyd_status_t pyd_derived_create(
+        const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_derived_t** out_derived)
+    void pyd_derived_free(pyd_derived_t* derived)
+    void pyd_derived_fork_prepare(pyd_derived_t* derived)
+    void pyd_derived_fork_done(pyd_derived_t* derived)
+    void pyd_derived_fork_child(pyd_derived_t* derived)
+    pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* derived)
     uint32_t pyd_program_function_count(const pyd_program_t* program)
     const pyd_program_function_t* pyd_program_function(const pyd_program_t* program, uint32_t index)
 

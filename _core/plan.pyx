@@ -104,8 +104,11 @@ cdef class Plan:
             self.free_count -= 1
             out_slot[0] = self.free_slots[self.free_count]
             return 0
+        cdef pyd_status_t status
         out_slot.scratch = NULL
-        return check(pyd_call_create(self.plan, self.module.sched.sched, self.module.pool.pool, &out_slot.call))
+        with nogil:  # constants may be derived
+            status = pyd_call_create(self.plan, self.module.sched.sched, self.module.pool.pool, &out_slot.call)
+        return check(status)
 
     cdef void give(self, Slot* slot) noexcept:
         if self.free_count < MAX_FREE_SLOTS:

@@ -2,6 +2,7 @@ from typing import Any
 
 from pydispatch._core.commands import Command, PlanBuffer, TensorResult
 from pydispatch._core.plan import Plan
+from pydispatch._core.program import Module
 
 class PlanData:
     commands: list[Command]
@@ -16,4 +17,5 @@ class PlanData:
     constant_count: int
     device: Any
 
+def derivation_of(module: Module, function: int) -> PlanData: ...
 def data_of(plan: Plan) -> PlanData: ...

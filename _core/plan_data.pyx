@@ -11,8 +11,8 @@ from pydispatch._core.c_program cimport (
     pyd_plan_result_dims,
     pyd_program_function_t,
 )
-from pydispatch._core.plan cimport Plan
-from pydispatch._core.program cimport text_of
+from pydispatch._core.plan cimport Plan, make_plan
+from pydispatch._core.program cimport Module, text_of
 
 from pydispatch._core.commands import BufferKind, Copy, Dispatch, Fill, PlanBuffer, Slot, TensorResult
 
@@ -75,6 +75,11 @@ cdef object command_of(const pyd_plan_t* plan, uint32_t index):
     return Dispatch(
         info.region, tuple(slots), info.executable, info.ordinal, text_of(info.name),
         (info.grid[0], info.grid[1], info.grid[2]), info.first_constant, info.constant_count)
+
+
+def derivation_of(Module module not None, uint32_t function):
+    """The PlanData of a function without arguments."""
+    return data_of(make_plan(module, function, NULL, NULL, 0))
 
 
 def data_of(Plan plan not None):

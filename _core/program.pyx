@@ -32,6 +32,7 @@ from pydispatch._core.c_process cimport (
     pyd_process_symbol_t,
 )
 from pydispatch._core.c_program cimport *
+from pydispatch._core.derived cimport Derived
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
 from pydispatch._core.sched cimport Scheduler
@@ -98,11 +99,15 @@ cdef class Module:
         pyd_program_set_query(self.program, index, value is not None, 0 if value is None else value)
 
     def constants(self):
-        """(member, byte offset, byte length, number of its parameter or None) of every constant buffer."""
+        """(member, byte offset, byte length, number of its parameter or None) of every constant that is given; None for
+        one that is derived."""
         cdef const pyd_program_constant_t* constant
         found = []
         for i in range(pyd_program_constant_count(self.program)):
             constant = pyd_program_constant(self.program, i)
+            if constant.derivation != PYD_PROGRAM_NONE:
+                found.append(None)
+                continue
             parameter = None if constant.parameter == PYD_PROGRAM_NONE else constant.parameter
             found.append((text_of(constant.member), constant.offset, constant.length, parameter))
         return found
@@ -116,6 +121,21 @@ cdef class Module:
             shape = tuple([parameter.dims[k] for k in range(parameter.rank)])
             found.append((text_of(parameter.scope), text_of(parameter.key), parameter.dtype, shape))
         return found
+
+    def derivations(self):
+        """(function, first constant, constants) of every record of the table of derived constants."""
+        cdef const pyd_program_derivation_t* derivation
+        found = []
+        for i in range(pyd_program_derivation_count(self.program)):
+            derivation = pyd_program_derivation(self.program, i)
+            count = pyd_program_function(self.program, derivation.function).result_count
+            found.append((derivation.function, derivation.first_constant, count))
+        return found
+
+    def use_derived(self, Derived derived not None, owner):
+        """The memory for derived constants, before any call. owner: keeps it, with what else belongs to it."""
+        check(pyd_program_set_derived(self.program, derived.derived))
+        self.derived = owner
 
     def hold(self, owner):
         """Keeps `owner`, whose memory constants use, as long as this module."""

@@ -80,9 +80,9 @@ LAYERS = [
     "compiler.emit.llvm", "compiler.emit.spirv", "compiler.backends", "compiler.kernels.ops",
     "compiler.tensor_ops", "compiler.analysis", "compiler.tensor_ops.rules", "compiler.kernels.loops",
     "compiler.kernels.matmul", "compiler.kernels", "compiler.normalize", "compiler.fusion", "compiler.flatten",
-    "compiler.match", "compiler.outline", "compiler.host", "compiler.driver", "runtime.options", "runtime.buffer",
-    "runtime.simulators", "runtime.program", "runtime.accelerators", "runtime.devices", "runtime.device",
-    "integrations", "cli",
+    "compiler.match", "compiler.outline", "compiler.constants", "compiler.host", "compiler.driver", "runtime.options",
+    "runtime.buffer", "runtime.simulators", "runtime.program", "runtime.accelerators", "runtime.devices",
+    "runtime.device", "integrations", "cli",
 ]  # fmt: skip
 
 PYTHON_FILES = sorted((ROOT / "pydispatch").rglob("*.py"))

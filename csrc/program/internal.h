@@ -152,7 +152,7 @@ struct pyd_program_s {
   uint32_t* words;  // a copy of the file
   uint32_t word_count;
   pyd_span_t strings;
-  uint32_t executable_count, export_count, query_count, constant_count, function_count;
+  uint32_t executable_count, export_count, query_count, constant_count, derivation_count, function_count;
   pyd_program_executable_t* executables;
   pyd_executable_link_t* links;
   pyd_export_t* exports;
@@ -161,7 +161,9 @@ struct pyd_program_s {
   pyd_program_query_t* queries;
   pyd_query_link_t* query_links;
   pyd_program_constant_t* constants;
-  pyd_span_t* constant_links;  // data is NULL until linked
+  pyd_span_t* constant_links;  // data is NULL until linked, and that of derived ones always
+  pyd_program_derivation_t* derivations;
+  pyd_derived_t* derived;  // may be NULL without derivations
   pyd_function_t* functions;
   uint32_t procedure_count, global_count, initializer_count, check_count, parameter_count;
   pyd_procedure_t* procedures;
@@ -173,6 +175,10 @@ struct pyd_program_s {
   pyd_runner_t runner;  // of calls; `run` is NULL: this process
   void* blocks;  // everything above that was allocated, as a list
 };
+
+// derived.c: where the bytes of constant |index| are; derives them first where that is needed. INVALID_ARGUMENT when it is not
+// linked, otherwise what running the function says.
+pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t index, const uint8_t** out_data);
 
 // |count| * |size| zeroed bytes that live as long as the program, or NULL.
 void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size);

@@ -13,6 +13,10 @@ uint32_t pyd_program_constant_count(const pyd_program_t* program) { return progr
 const pyd_program_constant_t* pyd_program_constant(const pyd_program_t* program, uint32_t index) {
   return index < program->constant_count ? &program->constants[index] : NULL;
 }
+uint32_t pyd_program_derivation_count(const pyd_program_t* program) { return program->derivation_count; }
+const pyd_program_derivation_t* pyd_program_derivation(const pyd_program_t* program, uint32_t index) {
+  return index < program->derivation_count ? &program->derivations[index] : NULL;
+}
 uint32_t pyd_program_function_count(const pyd_program_t* program) { return program->function_count; }
 const pyd_program_function_t* pyd_program_function(const pyd_program_t* program, uint32_t index) {
   return index < program->function_count ? &program->functions[index].info : NULL;

@@ -42,5 +42,5 @@ def test_a_program_of_another_version_is_refused(tmp_path: Path) -> None:
     members = {name: artifact.read(name) for name in artifact.members}
     changed = tmp_path / "changed.pdx"
     pydispatch.Artifact(artifact.manifest, {**members, "program.bin": memoryview(words.tobytes())}).save(changed)
-    with pytest.raises(pydispatch.ArtifactError, match=r"version 3.*pydispatch compile FILE\.mlir -o FILE\.pdx"):
+    with pytest.raises(pydispatch.ArtifactError, match=r"version 4.*pydispatch compile FILE\.mlir -o FILE\.pdx"):
         make.results(changed)

@@ -18,13 +18,15 @@ extern "C" {
 #endif
 
 #define PYD_PROGRAM_MAGIC 0x50584450u  // "PDXP"
-#define PYD_PROGRAM_VERSION 2u
+#define PYD_PROGRAM_VERSION 3u
+#define PYD_PROGRAM_OLDEST_VERSION 2u  // that is read, too: it has no derived constants
 #define PYD_PROGRAM_NONE 0xFFFFFFFFu
 #define PYD_PROGRAM_MAX_RANK 32u
 
 typedef struct pyd_program_s pyd_program_t;
 typedef struct pyd_plan_s pyd_plan_t;
 typedef struct pyd_call_s pyd_call_t;
+typedef struct pyd_derived_s pyd_derived_t;
 
 typedef struct pyd_string_s {
   const char* data;  // not terminated
@@ -55,7 +57,14 @@ typedef struct pyd_program_constant_s {
   uint64_t offset;      // of the elements inside the member, bytes
   uint64_t length;      // bytes
   uint32_t parameter;   // the bytes come from outside the artifact, under this parameter's name; or PYD_PROGRAM_NONE
+  uint32_t derivation;  // the program computes the bytes, see pyd_program_derivation; or PYD_PROGRAM_NONE
 } pyd_program_constant_t;
+
+// Constants that a function computes from other constants: |first_constant| and the following, one per result.
+typedef struct pyd_program_derivation_s {
+  uint32_t function;  // without arguments
+  uint32_t first_constant;
+} pyd_program_derivation_t;
 
 // A constant whose bytes are given when the program is loaded.
 typedef struct pyd_program_parameter_s {
@@ -99,6 +108,9 @@ uint32_t pyd_program_query_count(const pyd_program_t* program);
 const pyd_program_query_t* pyd_program_query(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_constant_count(const pyd_program_t* program);
 const pyd_program_constant_t* pyd_program_constant(const pyd_program_t* program, uint32_t index);
+// A derivation reads constants that are given, and those of derivations with lower numbers.
+uint32_t pyd_program_derivation_count(const pyd_program_t* program);
+const pyd_program_derivation_t* pyd_program_derivation(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_function_count(const pyd_program_t* program);
 const pyd_program_function_t* pyd_program_function(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_procedure_count(const pyd_program_t* program);
@@ -126,7 +138,20 @@ pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executab
 // Call after all contracts are set, before the first plan: the scalars that they read become part of the keys of plans.
 pyd_status_t pyd_program_settle(pyd_program_t* program);
 
-// Required alignment of each constant in bytes; the caller must copy less aligned ones.
+// The memory of derived constants: blocks of |pool|, each filled by the first call that needs it, wherever it is made;
+// others wait for it meanwhile. Programs may share one when their bytes, executables and given constants are equal.
+// |sched| may be NULL.
+pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_derived_t** out_derived);
+void pyd_derived_free(pyd_derived_t* derived);
+// Around fork().
+void pyd_derived_fork_prepare(pyd_derived_t* derived);
+void pyd_derived_fork_done(pyd_derived_t* derived);
+void pyd_derived_fork_child(pyd_derived_t* derived);
+// Before the first call of a program that has derivations. |derived| must outlive |program| and its calls.
+// INVALID_ARGUMENT when it was made for another number of constants.
+pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* derived);
+
+// Required alignment of each constant in bytes; the caller must copy less aligned ones. Derived ones are aligned.
 pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments);
 
 // Runs a function that only computes scalars (a condition, executable constants). |results|: 64-bit register values.

@@ -29,9 +29,13 @@ static pyd_status_t bind_constants(pyd_call_t* call) {
   const pyd_function_t* fn = call->plan->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     if (fn->buffers[i].kind != PYD_BUFFER_CONSTANT) continue;
-    const uint8_t* data = call->plan->program->constant_links[fn->buffers[i].index].data;
+    const pyd_program_t* program = call->plan->program;
+    if (program->runner.run && program->constants[fn->buffers[i].index].derivation != PYD_NONE) continue;  // it has its own
+    const uint8_t* data;
+    pyd_status_t status = pyd_program_constant_data(program, fn->buffers[i].index, &data);
+    if (!pyd_ok(status)) return status;
     if ((uintptr_t)data % call->plan->buffer_alignment[i] && call->plan->buffer_bytes[i]) {
-      pyd_string_t member = call->plan->program->constants[fn->buffers[i].index].member;
+      pyd_string_t member = program->constants[fn->buffers[i].index].member;
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u ('%.*s') at address %p is not aligned to %u bytes, as "
                              "the executables that read it need", fn->buffers[i].index, (int)member.length, member.data,
                              (const void*)data, call->plan->buffer_alignment[i]);

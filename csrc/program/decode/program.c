@@ -100,6 +100,7 @@ static pyd_status_t decode_constants(pyd_reader_t* reader, const uint32_t* heade
     program->constants[i].offset = words[2] | (uint64_t)words[3] << 32;
     program->constants[i].length = words[4] | (uint64_t)words[5] << 32;
     program->constants[i].parameter = words[6];
+    program->constants[i].derivation = PYD_NONE;
     status = pyd_reader_string(reader, "the member of a constant", words, &program->constants[i].member);
   }
   return status;
@@ -172,11 +173,11 @@ static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
     return pyd_status_make(PYD_CODE_CORRUPT, "a host program starts with 0x%08X, this one with 0x%08X", PYD_PROGRAM_MAGIC,
                            header[0]);
   }
-  if (header[1] != PYD_PROGRAM_VERSION) {
+  if (header[1] < PYD_PROGRAM_OLDEST_VERSION || header[1] > PYD_PROGRAM_VERSION) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED,
-                           "a host program of version %u; this pydispatch reads version %u: compile the source again, "
+                           "a host program of version %u; this pydispatch reads versions %u to %u: compile the source again, "
                            "pydispatch compile FILE.mlir -o FILE.pdx",
-                           header[1], PYD_PROGRAM_VERSION);
+                           header[1], PYD_PROGRAM_OLDEST_VERSION, PYD_PROGRAM_VERSION);
   }
   if (header[2] != program->word_count) {
     return pyd_status_make(PYD_CODE_CORRUPT, "a host program of %u words, but its header says %u", program->word_count,
@@ -204,6 +205,7 @@ pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program) {
   if (pyd_ok(status)) status = decode_constants(&reader, header);
   if (pyd_ok(status)) status = decode_functions(&reader, header);
   if (pyd_ok(status)) status = check_executables(program);
+  if (pyd_ok(status)) status = pyd_program_decode_derivations(&reader, header);
   if (pyd_ok(status)) status = pyd_program_decode_procedures(&reader, header);
   if (!pyd_ok(status)) {
     pyd_program_free(program);

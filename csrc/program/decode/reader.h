@@ -27,6 +27,9 @@ pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint3
 // function.c: the function that |words|, a record of the table of functions, describes.
 pyd_status_t pyd_reader_function(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words);
 
+// derived.c: derivations, when functions and constants are there.
+pyd_status_t pyd_program_decode_derivations(pyd_reader_t* reader, const uint32_t* header);
+
 // procedure.c: procedures, globals, initializers, checks and parameters, when functions and constants are there.
 pyd_status_t pyd_program_decode_procedures(pyd_reader_t* reader, const uint32_t* header);
 

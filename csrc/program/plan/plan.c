@@ -53,7 +53,8 @@ static pyd_status_t size_buffers(pyd_plan_t* plan) {
     plan->buffer_alignment[i] = 1;
     if (buffer->kind == PYD_BUFFER_CONSTANT) {
       plan->buffer_bytes[i] = plan->program->constants[buffer->index].length;
-      if (plan->program->constant_links[buffer->index].data) continue;
+      bool is_derived = plan->program->constants[buffer->index].derivation != PYD_NONE;
+      if (is_derived ? (void*)plan->program->derived : (void*)plan->program->constant_links[buffer->index].data) continue;
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': constant %u ('%.*s') is not linked",
                              STRING(fn->info.name), buffer->index, STRING(plan->program->constants[buffer->index].member));
     }

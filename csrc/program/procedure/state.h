@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "program/gate.h"
 #include "program/procedure/tensor.h"
 #include "pydispatch/procedure.h"
 
@@ -32,11 +33,7 @@ struct pyd_state_s {
   pthread_mutex_t mutex;  // of everything below, held for moments
   pyd_state_cache_t* caches;  // by function
   pyd_cell_t* globals;
-  // Who may touch mutable globals, one call at a time.
-  pthread_cond_t is_open;
-  bool is_taken;
-  pthread_t holder;
-  pyd_scope_access_t scopes;  // of the task system
+  pyd_gate_t gate;  // of calls that touch mutable globals
 };
 
 // A call of a function that is in use.

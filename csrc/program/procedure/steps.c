@@ -138,15 +138,16 @@ static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
 
 static pyd_status_t make_constant(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_slot_type_t* type = &frame->p->slots[step->a];
-  const uint8_t* data = frame->state->program->constant_links[step->b].data;
-  if (!data) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u is not linked", step->b);
+  const uint8_t* data;
+  pyd_status_t status = pyd_program_constant_data(frame->state->program, step->b, &data);
+  if (!pyd_ok(status)) return status;
   int64_t dims[PYD_PROGRAM_MAX_RANK];
   for (uint32_t i = 0; i < type->rank; ++i) {
     const uint32_t* words = frame->p->pool + step->c + 2 * i;
     dims[i] = (int64_t)(words[0] | (uint64_t)words[1] << 32);
   }
   pyd_tensor_t* tensor;
-  pyd_status_t status = pyd_tensor_wrap(type->dtype, type->rank, dims, data, false, &tensor);
+  status = pyd_tensor_wrap(type->dtype, type->rank, dims, data, false, &tensor);
   if (pyd_ok(status)) pyd_cell_set_tensor(&frame->slots[step->a], tensor);
   return status;
 }

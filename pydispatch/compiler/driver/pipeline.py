@@ -15,10 +15,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
 from pydispatch.compiler.analysis.interface import interface_of
+from pydispatch.compiler.constants.functions import DerivedFunctions
+from pydispatch.compiler.constants.hoist import hoist_constants
+from pydispatch.compiler.constants.pack import pack_constants
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
 from pydispatch.compiler.driver.sources import load_source
-from pydispatch.compiler.flatten.inline import INITIALIZER, inline_calls
+from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.host.contract_program import Numbers, contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
@@ -29,7 +32,7 @@ from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.executables import Selection, expand_executables
 from pydispatch.compiler.outline.explain import Report, listing
 from pydispatch.compiler.outline.extern import outline_externs
-from pydispatch.compiler.outline.form import form_dispatches
+from pydispatch.compiler.outline.form import form_dispatches, host_functions
 from pydispatch.compiler.outline.share import share_executables
 from pydispatch.compiler.target.backend import Dump, backend_named, require_backend
 from pydispatch.compiler.target.select import in_written_order, select_targets
@@ -225,14 +228,25 @@ class Pipeline:
                 outline_externs(self.module)
                 inline_calls(self.module)
                 self.interfaces = _interfaces(self.module)
-                legality = partial(why_not, chains=self._has_chains())
-                self.reports = form_dispatches(self.module, legality, self.options.reassociate)
+                self._form()
             elif name == "executables":
                 self._expand()
             run_added_passes(name, self.module)
             self.done = name
             if self.options.dump and name != "program":
                 self.options.dump(f"module.{name}.mlir", ir.print_module(self.module))
+
+    def _form(self) -> None:
+        """Dispatches, and the constants that are derived for them."""
+        functions, reassociate = DerivedFunctions(self.module), self.options.reassociate
+        blocks = self._has_register_blocks()
+        legality = partial(why_not, chains=blocks)
+        hoist_constants(self.module, functions)
+        hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
+        self.reports = form_dispatches(self.module, legality, reassociate, hosts)
+        if blocks:
+            pack_constants(self.module, functions)
+        self.reports += form_dispatches(self.module, legality, reassociate, list(functions.made.values()))
 
     def _rewrite(self, phase: str) -> None:
         self.options.rewrites.apply(phase, self.module)
@@ -242,8 +256,9 @@ class Pipeline:
         options = self.options
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features)
 
-    def _has_chains(self) -> bool:
-        """Whether the kernels of every target may hold two products; see `compiler/kernels/matmul/chain.py`."""
+    def _has_register_blocks(self) -> bool:
+        """Whether the kernels of every target are the CPU's, which compute products in blocks of registers from panels:
+        chains of products and constant panels are for these."""
         if not self.options.reassociate:
             return False
         return all(require_backend(target).contract_machine(target) is not None for target in self._targets())
@@ -323,7 +338,7 @@ class Pipeline:
 def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
     """What callers are told of each public function."""
     functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
-    return {symbol_name(op): interface_of(op) for op in functions if INITIALIZER not in op.attributes}
+    return {symbol_name(op): interface_of(op) for op in functions if not {INITIALIZER, DERIVED} & op.attributes.keys()}
 
 
 MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv", "ptx": "ptx", "warnings": "warnings"}

@@ -21,6 +21,8 @@ from pydispatch.ir.dialects.util import dialect as util
 from pydispatch.ir.functions import CALLS, FUNCTIONS, RETURNS, callee_name, symbol_name
 
 INITIALIZER = "pyd.initializer"
+DERIVED = "pyd.derived"
+"""The attribute of private functions whose results are constants, see `compiler/constants`."""
 
 
 def inline_calls(module: ModuleOp) -> None:
@@ -39,7 +41,8 @@ def inline_calls(module: ModuleOp) -> None:
         _inline_into(name, functions, [], done)
     for name, function in functions.items():
         simplify(function.regions[0])
-        if name not in initializers and function.properties.get("sym_visibility") == StringAttr("private"):
+        is_run_by_itself = name in initializers or DERIVED in function.attributes
+        if not is_run_by_itself and function.properties.get("sym_visibility") == StringAttr("private"):
             function.detach()
             function.erase(safe_erase=False)
     fold_globals(module)

@@ -19,6 +19,7 @@ from pydispatch.formats.program.opcodes import element_bits
 from pydispatch.formats.program.program import Numerical, Program
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
+from pydispatch.ir.dialects.pyd.derived import DerivedAttr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,10 +43,12 @@ class _Stored:
 
 @dataclass
 class Constants:
-    """The constants of a program, each stored once. arrays: member name → array."""
+    """The constants of a program, each stored once. arrays: member name → array. derived: function → the number of the
+    constant that is its first result."""
 
     program: Program
     arrays: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    derived: dict[str, int] = field(default_factory=dict)
     _alike: dict[tuple[Any, ...], list[_Stored]] = field(default_factory=dict)
 
     def number(self, value: Attribute, type: TensorType[Attribute], op: Operation) -> int:
@@ -53,6 +56,8 @@ class Constants:
         dtype = dtype_of(type.element_type, location_of(op))
         if value.name == PARAMETER:
             return self._parameter(value, type, dtype)
+        if isinstance(value, DerivedAttr):
+            return self.derived[value.function.data] + value.result.data
         if isinstance(value, NumPyArrayAttr):
             return self.add(host_array(value, dtype))
         if not isinstance(value, DenseIntOrFPElementsAttr):

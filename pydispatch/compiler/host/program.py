@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, cast
 
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
 from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.interface import argument_names, result_names
-from pydispatch.compiler.flatten.inline import INITIALIZER
+from pydispatch.compiler.analysis.types import dtype_of
+from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.exports import Executables
 from pydispatch.compiler.host.globals import Globals
@@ -17,6 +19,7 @@ from pydispatch.compiler.host.rules import table
 from pydispatch.compiler.host.segments import is_stop
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.errors import CompileError
+from pydispatch.formats.program.opcodes import buffer_bytes
 from pydispatch.formats.program.program import Program
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.functions import FUNCTIONS, RETURNS, symbol_name
@@ -28,9 +31,11 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
     executables = Executables(module, program)
     constants = Constants(program)
     globals = Globals(module, constants)
-    for op in module.body.block.ops:
-        if op.name not in FUNCTIONS or not op.regions[0].blocks:
-            continue
+    functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
+    for op in functions:  # others use their results
+        if DERIVED in op.attributes:
+            _derivation(op, executables, constants)
+    for op in functions:
         name = symbol_name(op)
         visibility = op.properties.get("sym_visibility")
         if INITIALIZER in op.attributes:
@@ -46,16 +51,26 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
     return program, constants
 
 
+def _derivation(op: Operation, executables: Executables, constants: Constants) -> None:
+    """A function without arguments whose results are constants."""
+    if not is_straight(op):
+        raise CompileError(f"function '@{symbol_name(op)}', which derives constants, is not straight", location_of(op))
+    straight_function(op, executables, constants, public=False)
+    types = cast(FunctionType, op.properties["function_type"]).outputs
+    lengths = [buffer_bytes(prod(t.get_shape()), dtype_of(t.element_type)) for t in types if isinstance(t, TensorType)]
+    constants.derived[symbol_name(op)] = executables.program.add_derived(executables.program.functions[-1], lengths)
+
+
 def is_straight(op: Operation) -> bool:
     """Whether a function is one list of operations that never looks at the elements of a tensor."""
     blocks = op.regions[0].blocks
     return len(blocks) == 1 and not any(is_stop(inner) for inner in op.regions[0].block.ops)
 
 
-def straight_function(op: Operation, executables: Executables, constants: Constants) -> None:
+def straight_function(op: Operation, executables: Executables, constants: Constants, public: bool = True) -> None:
     """A function of one block becomes one straight function."""
     type = cast(FunctionType, op.properties["function_type"])
-    function = executables.program.add_function(symbol_name(op), str(type))
+    function = executables.program.add_function(symbol_name(op), str(type), public)
     straight = Straight(function, executables, constants, op, table())
     block = op.regions[0].block
     ops = list(block.ops)

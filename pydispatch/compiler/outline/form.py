@@ -6,6 +6,7 @@ tensors in host code are views, copies of runs of memory, constants and read-bac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
@@ -37,19 +38,22 @@ def host_functions(module: ModuleOp) -> list[Operation]:
     return [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
 
 
-def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True) -> list[Report]:
+def form_dispatches(
+    module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True, functions: Sequence[Operation] | None = None
+) -> list[Report]:
     """Rewrites every host function and initializer of `module` in place; executables are inserted before it.
 
     why_not: returns why operations may not be one dispatch, None when they may. reassociate: sums of floats may be
-    split. Returns what became of each function.
+    split. functions: only these. Returns what became of each function.
     """
-    for function in host_functions(module):
+    hosts = host_functions(module) if functions is None else functions
+    for function in hosts:
         open_regions(function)
-    outline_regions(module, [(symbol_name(function), function) for function in host_functions(module)])
+    outline_regions(module, [(symbol_name(function), function) for function in hosts])
     reports: list[Report] = []
     initializers = 0
     made = Made()
-    for op in list(module.body.block.ops):
+    for op in list(module.body.block.ops) if functions is None else functions:
         if op.name == "util.initializer" and op.regions and op.regions[0].blocks:
             name = f"initializer_{initializers}"
             initializers += 1

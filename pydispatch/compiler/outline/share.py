@@ -9,13 +9,13 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region
 
-from pydispatch.compiler.analysis.functions import symbol_name
 from pydispatch.compiler.kernel_ir.types import alignment
 from pydispatch.compiler.outline.explain import Report
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
+from pydispatch.ir.functions import symbol_name
 
 SHARED = "dispatches"
 """The name of what is shared. Programs that use it themselves get another one."""

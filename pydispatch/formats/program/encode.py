@@ -79,6 +79,7 @@ class Encoder:
             [*string(p.scope), *string(p.key), p.dtype, len(p.shape), self.place(_sizes(p.shape)), 0]
             for p in program.parameters.values()
         ])  # fmt: skip
+        self.records(25, [[self.functions[id(f)], first, 0, 0] for f, first in program.derived])
         text = bytes(program.text)
         strings = text + bytes(-len(text) % 4)
         self.words[3:5] = 4 * len(self.words), len(text)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 MAGIC = 0x50584450
-VERSION = 2
+VERSION = 3
+VERSIONS = (2, 3)
+"""That are read."""
 NONE = 0xFFFFFFFF
 HIGH_WORD = 1 << 31
 """Added to a register in a dispatch's constants: its high 32 bits are meant."""

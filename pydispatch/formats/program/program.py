@@ -106,6 +106,13 @@ class Program(Tables):
         self.constants.append(("", 0, buffer_bytes(math.prod(shape), dtype)))
         return len(self.constants) - 1
 
+    def add_derived(self, function: Function, lengths: Sequence[int]) -> int:
+        """Constants that `function`, which has no arguments, computes from constants with lower numbers; returns the
+        number of the first. lengths: bytes of each result."""
+        self.derived.append((function, len(self.constants)))
+        self.constants += [("", 0, length) for length in lengths]
+        return self.derived[-1][1]
+
     def encode(self) -> bytes:
         """The bytes of `program.bin`."""
         return Encoder(self).encode()

@@ -6,7 +6,7 @@ import struct
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.program.encode import HEADER
-from pydispatch.formats.program.opcodes import MAGIC, VERSION
+from pydispatch.formats.program.opcodes import MAGIC, VERSIONS
 
 
 class Records:
@@ -17,10 +17,10 @@ class Records:
             raise ArtifactError(f"program.bin has {len(data)} bytes; expected a multiple of 4, at least {4 * HEADER}")
         self.data = data
         self.words = struct.unpack(f"<{len(data) // 4}I", data)
-        if self.words[0] != MAGIC or self.words[1] != VERSION:
+        if self.words[0] != MAGIC or self.words[1] not in VERSIONS:
             raise ArtifactError(
                 f"program.bin starts with magic 0x{self.words[0]:08x}, version {self.words[1]}; "
-                f"expected 0x{MAGIC:08x}, version {VERSION}"
+                f"expected 0x{MAGIC:08x}, version {VERSIONS[0]} to {VERSIONS[-1]}"
             )
 
     def table(self, offset: int, count: int, width: int) -> list[tuple[int, ...]]:

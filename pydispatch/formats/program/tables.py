@@ -42,4 +42,5 @@ class Tables(References):
         self.initializers: list[Procedure] = []
         self.checks: list[Check] = []
         self.parameters: dict[int, Parameter] = {}  # by the number of their constant
+        self.derived: list[tuple[Function, int]] = []  # a function, the first of the constants that are its results
 

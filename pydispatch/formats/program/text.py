@@ -36,9 +36,12 @@ class ProgramText(Records):
             key = f'"{self.string(q[0], q[1])}" :: "{self.string(q[2], q[3])}"'
             lines.append(f"query {i} {key}, default {q[4] | q[5] << 32}")
         parameters = self.table(w[23], w[24], 8)
+        derived = self.derived()
         for i, c in enumerate(self.table(w[11], w[12], 8)):
             where = f"{self.string(c[0], c[1])} at {c[2] | c[3] << 32}"
-            if c[6] != NONE:
+            if i in derived:
+                where = f"derived by function {derived[i]}"
+            elif c[6] != NONE:
                 where = self.parameter(parameters[c[6]]) if c[6] < len(parameters) else f"parameter {c[6]}"
             lines.append(f"constant {i} {where}, {c[4] | c[5] << 32} bytes")
         for i, g in enumerate(self.table(w[17], w[18], 12)):
@@ -54,6 +57,14 @@ class ProgramText(Records):
         for (i,) in self.table(w[19], w[20], 1):
             lines.append(f"initializer: procedure {i}")
         return "\n".join(lines) + "\n"
+
+    def derived(self) -> dict[int, int]:
+        """The number of each derived constant → that of the function which computes it."""
+        functions, found = self.table(self.words[13], self.words[14], 20), {}
+        for function, first, *_ in self.table(self.words[25], self.words[26], 4):
+            count = functions[function][8] if function < len(functions) else 1
+            found.update(dict.fromkeys(range(first, first + min(count, self.words[12])), function))
+        return found
 
     def shape(self, offset: int, rank: int) -> str:
         """`2x?x` from two words for each size."""

@@ -6,6 +6,7 @@ import math
 import operator
 import os
 import sys
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,11 +20,13 @@ from pydispatch._core.sched import Scheduler
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
 from pydispatch.files import read_code
 from pydispatch.runtime.accelerators.context import DeviceMemory
+from pydispatch.runtime.accelerators.derived import Derivations
 from pydispatch.runtime.accelerators.execute import Executable
 from pydispatch.runtime.accelerators.function import AcceleratorFunction
 from pydispatch.runtime.accelerators.libraries import Libraries, Resolution
 from pydispatch.runtime.accelerators.procedure import AcceleratorProcedure
 from pydispatch.runtime.buffer import Buffer, element_of, source_of
+from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import not_given
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, _verify
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
 
 ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
 HOST_BYTES = 64 << 20  # of the process that programs with steps on the host keep
+
+_sharing: weakref.WeakKeyDictionary[Any, Sharing] = weakref.WeakKeyDictionary()
+"""Of each open device the derived constants of its programs."""
 
 
 class AcceleratorDevice(ABC):
@@ -97,7 +103,8 @@ class AcceleratorDevice(ABC):
             )
         resolution = Resolution(self._dialect, self._libraries.asked())
         linker = _Linker(self._executor(), dict(self._given), resolution)
-        module = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), linker, parameters)
+        sharing = _sharing.setdefault(self._context, Sharing())
+        module = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
         self._loaded()
         return self._program(module, file.name, linker.executor, resolution.imports)
 
@@ -214,6 +221,8 @@ class _Linker:
         link_executable(module, index, chosen.number, 1)
 
     def finish(self, module: Module) -> None:
+        if module.derivations():
+            self.executor.derivations = Derivations(module)
         self.executor.constants = [constant_bytes(module, i) for i in range(len(module.constants()))]
         Runner(module, self.executor.run_addresses)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pydispatch._core.commands import Export
     from pydispatch._core.plan_data import PlanData
     from pydispatch.runtime.accelerators.context import Context
+    from pydispatch.runtime.accelerators.derived import Derivations
     from pydispatch.runtime.accelerators.libraries import Resolution
 
 
@@ -52,12 +53,14 @@ class Executor(ABC):
     """The executables and constants of one program on a device. Holds no module: the module holds it.
 
     alignments: bytes that bindings are aligned to, by executable that needs any. constants: the bytes of the constants
-    of the program, valid as long as the module. stopped: what ended a call that C made.
+    of the program that are given, valid as long as the module. derivations: those that it derives. stopped: what ended
+    a call that C made.
     """
 
     def __init__(self, context: Context) -> None:
         self.context: Any = context
         self.constants: list[memoryview] = []
+        self.derivations: Derivations | None = None
         self._uploaded: dict[int, DeviceMemory] = {}
         self.alignments: dict[int, int] = {}
         self._uploading = threading.Lock()
@@ -88,13 +91,52 @@ class Executor(ABC):
     def constant(self, index: int) -> Any:
         """The block of a constant, filled when it is first used."""
         with self._uploading:
-            found = self._uploaded.get(index)
-            if found is None:
-                data = self.constants[index]
-                found = DeviceMemory(self.context, self.context.acquire(data.nbytes), data.nbytes)
-                self.context.copy_in(found.block, data, data.nbytes)
-                self._uploaded[index] = found
-            return found.block
+            if self.derivations is not None and index in self.derivations.makers:
+                self._derive(index)
+            return self._block(index)
+
+    def _block(self, index: int) -> Any:
+        """The block of a constant that is given, or was derived."""
+        found = self._uploaded.get(index)
+        if found is None:
+            data = self.constants[index]
+            found = DeviceMemory(self.context, self.context.acquire(data.nbytes), data.nbytes)
+            self.context.copy_in(found.block, data, data.nbytes)
+            self._uploaded[index] = found
+        return found.block
+
+    def _derive(self, index: int) -> None:
+        """Takes over a derived constant of a program that is equal to this one, or runs what computes it."""
+        assert self.derivations is not None
+        shared, kept = self.derivations.shared, set(self._uploaded)
+        with shared.lock:
+            for number in self.derivations.order(index):
+                data, first = self.derivations.runs[number]
+                if first not in shared.blocks:
+                    shared.blocks.update(enumerate(self._results(data), first))
+                self._uploaded.update((i, shared.blocks[i]) for i in range(first, first + len(data.results)))
+        for given in set(self._uploaded) - kept - self.derivations.makers.keys():  # often no other function needs it
+            del self._uploaded[given]
+
+    def _results(self, data: PlanData) -> list[DeviceMemory]:
+        """The results of a function without arguments, whose constants are there."""
+        record, context = self.keep(data), self.context
+        results = {i: DeviceMemory(context, context.acquire(size), size) for _, i, size in record.results}
+        blocks: Blocks = [None] * record.count
+        for number, i, _ in record.results:
+            blocks[number] = results[i].block
+        for number, i in record.constants:
+            blocks[number] = self._block(i)
+        arena = context.acquire(record.arena_bytes) if record.transients else None
+        try:
+            if record.transients:
+                blocks[-1] = arena
+            if record.commands:
+                self.run(record, blocks, data.constants, record.patterns)
+        finally:
+            if record.transients:
+                context.release(arena)
+        return [results[i] for i in range(len(results))]
 
     # For calls through the memory of the process
 

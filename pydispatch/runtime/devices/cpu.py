@@ -17,6 +17,7 @@ from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 from pydispatch.runtime.options import check_options, whole_number
+from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import CpuLinker
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program
@@ -38,6 +39,7 @@ class Threads:
     def __init__(self, workers: int) -> None:
         self.sched = Scheduler(workers)
         self.pool = Pool(RETAIN_BYTES)
+        self.sharing = Sharing()
 
 
 _open: weakref.WeakValueDictionary[int, Threads] = weakref.WeakValueDictionary()
@@ -89,7 +91,7 @@ class CpuDevice:
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
         linker = CpuLinker(self._host.processor_data, self._registry)
-        module = load(file, self._host, self._sched, self._pool, linker, parameters)
+        module = load(file, self._host, self._sched, self._pool, linker, parameters, self._threads.sharing)
         return Program(module, file.name, linker.imports)
 
     def add_plugin(

@@ -10,7 +10,8 @@ from pydispatch._core.memory import Pool
 from pydispatch._core.program import Module
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import ArtifactError
-from pydispatch.runtime.program import manifest
+from pydispatch.runtime.program import derived, manifest
+from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.manifest import CONTRACTS, MANIFEST, PROGRAM
 from pydispatch.runtime.program.variants import Chosen, Host, choose
 
@@ -32,15 +33,18 @@ def load(
     pool: Pool,
     linker: Linker,
     parameters: Mapping[str, Any] | None = None,
+    sharing: Sharing | None = None,
 ) -> Module:
     """Links the program of an artifact.
+
+    sharing: of the device that it is loaded on; None: it shares nothing with other programs.
 
     Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here,
     MissingImportError when one has unresolved imports, InvalidArgumentError when `parameters` are not
     what the program needs.
     """
     try:
-        return _load(file, host, sched, pool, linker, parameters)
+        return _load(file, host, sched, pool, linker, parameters, sharing)
     except ArtifactError as error:
         # Errors of the C core do not name the artifact.
         if str(error).startswith(file.name):
@@ -49,15 +53,16 @@ def load(
 
 
 def _load(
-    file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool, linker: Linker, parameters: Mapping[str, Any] | None
-) -> Module:
+    file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool, linker: Linker, parameters: Mapping[str, Any] | None,
+    sharing: Sharing | None,
+) -> Module:  # fmt: skip
     executables, functions = manifest.read(file)
     module = Module(file.find(PROGRAM, True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
         module.answer(i, host.answer(category, key))
-    for i, (member, offset, length, parameter) in enumerate(module.constants()):
-        if parameter is None:
-            module.bind_constant(i, _constant(file, member, offset, length))
+    for i, constant in enumerate(module.constants()):
+        if constant is not None and constant[3] is None:
+            module.bind_constant(i, _constant(file, *constant[:3]))
     if len(executables) != module.executable_count:
         raise ArtifactError(
             f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
@@ -66,27 +71,38 @@ def _load(
     if sorted(functions) != sorted(actual):
         raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {[*functions]}, {PROGRAM} {actual}")
     module.interfaces = functions
-    has_contracts = False
-    for i, executable in enumerate(executables):
-        chosen = choose(module, file.name, host, i, executable)
-        linker.link(module, file, chosen)
-        if (contracts := chosen.entry.get("contracts")) is not None:  # what its exports rely on
-            if not has_contracts:
-                module.load_contracts(file.find(CONTRACTS, True))
-                has_contracts = True
-            module.set_contracts(i, contracts)
-    if has_contracts:
-        module.settle()
+    variants = _link_executables(module, file, host, linker, executables)
     if parameters is not None or module.parameters():  # after the executables, which state its alignment
         from pydispatch.runtime.program.parameters import bind
 
         module.bound = tuple(bind(module, parameters))
+    if module.derivations():
+        derived.attach(module, file, variants, sharing)
     linker.finish(module)
     if module.procedures():
         from pydispatch._core.state import State
 
         module.state = State(module)
     return module
+
+
+def _link_executables(
+    module: Module, file: ArtifactFile, host: Host, linker: Linker, executables: list[Any]
+) -> list[Chosen]:
+    """The variant that runs here of each executable, linked, with what its exports rely on."""
+    has_contracts, variants = False, []
+    for i, executable in enumerate(executables):
+        chosen = choose(module, file.name, host, i, executable)
+        linker.link(module, file, chosen)
+        if (contracts := chosen.entry.get("contracts")) is not None:
+            if not has_contracts:
+                module.load_contracts(file.find(CONTRACTS, True))
+                has_contracts = True
+            module.set_contracts(i, contracts)
+        variants.append(chosen)
+    if has_contracts:
+        module.settle()
+    return variants
 
 
 def _constant(file: ArtifactFile, member: str, offset: int, length: int) -> memoryview:

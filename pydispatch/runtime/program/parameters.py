@@ -56,7 +56,7 @@ def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[Parameter
     given = _open(parameters)
     if not needed:
         return []
-    constants = [(i, c[3]) for i, c in enumerate(module.constants()) if c[3] is not None]
+    constants = [(i, c[3]) for i, c in enumerate(module.constants()) if c is not None and c[3] is not None]
     alignments = module.constant_alignments()
     return [
         _bind_one(module, constant, alignments[constant], needed[number], given, needed)

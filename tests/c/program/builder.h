@@ -70,7 +70,7 @@ typedef struct fn_s {
 } fn_t;
 
 typedef struct builder_s {
-  words_t executables, conditions, exports, queries, constants;
+  words_t executables, conditions, exports, queries, constants, derived;
   char strings[1 << 16];
   uint32_t string_bytes;
   fn_t functions[8];
@@ -111,6 +111,9 @@ static inline uint32_t add_constant(builder_t* b, const char* member, uint32_t o
   add_string(b, member, s);
   push_all(&b->constants, 8, s[0], s[1], offset, 0, length, 0, NONE, 0);
   return b->constants.count / 8 - 1;
+}
+static inline void add_derived(builder_t* b, uint32_t function, uint32_t first_constant) {
+  push_all(&b->derived, 4, function, first_constant, 0, 0);
 }
 static inline fn_t* add_function(builder_t* b, const char* name) {
   CHECK(b->function_count < 8);
@@ -222,6 +225,7 @@ static inline pyd_span_t encode(builder_t* b) {
     push_all(&functions, 7, pool, f->pool.count, f->registers, f->regions, 0, 0, 0);
     free(f->args.data), free(f->results.data), free(f->buffers.data), free(f->insns.data), free(f->pool.data);
   }
+  uint32_t derived = place(&out, &b->derived);
   tables[8] = place(&out, &functions);
   tables[9] = b->function_count;
   uint32_t strings = out.count * 4;
@@ -231,9 +235,10 @@ static inline pyd_span_t encode(builder_t* b) {
   memcpy(out.data, head, sizeof(head));
   memcpy(out.data + 5, tables, sizeof(tables));
   memcpy(out.data + 15, b->extra_tables, sizeof(b->extra_tables));
+  out.data[25] = derived, out.data[26] = b->derived.count / 4;
   free(b->extra.data);
   free(b->executables.data), free(b->conditions.data), free(b->exports.data), free(b->queries.data);
-  free(b->constants.data), free(functions.data);
+  free(b->constants.data), free(b->derived.data), free(functions.data);
   memset(b, 0, sizeof(*b));
   return (pyd_span_t){(const uint8_t*)out.data, (size_t)out.count * 4};
 }

@@ -151,7 +151,7 @@ static void test_headers(void) {
   h[0] = 1;
   CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "starts with 0x50584450, this one with 0x00000001");
   h[0] = PYD_PROGRAM_MAGIC, h[1] = 1;
-  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), UNSUPPORTED, "version 1; this pydispatch reads version 2");
+  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), UNSUPPORTED, "version 1; this pydispatch reads versions 2 to 3");
   h[1] = 2, h[2] = 33;
   CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "of 32 words, but its header says 33");
   h[2] = 32, h[3] = 124, h[4] = 5;

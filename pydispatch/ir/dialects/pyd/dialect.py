@@ -12,6 +12,7 @@ from pydispatch.ir.dialects.pyd import (
     array,
     contract,
     custom,
+    derived,
     mma,
     recurrence,
     transpose,
@@ -40,4 +41,4 @@ OPERATIONS: list[type[Operation]] = [
     *recurrence.OPERATIONS,
     *transpose.OPERATIONS,
 ]
-Pyd = Dialect("pyd", OPERATIONS, [*array.ATTRIBUTES])
+Pyd = Dialect("pyd", OPERATIONS, [*array.ATTRIBUTES, *derived.ATTRIBUTES])

@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil, choose
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, narrow_range
+from pydispatch.compiler.kernels.matmul.panels import Panels, panels_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
@@ -68,6 +69,7 @@ class Plan:
     single: bool  # one packing per tile: sums stay in registers from the first to the last product
     sizes: tuple[int | None, ...]
     rows: Rows | None = None
+    panels: Panels | None = None  # B is an argument in panels, and read there
 
     def fills(self, dim: int, size: Index, block: int) -> bool:
         """Whether a dimension is known to have a whole block."""
@@ -123,26 +125,27 @@ def plan_of(c: Contraction, e: Elements, level: Level, rows: Rows | None = None)
     n = 1 if c.n is None else sizes[c.n]
     k = sizes[c.k]
     plain = compute == c.acc == sums and not pairs
-    b_here = plain and _in_place(c.b, c, compute)
+    panels = _panels(c, sizes) if plain else None
+    b_here = plain and (panels is not None or _in_place(c.b, c, compute))
     a_here = plain and _in_place(c.a, c, compute)
     rows_of_k = (
-        b_here and c.b.is_last(c.k) and c.a.is_last(c.k) and m is not None and n is not None
+        b_here and panels is None and c.b.is_last(c.k) and c.a.is_last(c.k) and m is not None and n is not None
         and (m <= 4 or (m <= FEW_ROWS and (k or 0) >= 64)) and not c.b.is_last(c.n)
     )  # fmt: skip
     outer = prod(sizes[d] or 1 for d in c.outer)
     known = [d for d in c.reductions if sizes[d] is not None]
     reductions = prod(sizes[d] or 1 for d in known)
     size = (bit_width(sums) or 64) // 8
-    tiles = choose(level, size, m, n, k, outer, reductions)
+    tiles = choose(level, size, m, n, k, outer, reductions, panel=None if panels is None else panels.width)
     if rows_of_k:
         assert m is not None and n is not None
         mr = max(1, min(m, 4))
         nr = max(1, min(n, 8 // mr if m <= 4 else (level.accumulators - 4) // 4))
         per_group = max(1, min(n, (1 << 16) // max(1, k or 1024)))
         tiles = Tiles(mr, nr, mr * -(-max(1, m) // mr), max(nr, per_group // nr * nr), tiles.kc)
-    elif b_here:
+    elif b_here and panels is None:
         b_here = c.b.is_last(c.n) and n is not None and m is not None and (
-            m <= 4 * tiles.mr or (n * size <= ROW_IN_PLACE and _spread(n * size, k or 1024)))  # fmt: skip
+            m <= 4 * tiles.mr or lies_well(n * size, k or 1024))  # fmt: skip
         if b_here and n is not None and n < tiles.nr:
             tiles = choose(level, size, m, n, k, outer, reductions, padded=False)
     if not b_here:
@@ -152,7 +155,8 @@ def plan_of(c: Contraction, e: Elements, level: Level, rows: Rows | None = None)
         tiles = replace(tiles, mt=ceil(rows.most, tiles.mr) * tiles.mr)
     a_here = a_here and not loose and m is not None and m >= tiles.mr and (tiles.mr <= 8 or not _crowded(c, size))
     kc = tiles.kc
-    streamed = b_here and not rows_of_k and m is not None and m <= 2 and k is not None and k > 8 * len(STREAMED)
+    long = k is not None and k > 8 * len(STREAMED)
+    streamed = b_here and not rows_of_k and panels is None and m is not None and m <= 2 and long
     if streamed and k is not None and n is not None:
         kc = next((steps for steps in STREAMED if k % steps == 0), STREAMED[0])
         width = level.width // size
@@ -169,7 +173,7 @@ def plan_of(c: Contraction, e: Elements, level: Level, rows: Rows | None = None)
     single = not around and k is not None and kc >= k
     tiles = Tiles(tiles.mr, tiles.nr, tiles.mt, tiles.nt, kc + kc % 2 if pairs else kc)
     dims = tuple(inside), tuple(around)
-    return Plan(c, tiles, compute, sums, pairs, rows_of_k, a_here, b_here, *dims, single, sizes, rows)
+    return Plan(c, tiles, compute, sums, pairs, rows_of_k, a_here, b_here, *dims, single, sizes, rows, panels)
 
 
 def _types(c: Contraction) -> tuple[Attribute, Attribute, bool] | None:
@@ -204,8 +208,20 @@ def _in_place(factor: Factor, c: Contraction, compute: Attribute) -> bool:
     )  # fmt: skip
 
 
-def _spread(stride: int, rows: int) -> bool:
-    """Whether rows so many bytes apart fit the sets of the cache that they fall into."""
+def _panels(c: Contraction, sizes: Sequence[int | None]) -> Panels | None:
+    """The panels of columns that B lies in."""
+    panels = panels_of(c.generic.inputs[c.b.main])
+    if panels is None or not c.b.direct or c.n is None or c.b.where(c.n) != [panels.axis]:
+        return None
+    whole = c.b.coordinates[panels.axis].is_plain(c.n) and (sizes[c.n] or 1) % panels.width == 0
+    return panels if whole else None
+
+
+def lies_well(stride: int, rows: int) -> bool:
+    """Whether rows of B so many bytes apart are read in place: they are short, and fit the sets of the cache that they
+    fall into."""
+    if stride > ROW_IN_PLACE:
+        return False
     return stride % 64 != 0 or rows <= 2 * CACHE_WAYS * CACHE_SETS // gcd(stride // 64, CACHE_SETS)
 
 

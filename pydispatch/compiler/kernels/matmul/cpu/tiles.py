@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from pydispatch.compiler.target.cpu import Machine
 
@@ -80,13 +81,13 @@ def _rows(level: Level, vectors: int, m: int | None) -> int:
 
 def choose(
     level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int,
-    padded: bool = True, packed: bool = False,
+    padded: bool = True, packed: bool = False, panel: int | None = None,
 ) -> Tiles:  # fmt: skip
     """Tiles for elements of `size` bytes.
 
     m, n, k: the sizes, None when not known while compiling; outer: the product of the outer dimensions; reductions: of
     the other reductions; padded: nr is whole vectors also where n is smaller; packed: tiles are larger, for what is
-    packed to be used more often.
+    packed to be used more often; panel: columns of B lie so many side by side, and nr divides it.
     """
     lanes = level.vector // size
     vectors = level.vectors
@@ -94,6 +95,8 @@ def choose(
         vectors = max(vectors, min(8, level.accumulators // max(1, m)))
     if n is not None:
         vectors = min(vectors, max(1, ceil(n, lanes)))
+    if panel is not None:
+        vectors = gcd(panel // lanes, 1 << (vectors.bit_length() - 1))
     nr = vectors * lanes
     if n is not None and not padded and n < nr:
         nr = max(1, n)

@@ -160,6 +160,10 @@ class Writer:
         return Side(factor, buffer, list(strides[: len(dims)]), True)
 
     def _side(self, build: Builder, factor: Factor, in_place: bool) -> Side:
+        panels = self.plan.panels
+        if panels is not None and factor is self.c.b:
+            buffer = self.frame.buffers[self.frame.tensors.index(panels.argument)]
+            return Side(factor, buffer, list(panels.strides()), True, panels.step)
         if in_place:
             return self.in_place(build, factor)
         return self._packed_b(factor) if factor is self.c.b else self._packed_a(factor)
@@ -336,7 +340,7 @@ class Writer:
                 where = build.plus(where, build.times(index, times))
             offset = build.plus(offset, build.times(where, stride))
         if panel and place is not None and side.panel is not None:
-            offset = build.plus(offset, build.times(place.block[1], side.panel))
+            offset = build.plus(offset, self._in_panel(build, side, place))
         strides = [side.stride(build, rows), side.stride(build, columns)]
         shape = [height, width]
         if self.plan.pairs:
@@ -346,6 +350,15 @@ class Writer:
             else:
                 shape, strides = [halves, width, 2], [build.times(strides[0], 2), 2, 1]
         return view_as(build, side.buffer, offset, shape, strides)
+
+    def _in_panel(self, build: Builder, side: Side, place: Place) -> Index:
+        """Where the columns of a block begin: packed panels are those of the tile, panels of an argument all of B's."""
+        assert side.panel is not None and self.c.n is not None
+        if self.plan.panels is None:
+            return build.times(place.block[1], side.panel)
+        column, width = build.plus(self.low[self.c.n], place.column), self.plan.panels.width
+        panel = build.times(build.quotient(column, width), side.panel)
+        return build.plus(panel, build.remainder(column, width))
 
     # What comes before and after
 

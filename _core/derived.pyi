@@ -1,0 +1,4 @@
+from pydispatch._core.program import Module
+
+class Derived:
+    def __init__(self, module: Module) -> None: ...

@@ -1,0 +1,40 @@
+"""Constants that a program computes from others, once."""
+
+cimport cython
+
+from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
+from pydispatch._core.c_program cimport *
+from pydispatch._core.program cimport Module
+from pydispatch._core.status cimport check
+
+from pydispatch._core.status import Error
+
+
+cdef void fork_prepare(void* self) noexcept nogil:
+    pyd_derived_fork_prepare(<pyd_derived_t*>self)
+
+
+cdef void fork_done(void* self) noexcept nogil:
+    pyd_derived_fork_done(<pyd_derived_t*>self)
+
+
+cdef void fork_child(void* self) noexcept nogil:
+    pyd_derived_fork_child(<pyd_derived_t*>self)
+
+
+@cython.final
+@cython.no_gc
+cdef class Derived:
+    """Memory for the derived constants of `module` and of programs that are equal to it. Filled when calls need it."""
+
+    def __init__(self, Module module not None):
+        if self.derived != NULL:
+            raise Error("a Derived is made once")
+        self.sched, self.pool = module.sched, module.pool
+        check(pyd_derived_create(module.program, module.sched.sched, module.pool.pool, &self.derived))
+        check(pyd_process_atfork_add(self.derived, fork_prepare, fork_done, fork_child))
+
+    def __dealloc__(self):
+        if self.derived != NULL:
+            pyd_process_atfork_remove(self.derived)
+            pyd_derived_free(self.derived)

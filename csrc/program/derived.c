@@ -1,0 +1,146 @@
+// Derived constants: the results of functions from constants, each computed once.
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "program/gate.h"
+#include "program/plan/plan.h"
+
+struct pyd_derived_s {
+  pyd_sched_t* sched;
+  pyd_pool_t* pool;
+  pyd_gate_t gate;  // of whoever derives
+  uint32_t constant_count;
+  _Atomic(uint8_t*) blocks[];  // by constant; NULL until derived, and of others always
+};
+
+pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_derived_t** out_derived) {
+  *out_derived = NULL;
+  pyd_derived_t* derived = malloc(sizeof(*derived) + program->constant_count * sizeof(*derived->blocks));
+  if (!derived) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a table of %u constants", program->constant_count);
+  }
+  derived->sched = sched;
+  derived->pool = pool;
+  derived->constant_count = program->constant_count;
+  pyd_gate_init(&derived->gate, sched);
+  for (uint32_t i = 0; i < program->constant_count; ++i) atomic_init(&derived->blocks[i], NULL);
+  *out_derived = derived;
+  return PYD_STATUS_OK;
+}
+
+void pyd_derived_free(pyd_derived_t* derived) {
+  if (!derived) return;
+  for (uint32_t i = 0; i < derived->constant_count; ++i) pyd_pool_release(derived->pool, derived->blocks[i]);
+  pyd_gate_destroy(&derived->gate);
+  free(derived);
+}
+
+void pyd_derived_fork_prepare(pyd_derived_t* derived) { pyd_gate_fork_prepare(&derived->gate); }
+void pyd_derived_fork_done(pyd_derived_t* derived) { pyd_gate_fork_done(&derived->gate); }
+void pyd_derived_fork_child(pyd_derived_t* derived) { pyd_gate_fork_child(&derived->gate); }
+
+pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* derived) {
+  if (derived->constant_count != program->constant_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "derived constants of a program with %u constants do not fit one with %u",
+                           derived->constant_count, program->constant_count);
+  }
+  program->derived = derived;
+  return PYD_STATUS_OK;
+}
+
+static uint8_t* block_of(const pyd_derived_t* derived, uint32_t constant) {
+  return atomic_load_explicit(&derived->blocks[constant], memory_order_acquire);
+}
+
+static bool is_done(const pyd_program_t* program, uint32_t derivation) {
+  const pyd_program_derivation_t* d = &program->derivations[derivation];
+  uint32_t count = program->functions[d->function].info.result_count;
+  return block_of(program->derived, d->first_constant + count - 1) != NULL;  // the last one to be published
+}
+
+// Runs |plan| into blocks of its own, which |blocks| takes over one by one.
+static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint8_t** blocks) {
+  pyd_derived_t* derived = program->derived;
+  uint32_t count = plan->fn->info.result_count;
+  pyd_call_t* call = NULL;
+  pyd_status_t status = pyd_call_create(plan, derived->sched, derived->pool, &call);
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
+    void* block = NULL;
+    status = pyd_pool_acquire(derived->pool, pyd_plan_result_bytes(plan, i), &block);
+    blocks[i] = block;
+    if (pyd_ok(status)) pyd_call_bind_result(call, i, block);
+  }
+  if (pyd_ok(status)) status = pyd_call_run(call);
+  pyd_call_free(call);
+  return status;
+}
+
+static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation) {
+  const pyd_program_derivation_t* d = &program->derivations[derivation];
+  pyd_derived_t* derived = program->derived;
+  pyd_string_t name = program->functions[d->function].info.name;
+  uint32_t count = program->functions[d->function].info.result_count;
+  pyd_plan_t* plan = NULL;
+  uint8_t** blocks = calloc(count, sizeof(*blocks));
+  pyd_status_t status = PYD_STATUS_OK;
+  if (!blocks) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u results", count);
+  if (pyd_ok(status)) status = pyd_plan_create(program, d->function, NULL, NULL, &plan);
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
+    uint64_t bytes = pyd_plan_result_bytes(plan, i), length = program->constants[d->first_constant + i].length;
+    if (bytes == length) continue;
+    status = pyd_status_make(PYD_CODE_CORRUPT, "result %u has %llu bytes, constant %u has %llu", i, (unsigned long long)bytes,
+                             d->first_constant + i, (unsigned long long)length);
+  }
+  if (pyd_ok(status)) status = run(program, plan, blocks);
+  for (uint32_t i = 0; i < count && blocks; ++i) {
+    if (pyd_ok(status)) {
+      atomic_store_explicit(&derived->blocks[d->first_constant + i], blocks[i], memory_order_release);
+    } else {
+      pyd_pool_release(derived->pool, blocks[i]);
+    }
+  }
+  pyd_plan_free(plan);
+  free(blocks);
+  return pyd_status_annotate(status, "derived constant %u, by function '%.*s': %s", d->first_constant, STRING(name),
+                             pyd_status_text(status));
+}
+
+// Runs |last| and what it needs that was not derived yet, in the order of the table: a derivation needs only earlier ones.
+static pyd_status_t derive_up_to(const pyd_program_t* program, uint32_t last) {
+  uint8_t* is_needed = calloc((size_t)last + 1, 1);
+  if (!is_needed) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the order of %u derivations", last);
+  is_needed[last] = !is_done(program, last);
+  for (uint32_t i = last + 1; i-- > 0;) {
+    if (!is_needed[i]) continue;
+    const pyd_function_t* fn = &program->functions[program->derivations[i].function];
+    for (uint32_t k = 0; k < fn->buffer_count; ++k) {
+      if (fn->buffers[k].kind != PYD_BUFFER_CONSTANT) continue;
+      uint32_t source = program->constants[fn->buffers[k].index].derivation;
+      if (source != PYD_NONE && !is_done(program, source)) is_needed[source] = 1;
+    }
+  }
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i <= last && pyd_ok(status); ++i) {
+    if (is_needed[i]) status = derive(program, i);
+  }
+  free(is_needed);
+  return status;
+}
+
+pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t index, const uint8_t** out_data) {
+  uint32_t derivation = program->constants[index].derivation;
+  pyd_derived_t* derived = program->derived;
+  bool is_derived = derivation != PYD_NONE && derived;
+  *out_data = is_derived ? block_of(derived, index) : program->constant_links[index].data;
+  if (*out_data) return PYD_STATUS_OK;
+  if (!is_derived) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u is not linked", index);
+  pyd_scope_t scope;
+  pyd_status_t status = pyd_gate_enter(&derived->gate, NULL,
+                                       "a program is called by a kernel that computes one of its derived constants, so this "
+                                       "call would wait for the one that it is part of", &scope);
+  if (!pyd_ok(status)) return status;
+  status = derive_up_to(program, derivation);
+  pyd_gate_leave(&derived->gate, &scope);
+  *out_data = block_of(derived, index);
+  return status;
+}

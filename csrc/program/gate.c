@@ -1,0 +1,76 @@
+#include "program/gate.h"
+
+#include <time.h>
+
+enum { kAskNanoseconds = 50000000 };  // between two questions whether to go on waiting
+
+void pyd_gate_init(pyd_gate_t* gate, const pyd_sched_t* sched) {
+  *gate = (pyd_gate_t){.is_taken = false};
+  if (sched) gate->scopes = pyd_sched_scopes(sched);
+  pthread_mutex_init(&gate->mutex, NULL);
+  pthread_cond_init(&gate->is_open, NULL);
+}
+
+void pyd_gate_destroy(pyd_gate_t* gate) {
+  pthread_cond_destroy(&gate->is_open);
+  pthread_mutex_destroy(&gate->mutex);
+}
+
+void pyd_gate_fork_prepare(pyd_gate_t* gate) { pthread_mutex_lock(&gate->mutex); }
+void pyd_gate_fork_done(pyd_gate_t* gate) { pthread_mutex_unlock(&gate->mutex); }
+void pyd_gate_fork_child(pyd_gate_t* gate) {
+  // Whoever was inside or waited is gone. The thread that forks is inside only when a kernel forks, and then goes on.
+  pthread_cond_init(&gate->is_open, NULL);
+  if (gate->is_taken && !pthread_equal(gate->holder, pthread_self())) gate->is_taken = false;
+  pthread_mutex_unlock(&gate->mutex);
+}
+
+// Whether the caller inside is waiting for this thread. A thread of a pool works for whoever runs the job.
+static bool is_inside(const pyd_gate_t* gate) {
+  return gate->is_taken && (pthread_equal(gate->holder, pthread_self()) || pyd_scope_has(gate->scopes, gate));
+}
+
+// Waits for a change of |is_open|, a while at most when there is an interrupt to ask. Under the mutex, which is not held
+// while the interrupt is asked.
+static pyd_status_t wait_a_while(pyd_gate_t* gate, const pyd_interrupt_t* interrupt) {
+  if (!interrupt) {
+    pthread_cond_wait(&gate->is_open, &gate->mutex);
+    return PYD_STATUS_OK;
+  }
+  struct timespec until;
+  timespec_get(&until, TIME_UTC);  // the clock of pthread_cond_timedwait
+  until.tv_nsec += kAskNanoseconds;
+  if (until.tv_nsec >= 1000000000) until.tv_sec += 1, until.tv_nsec -= 1000000000;
+  if (!pthread_cond_timedwait(&gate->is_open, &gate->mutex, &until)) return PYD_STATUS_OK;
+  pthread_mutex_unlock(&gate->mutex);
+  bool is_wanted = interrupt->is_wanted(interrupt->self) != 0;
+  pthread_mutex_lock(&gate->mutex);
+  if (!is_wanted) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INTERRUPTED, "the call was interrupted while it waited for another one of its program");
+}
+
+pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, const char* refusal, pyd_scope_t* scope) {
+  pyd_status_t status = PYD_STATUS_OK;
+  pthread_mutex_lock(&gate->mutex);
+  if (is_inside(gate)) status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s", refusal);
+  while (pyd_ok(status) && gate->is_taken) status = wait_a_while(gate, interrupt);
+  if (pyd_ok(status)) {
+    gate->is_taken = true;
+    gate->holder = pthread_self();
+  } else {
+    pthread_cond_signal(&gate->is_open);  // a signal that came to this thread meanwhile belongs to the next one
+  }
+  pthread_mutex_unlock(&gate->mutex);
+  if (!pyd_ok(status)) return status;
+  *scope = (pyd_scope_t){pyd_scope_now(gate->scopes), gate};
+  pyd_scope_set(gate->scopes, scope);
+  return status;
+}
+
+void pyd_gate_leave(pyd_gate_t* gate, const pyd_scope_t* scope) {
+  pyd_scope_set(gate->scopes, scope->outer);
+  pthread_mutex_lock(&gate->mutex);
+  gate->is_taken = false;
+  pthread_cond_signal(&gate->is_open);
+  pthread_mutex_unlock(&gate->mutex);
+}

@@ -1,0 +1,1 @@
+"""What is computed from constants alone → constants of its own, made once."""

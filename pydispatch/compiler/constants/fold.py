@@ -1,0 +1,194 @@
+"""Small tensors that are computed from constants alone are computed by NumPy while compiling.
+
+Sums, products, quotients and roots are rounded as kernels round them; functions are computed in f64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
+from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.ir.values import shape_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array = Any
+"""A NumPy array, or a number of NumPy: what a value is, or what it is at all points of a generic's loops."""
+
+
+MOST_ELEMENTS = 1 << 20
+"""Of anything on the way to a value."""
+
+
+class Unknown(Exception):
+    """Elements that are not known, or an operation that is not computed here."""
+
+
+def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | None:
+    """The constant that a value is; None where NumPy does not compute it. chain: what makes it, producers first."""
+    known: dict[SSAValue, Array] = {}
+    try:
+        with np.errstate(all="ignore"):
+            for op in chain:
+                if any(isinstance(r.type, TensorType) and prod(shape_of(r)) > MOST_ELEMENTS for r in op.results):
+                    return None
+                known.update(zip(op.results, _results(op, known), strict=True))
+    except Unknown:
+        return None
+    assert isinstance(value.type, TensorType)
+    array = np.ascontiguousarray(np.broadcast_to(known[value], shape_of(value)))
+    return arith.ConstantOp(DenseIntOrFPElementsAttr(value.type, BytesAttr(array.tobytes())))
+
+
+def _results(op: Operation, known: Mapping[SSAValue, Array]) -> list[Array]:
+    if op.name == GENERIC:
+        return _generic(structured(op), known)
+    if op.name in ("arith.constant", "flow.tensor.constant"):
+        return [_constant(op)]
+    (result,) = op.results
+    if not isinstance(result.type, TensorType):
+        return [_scalar(op, known)]
+    if op.name == "tensor.empty":
+        return [np.zeros(shape_of(result), _type(result.type.element_type))]
+    if op.name == "tensor.splat":
+        return [np.full(shape_of(result), known[op.operands[0]])]
+    if op.name in ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape"):
+        return [known[op.operands[0]].reshape(shape_of(result))]
+    return [_scalar(op, known)]
+
+
+def _type(type_: Attribute) -> np.dtype[Any]:
+    if isinstance(type_, IntegerType):
+        if type_.width.data in (8, 16, 32, 64):
+            return np.dtype(f"i{type_.width.data // 8}")
+        if type_.width.data == 1:
+            return np.dtype(np.bool_)
+    floats = {Float16Type(): "f2", Float32Type(): "f4", Float64Type(): "f8", IndexType(): "i8"}
+    if type_ not in floats:
+        raise Unknown
+    return np.dtype(floats[cast(Any, type_)])
+
+
+def _constant(op: Operation) -> Array:
+    value = op.properties["value"]
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return np.asarray(value.value.data).astype(_type(value.type))
+    if isinstance(value, NumPyArrayAttr):
+        value = value.dense()
+    if not isinstance(value, DenseIntOrFPElementsAttr):
+        raise Unknown
+    array: NDArray[Any] = np.frombuffer(value.data.data, _type(value.get_element_type()))
+    return np.broadcast_to(array, value.get_shape()) if array.size == 1 else array.reshape(value.get_shape())
+
+
+# -- generics
+
+
+def _generic(g: Structured, known: Mapping[SSAValue, Array]) -> list[Array]:
+    """The results of a generic without reductions: each operand over all loops at once."""
+    extents = [n for n in g.extents if n is not None]
+    if len(extents) != len(g.extents) or prod(extents) > MOST_ELEMENTS:
+        raise Unknown
+    if not g.is_parallel or not all(_permutes(m) for m in g.output_maps):
+        raise Unknown
+    points: dict[SSAValue, Array] = dict(known)
+    for argument, operand, map_ in zip(g.block.args, g.operands, g.maps, strict=True):
+        points[argument] = _over_loops(known[operand], map_, len(extents)) if argument.uses.get_length() else None
+    *body, last = g.block.ops
+    for op in body:
+        if op.name == "linalg.index":
+            dim = cast(Any, op.properties["dim"]).value.data
+            row = np.arange(extents[dim], dtype=np.int64)
+            points[op.results[0]] = row.reshape([-1 if d == dim else 1 for d in range(len(extents))])
+        else:
+            points[op.results[0]] = _constant(op) if op.name == "arith.constant" else _scalar(op, points)
+    found = []
+    for value, map_ in zip(last.operands, g.output_maps, strict=True):
+        order = [cast(AffineDimExpr, r).position for r in map_.results]
+        found.append(np.transpose(np.broadcast_to(points[value], extents), order))
+    return found
+
+
+def _permutes(map_: AffineMap) -> bool:
+    return {r.position for r in map_.results if isinstance(r, AffineDimExpr)} == {*range(map_.num_dims)}
+
+
+def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
+    """An operand with a dimension for each loop, of size 1 for those that it does not have."""
+    dims: list[int] = []
+    for expression in map_.results:
+        if isinstance(expression, AffineConstantExpr):
+            array = np.take(array, expression.value, len(dims))
+        elif isinstance(expression, AffineDimExpr) and expression.position not in dims:
+            dims.append(expression.position)
+        else:
+            raise Unknown
+    order = sorted(range(len(dims)), key=dims.__getitem__)
+    array = np.transpose(array, order)
+    return np.expand_dims(array, [d for d in range(rank) if d not in dims])
+
+
+# -- scalars
+
+
+def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
+    """An operation on numbers, for all points at once."""
+    row = _EXACT.get(op.name) or _CONVERTED.get(op.name)
+    function = _ROUNDED.get(op.name)
+    if len(op.results) != 1 or op.regions or (row is None and function is None):
+        raise Unknown
+    type_ = op.results[0].type
+    result = _type(type_.element_type if isinstance(type_, TensorType) else type_)
+    operands = [known[v] for v in op.operands]
+    if function is not None:
+        return function(*(x.astype(np.float64) for x in operands)).astype(result)
+    assert row is not None
+    if any(x.dtype == np.bool_ for x in operands) and op.name not in ("arith.select", "arith.extui", "arith.uitofp"):
+        raise Unknown
+    return np.asarray(row(*operands)).astype(result)
+
+
+def _unsigned(x: Array) -> Array:
+    return x if x.dtype == np.bool_ else x.view(f"u{x.dtype.itemsize}")
+
+
+_EXACT: dict[str, Callable[..., Array]] = {
+    "arith.addf": np.add, "arith.subf": np.subtract, "arith.mulf": np.multiply, "arith.divf": np.divide,
+    "arith.negf": np.negative, "math.sqrt": np.sqrt, "math.absf": np.abs,
+    "arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply,
+    "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor,
+    "arith.select": np.where,
+}  # fmt: skip
+
+_CONVERTED: dict[str, Callable[..., Array]] = {
+    "arith.extf": np.asarray, "arith.truncf": np.asarray, "arith.sitofp": np.asarray, "arith.uitofp": _unsigned,
+    "arith.extsi": np.asarray, "arith.extui": _unsigned, "arith.trunci": np.asarray, "arith.index_cast": np.asarray,
+}  # fmt: skip
+"""Its results have another type."""
+
+_ROUNDED: dict[str, Callable[..., Array]] = {
+    "math.rsqrt": lambda x: 1 / np.sqrt(x), "math.exp": np.exp, "math.log": np.log, "math.tanh": np.tanh,
+    "math.sin": np.sin, "math.cos": np.cos, "math.powf": np.power,
+}  # fmt: skip
+"""Functions."""

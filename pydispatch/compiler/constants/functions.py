@@ -1,0 +1,70 @@
+"""The private functions of a module whose results are constants."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType, UnitAttr
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.compiler.constants.relay import Matrix
+from pydispatch.compiler.flatten.inline import DERIVED
+from pydispatch.compiler.outline.equal import shape_of_code
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.dialects.pyd.derived import DerivedAttr
+from pydispatch.ir.dialects.util import dialect as util
+from pydispatch.ir.functions import FUNCTIONS, symbol_name
+
+
+@dataclass
+class DerivedFunctions:
+    """Adds functions that derive constants to `module`; equal ones once. made: those that were added, by name.
+    transposed: what those transpose that do nothing else."""
+
+    module: ModuleOp
+    made: dict[str, Operation] = field(default_factory=dict)
+    transposed: dict[str, Matrix] = field(default_factory=dict)
+    _known: dict[Hashable, str] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._names = {symbol_name(op) for op in self.module.body.block.ops if op.name in FUNCTIONS}
+
+    def add(self, ops: Sequence[Operation], values: Sequence[SSAValue]) -> str:
+        """The name of a function of `ops`, which belong to no block, that returns `values`."""
+        body = Block([*ops, util.ReturnOp(operands=[list(values)])])
+        function = util.FuncOp(
+            properties={
+                "sym_name": StringAttr("derived"), "sym_visibility": StringAttr("private"),
+                "function_type": FunctionType.from_lists([], [v.type for v in values]),
+            },
+            attributes={DERIVED: UnitAttr()},
+            regions=[Region(body)],
+        )  # fmt: skip
+        set_location(function, ops[-1])
+        shape = shape_of_code(function)
+        if shape not in self._known:
+            number = len(self._known)
+            while f"derived_{number}" in self._names:
+                number += 1
+            name = self._known[shape] = f"derived_{number}"
+            self._names.add(name)
+            self.made[name] = function
+            function.properties["sym_name"] = StringAttr(name)
+            self.module.body.block.add_op(function)
+        return self._known[shape]
+
+
+def constant_of(name: str, result: int, value: OpResult, type_: TensorType) -> tensors.TensorConstantOp:  # type: ignore[type-arg]
+    """The constant that a function derives, before the operation whose result `value` it stands for."""
+    constant = tensors.TensorConstantOp(
+        result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)}
+    )
+    set_location(constant, value.op)
+    constant.results[0].name_hint = value.name_hint
+    block = value.op.parent
+    assert block is not None
+    block.insert_op_before(constant, value.op)
+    return constant

@@ -1,0 +1,173 @@
+"""What functions compute from constants alone becomes constants that the program derives once.
+
+A value moves out of its function when that saves work in every call and costs little memory. Where it would cost much
+(a broadcast, weights that are widened), what it is computed from is looked at instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.constants.fold import folded
+from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
+from pydispatch.compiler.constants.known import SOURCES, Known, bytes_of, known_of
+from pydispatch.compiler.constants.relay import matrix_of, transposed, transposed_by
+from pydispatch.compiler.flatten.inline import DERIVED
+from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.functions import FUNCTIONS
+from pydispatch.ir.op_info import Cost
+from pydispatch.ir.values import shape_of
+
+FOLDED_ELEMENTS = 4096
+"""Of a value that is computed while compiling, and of each constant that it is made of."""
+
+LEAST_BYTES = 4 << 10
+"""Of a result of cheap steps: a smaller one costs less to compute in the kernels that read it than to have."""
+
+TABLE_BYTES = 1 << 20
+"""Of a result of dear steps (divisions, functions) that is larger than what it is computed from, such as the sines and
+cosines of positions."""
+
+
+def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
+    """Rewrites the host functions of `module`. functions: take what is derived, together what is computed together."""
+    hosts = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
+    for host in hosts:
+        if DERIVED not in host.attributes:
+            _fold(host)
+            known = known_of(host)
+            for values in _together(known, _chosen(known, host)):
+                _derive(known, values, functions)
+
+
+def _fold(host: Operation) -> None:
+    """Small values become constants of the program's text."""
+    known = known_of(host)
+    for op in [op for op in known.sources if op.name not in SOURCES]:
+        for value in op.results:
+            if _is_read(known, value, host) and _is_small(known, value):
+                constant = folded(known.chain(op), value)
+                if constant is not None:
+                    _replace(value, constant)
+    _erase_unused(known.sources)
+
+
+def _is_small(known: Known, value: OpResult) -> bool:
+    """Whether a value is worth computing now: small, and no larger than what it is made of, or dear to compute."""
+    cost = known.costs[value.op]
+    if cost is Cost.FREE or not isinstance(value.type, TensorType):
+        return False
+    given = [prod(shape_of(op.results[0])) for op in known.sources[value.op]]
+    count = prod(shape_of(value))
+    fits = max([count, *given]) <= FOLDED_ELEMENTS
+    return fits and (cost >= Cost.DIVISION or count <= max(SMALL_CONSTANT, sum(given)))
+
+
+def _replace(value: OpResult, constant: Operation) -> None:
+    set_location(constant, value.op)
+    constant.results[0].name_hint = value.name_hint
+    block = value.op.parent
+    assert block is not None
+    block.insert_op_before(constant, value.op)
+    value.replace_all_uses_with(constant.results[0])
+
+
+def _erase_unused(ops: Iterable[Operation]) -> None:
+    """ops: producers first."""
+    for op in reversed(list(ops)):
+        if not any(r.uses.get_length() for r in op.results):
+            op.detach()
+            op.erase()
+
+
+def _chosen(known: Known, function: Operation) -> list[OpResult]:
+    """The values to derive: used by what does not compute on constants alone, or inputs of what is not derived."""
+    found: dict[OpResult, None] = {}
+    seen: set[Operation] = set()
+    pending = [r for op in known.sources for r in op.results if _is_read(known, r, function)]
+    while pending:
+        value = pending.pop()
+        op = value.op
+        if op.name in SOURCES or not isinstance(value.type, TensorType):
+            continue
+        if _pays(known, value):
+            found[value] = None
+        elif op not in seen:
+            seen.add(op)
+            pending += [v for v in inputs_of(op) if isinstance(v, OpResult) and v.op in known.sources]
+    return list(found)
+
+
+def _is_read(known: Known, value: OpResult, function: Operation) -> bool:
+    """Whether something other than an operation on constants alone uses a value."""
+    for use in value.uses:
+        user: Operation | None = use.operation
+        while user is not None and user.parent_op() is not function:
+            user = user.parent_op()
+        if user not in known.sources:
+            return True
+    return False
+
+
+def _pays(known: Known, value: OpResult) -> bool:
+    cost, size = known.costs[value.op], bytes_of(value)
+    if cost is Cost.FREE:  # views and fills
+        return False
+    if cost >= Cost.DIVISION and size <= TABLE_BYTES:
+        return True
+    return LEAST_BYTES <= size <= sum(bytes_of(op.results[0]) for op in known.sources[value.op])
+
+
+def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:
+    """The values in groups; those that are computed by common operations are in one."""
+    group_of: dict[Operation, list[OpResult]] = {}
+    members: dict[int, list[Operation]] = {}
+    for value in values:
+        ops = [op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE]
+        group = [value]
+        for other in {id(g): g for op in ops if (g := group_of.get(op)) is not None}.values():
+            group[:0] = other
+            ops += members.pop(id(other))
+        members[id(group)] = ops
+        group_of.update(dict.fromkeys(ops, group))
+    return list({id(g): g for g in group_of.values()}.values())
+
+
+def _derive(known: Known, values: list[OpResult], functions: DerivedFunctions) -> None:
+    """Puts constants in the place of values that one function derives."""
+    chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
+    name = _transposition(values, functions) or functions.add(*_copied(chain, values))
+    for number, value in enumerate(values):
+        assert isinstance(value.type, TensorType)
+        value.replace_all_uses_with(constant_of(name, number, value, value.type).results[0])
+    _erase_unused(chain)
+
+
+def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[list[Operation], list[SSAValue]]:
+    mapping: dict[SSAValue, SSAValue] = {}
+    copies = []
+    for op in chain:
+        copies.append(op.clone(mapping))
+        for new, old in zip(copies[-1].walk(), op.walk(), strict=True):
+            set_location(new, old)
+    return copies, [mapping[v] for v in values]
+
+
+def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> str | None:
+    """The function that derives a transposed matrix, for which sizes are no part of the kernel; None for others."""
+    source = transposed_by(values[0].op) if len(values) == 1 else None
+    matrix = matrix_of(source.op) if source is not None and source.op.name in SOURCES else None
+    if matrix is None:
+        return None
+    ops = transposed(matrix)
+    for op in ops:
+        set_location(op, values[0].op)
+    name = functions.add(ops, ops[-1].results)
+    functions.transposed[name] = matrix
+    return name

@@ -1,0 +1,94 @@
+"""Which operations of a host function compute on constants alone, and which constants these are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.analysis.kinds import inputs_of, is_fill, is_view
+from pydispatch.compiler.analysis.types import dtype_of
+from pydispatch.formats.program.opcodes import buffer_bytes
+from pydispatch.ir.op_info import Cost, info_of
+from pydispatch.ir.values import shape_of
+
+SOURCES = ("arith.constant", "flow.tensor.constant")
+
+COMPUTED = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flow.tensor.bitcast")
+"""What may run before the first call: operations of these dialects, as long as they are one straight list."""
+
+
+@dataclass
+class Known:
+    """What is known of the operations that compute on constants alone. sources: of each the constants that it depends
+    on, scalars, splats and small ones not counted, which are parts of kernels. costs: of its dearest step."""
+
+    sources: dict[Operation, frozenset[Operation]] = field(default_factory=dict)
+    costs: dict[Operation, Cost] = field(default_factory=dict)
+
+    def is_known(self, value: SSAValue) -> bool:
+        return isinstance(value, OpResult) and value.op in self.sources
+
+    def chain(self, op: Operation) -> list[Operation]:
+        """An operation and everything that it is computed from, producers first."""
+        order: dict[Operation, None] = {}
+        stack = [(op, False)]
+        while stack:
+            top, is_ready = stack.pop()
+            if top in order:
+                continue
+            if is_ready:
+                order[top] = None
+                continue
+            stack.append((top, True))
+            stack += [(v.op, False) for v in inputs_of(top) if isinstance(v, OpResult) and v.op in self.sources]
+        return list(order)
+
+
+def known_of(function: Operation) -> Known:
+    """What is computed from constants alone in the blocks of a host function."""
+    known = Known()
+    for block in function.regions[0].blocks:
+        for op in block.ops:
+            _meet(known, op)
+    return known
+
+
+def _meet(known: Known, op: Operation) -> None:
+    if op.name in SOURCES:
+        known.sources[op] = frozenset() if is_fill(op) else frozenset([op])
+        known.costs[op] = Cost.FREE
+        return
+    inner = [i for region in op.regions for i in region.walk()]
+    nested = {op, *inner}
+    outer = [v for v in inputs_of(op) if not _is_inside(v, nested)]
+    if not op.results or not all(_is_static(r) for r in op.results) or not all(known.is_known(v) for v in outer):
+        return
+    if not op.name.startswith(COMPUTED) or not all(info_of(i).is_pure or i.results == () for i in nested):
+        return
+    if any(info_of(i).traps for i in nested):
+        return
+    operands = [v.op for v in outer if isinstance(v, OpResult)]
+    known.sources[op] = frozenset[Operation]().union(*(known.sources[o] for o in operands))
+    own = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP
+    known.costs[op] = max([own, *(info_of(i).cost for i in inner), *(known.costs[o] for o in operands)])
+
+
+def _is_inside(value: SSAValue, nested: set[Operation]) -> bool:
+    owner = value.owner if isinstance(value, OpResult) else value.owner.parent_op()
+    return owner in nested
+
+
+def _is_static(value: SSAValue) -> bool:
+    """A tensor of known sizes, or a scalar that is no element of one."""
+    if isinstance(value.type, TensorType):
+        return value.type.has_static_shape()
+    return isinstance(value, OpResult) and value.op.name != "tensor.extract"
+
+
+def bytes_of(value: SSAValue) -> int:
+    """The bytes of a tensor of known sizes."""
+    assert isinstance(value.type, TensorType)
+    return buffer_bytes(math.prod(shape_of(value)), dtype_of(value.type.element_type))

@@ -1,0 +1,125 @@
+"""Constants in another order of their elements: code whose kernel does not know the sizes, so that all share one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, TensorType
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.compiler.kernels.matmul.panels import type_in_panels
+from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.structured import GENERIC, structured
+from pydispatch.ir.values import shape_of
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A constant as rows and columns of elements, in the order in which they lie. value: of the constant."""
+
+    value: Attribute
+    type: TensorType[Attribute]
+    rows: int
+    columns: int
+
+
+def matrix_of(op: Operation) -> Matrix | None:
+    """A constant with two dimensions."""
+    type_ = op.results[0].type
+    if not isinstance(type_, TensorType) or type_.get_num_dims() != 2:
+        return None
+    return Matrix(op.properties["value"], type_, *type_.get_shape())
+
+
+def transposed_by(op: Operation) -> OpResult | None:
+    """What a generic transposes, when it does that to two dimensions and nothing else."""
+    if op.name != GENERIC:
+        return None
+    g = structured(op)
+    swap = AffineMap(2, 0, (AffineExpr.dimension(1), AffineExpr.dimension(0)))
+    if len(g.inputs) != 1 or g.maps != (swap, AffineMap.identity(2)) or len(list(g.block.ops)) != 1:
+        return None
+    last = g.block.last_op
+    assert last is not None
+    same = last.operands[0] is g.block.args[0] and shape_of(op.results[0]) == shape_of(g.inputs[0])[::-1]
+    return g.inputs[0] if same and isinstance(g.inputs[0], OpResult) else None
+
+
+class _Code:
+    """Operations in the making."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self.ops: list[Operation] = []
+        self.element = matrix.type.element_type
+        dynamic = TensorType(self.element, [-1] * matrix.type.get_num_dims())
+        self.matrix = self.put(
+            tensors.TensorDynamicConstantOp(properties={"value": matrix.value}, result_types=[dynamic])
+        )
+        dims = [self.size(axis) for axis in range(matrix.type.get_num_dims())]
+        if len(dims) != 2:  # one of them is rows or columns alone
+            total = dims[0]
+            for dim in dims[1:]:
+                total = self.put(arith.MuliOp(total, dim))
+            alone = dims[-1] if matrix.type.get_shape()[-1] == matrix.columns else dims[0]
+            rest = self.put(arith.DivUIOp(total, alone))
+            self.dims = [rest, alone] if alone is dims[-1] else [alone, rest]
+            self.matrix = self.put(
+                tensors.TensorReshapeOp(
+                    operands=[self.matrix, dims, self.dims], result_types=[TensorType(self.element, [-1, -1])]
+                )
+            )
+        else:
+            self.dims = dims
+
+    def put(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+    def number(self, value: int) -> SSAValue:
+        return self.put(arith.ConstantOp.from_int_and_width(value, IndexType()))
+
+    def size(self, axis: int) -> SSAValue:
+        return self.put(tensor.DimOp(self.matrix, self.number(axis)))
+
+    def copy(self, sizes: Sequence[SSAValue], static: Sequence[int], reads: Sequence[AffineExpr]) -> None:
+        """Elements of the matrix, at `reads`, as a tensor. static: its sizes where the kernel knows them, else -1."""
+        type_ = TensorType(self.element, static)
+        empty = self.put(tensor.EmptyOp(list(sizes), type_))
+        body = Block(arg_types=[self.element] * 2)
+        body.add_op(YieldOp(body.args[0]))
+        rank = len(static)
+        maps = ArrayAttr([AffineMapAttr(AffineMap(rank, 0, tuple(reads))), AffineMapAttr(AffineMap.identity(rank))])
+        loops = ArrayAttr([IteratorTypeAttr(IteratorType.PARALLEL)] * rank)
+        self.put(GenericOp([self.matrix], [empty], Region(body), maps, loops, [type_]))
+
+    def cast(self, type_: TensorType[Attribute]) -> list[Operation]:
+        self.put(tensor.CastOp(self.ops[-1].results[0], type_))
+        return self.ops
+
+
+def transposed(matrix: Matrix) -> list[Operation]:
+    """The operations whose last one has the columns as rows."""
+    code = _Code(matrix)
+    rows, columns = code.dims
+    code.copy([columns, rows], [-1, -1], [AffineExpr.dimension(1), AffineExpr.dimension(0)])
+    return code.cast(TensorType(code.element, [matrix.columns, matrix.rows]))
+
+
+def in_panels(matrix: Matrix, axis: int, width: int, result: TensorType[Attribute]) -> list[Operation]:
+    """The operations whose last one has the panels of a tensor, which is the matrix in another shape, along its first
+    (axis 0) or last (axis 1) dimension. result: their type."""
+    code = _Code(matrix)
+    panels = code.put(arith.DivUIOp(code.dims[axis], code.number(width)))
+    column = AffineExpr.dimension(0) * width + AffineExpr.dimension(2)
+    reads = [AffineExpr.dimension(1), column] if axis else [column, AffineExpr.dimension(1)]
+    code.copy([panels, code.dims[1 - axis]], [-1, -1, width], reads)
+    flat = type_in_panels(TensorType(code.element, [matrix.rows, matrix.columns]), axis, width)
+    ops = code.cast(flat)
+    if flat != result:
+        ops.append(tensors.TensorReshapeOp(operands=[ops[-1].results[0], [], []], result_types=[result]))
+    return ops

@@ -1,0 +1,48 @@
+"""`#pyd.derived<"name", 0> : tensor<…>`: a constant that a function of the program computes once, its result 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+
+@irdl_attr_definition
+class DerivedAttr(ParametrizedAttribute):
+    """The value of a constant. function: a private function of the module without arguments; result: which of its
+    results."""
+
+    name = "pyd.derived"
+    function: StringAttr
+    result: IntAttr
+    type: TensorType[Attribute]
+
+    @classmethod
+    def of(cls, function: str, result: int, type: TensorType[Attribute]) -> DerivedAttr:
+        return cls(StringAttr(function), IntAttr(result), type)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            function = parser.parse_str_literal()
+            parser.parse_punctuation(",")
+            result = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        if not isinstance(type, TensorType) or not type.has_static_shape():
+            parser.raise_error("a derived constant has the type of a tensor with static sizes")
+        return [StringAttr(function), IntAttr(result), type]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.function.data)
+            printer.print_string(f", {self.result.data}")
+        printer.print_string(" : ")
+        printer.print_attribute(self.type)
+
+
+ATTRIBUTES: list[type[Attribute]] = [DerivedAttr]

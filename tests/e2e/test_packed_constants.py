@@ -1,0 +1,218 @@
+"""Constant factors in panels: the same values as without, on every CPU level, for products and convolutions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.formats.program.program import disassemble
+
+LEVELS = ["generic", "x86-64-v3", "x86-64-v4"]
+TYPES = {"f32": np.float32, "f64": np.float64}
+Array = np.ndarray[Any, Any]
+
+
+def has(cpu: str) -> bool:
+    """Whether this machine runs a level."""
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    return {"generic": True, "x86-64-v3": "avx2" in flags, "x86-64-v4": "avx512f" in flags}[cpu]
+
+
+PRODUCT = """
+GLOBAL
+func.func @f(%x: tensor<ROWSxKxTYPE>, %c: tensor<NxTYPE>WEIGHT) -> tensor<ROWSxNxTYPE> {
+  LOAD
+  %zero = arith.constant 0.0 : TYPE
+  %axis = arith.constant 0 : index
+  SIZE
+  %e = tensor.empty(ROWS_VALUE) : tensor<ROWSxNxTYPE>
+  %i = linalg.fill ins(%zero : TYPE) outs(%e : tensor<ROWSxNxTYPE>) -> tensor<ROWSxNxTYPE>
+  %p = linalg.NAME ins(%x, %w : tensor<ROWSxKxTYPE>, tensor<SHAPExTYPE>) outs(%i : tensor<ROWSxNxTYPE>)
+      -> tensor<ROWSxNxTYPE>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %c : tensor<ROWSxNxTYPE>, tensor<NxTYPE>) outs(%e : tensor<ROWSxNxTYPE>) {
+  ^bb0(%a: TYPE, %b: TYPE, %o: TYPE):
+    %s = arith.addf %a, %b : TYPE
+    %m = arith.maximumf %s, %zero : TYPE
+    linalg.yield %m : TYPE
+  } -> tensor<ROWSxNxTYPE>
+  return %r : tensor<ROWSxNxTYPE>
+}
+"""
+
+
+def with_weight(text: str, shape: str, constant: bool) -> str:
+    """The weight as a parameter of scope "m", or as an argument."""
+    made = f'util.global private @w = #flow.parameter.named<"m"::"w"> : tensor<{shape}>'
+    words = {
+        "GLOBAL": made if constant else "",
+        "WEIGHT": "" if constant else f", %w: tensor<{shape}>",
+        "LOAD": f"%w = util.global.load @w : tensor<{shape}>" if constant else "",
+    }
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
+
+
+def product(m: int | None, k: int, n: int, type_: str, transposed: bool, constant: bool) -> str:
+    shape = f"{n}x{k}" if transposed else f"{k}x{n}"
+    text = with_weight(PRODUCT, f"{shape}x{type_}", constant)
+    words = {
+        "NAME": "matmul_transpose_b" if transposed else "matmul",
+        "SIZE": f"%rows = tensor.dim %x, %axis : tensor<?x{k}x{type_}>" if m is None else "",
+        "ROWS_VALUE": "%rows" if m is None else "",
+        "ROWS": "?" if m is None else str(m),
+        "SHAPE": shape,
+        "TYPE": type_,
+        "xKx": f"x{k}x",
+        "xNx": f"x{n}x",
+        "<Nx": f"<{n}x",
+    }
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
+
+
+def is_packed(artifact: Any) -> bool:
+    return "derived by function" in disassemble(artifact.read("program.bin"))
+
+
+@pytest.mark.parametrize("cpu", LEVELS)
+@pytest.mark.parametrize("seed", range(6))
+def test_products_with_a_constant_factor(cpu: str, seed: int) -> None:
+    if not has(cpu):
+        pytest.skip(f"this machine is no {cpu}")
+    rng = np.random.default_rng(seed)
+    type_ = ("f32", "f64")[seed % 2]
+    transposed = bool(rng.integers(2))
+    rows = None if seed == 3 else int(rng.choice([5, 7, 16, 33, 70]))
+    k, n = int(rng.integers(30, 300)), 64 * int(rng.integers(17, 24)) + (32 if type_ == "f32" else 16)
+    artifact = pd.compile(product(rows, k, n, type_, transposed, True), targets="cpu", cpu=cpu)
+    assert is_packed(artifact)
+    w, c = rng.standard_normal((k, n)).astype(TYPES[type_]), rng.standard_normal(n).astype(TYPES[type_])
+    lain = np.ascontiguousarray(w.T) if transposed else w
+    program = pd.device("cpu").load(artifact, parameters={"m": {"w": lain}})
+    plain = pd.device("cpu").load(pd.compile(product(rows, k, n, type_, transposed, False), targets="cpu", cpu=cpu))
+    for count in [rows] if rows is not None else [0, 1, 3, 9, 50]:
+        x = rng.standard_normal((count, k)).astype(TYPES[type_])
+        found = program.f(x, c)
+        wanted = np.maximum(x.astype(np.float64) @ w + c, 0)
+        np.testing.assert_allclose(found, wanted, rtol=1e-3 if type_ == "f32" else 1e-10, atol=1e-4)
+        if not transposed:
+            np.testing.assert_array_equal(found, plain.f(x, c, lain))
+
+
+CONVOLUTION = """
+GLOBAL
+func.func @f(%x: tensor<1xSIDExSIDExCxTYPE>WEIGHT) -> tensor<1xPLACESxPLACESxFxTYPE> {
+  LOAD
+  %zero = arith.constant 0.0 : TYPE
+  %e = tensor.empty() : tensor<1xPLACESxPLACESxFxTYPE>
+  %i = linalg.fill ins(%zero : TYPE) outs(%e : tensor<1xPLACESxPLACESxFxTYPE>) -> tensor<1xPLACESxPLACESxFxTYPE>
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<2> : vector<2xi64>}
+      ins(%x, %w : tensor<1xSIDExSIDExCxTYPE>, tensor<3x3xCxFxTYPE>)
+      outs(%i : tensor<1xPLACESxPLACESxFxTYPE>) -> tensor<1xPLACESxPLACESxFxTYPE>
+  return %r : tensor<1xPLACESxPLACESxFxTYPE>
+}
+"""
+
+
+def convolution(side: int, channels: int, filters: int, constant: bool) -> str:
+    text = with_weight(CONVOLUTION, f"3x3x{channels}x{filters}xf32", constant)
+    words = {
+        "SIDE": str(side), "PLACES": str((side - 3) // 2 + 1), "xCx": f"x{channels}x", "xFx": f"x{filters}x",
+        "TYPE": "f32",
+    }  # fmt: skip
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
+
+
+@pytest.mark.parametrize("cpu", LEVELS)
+@pytest.mark.parametrize(("side", "channels", "filters"), [(9, 5, 1056), (11, 8, 1088), (7, 130, 512)])
+def test_convolutions_with_a_constant_filter(cpu: str, side: int, channels: int, filters: int) -> None:
+    if not has(cpu):
+        pytest.skip(f"this machine is no {cpu}")
+    rng = np.random.default_rng(side)
+    x = rng.standard_normal((1, side, side, channels), dtype=np.float32)
+    w = rng.standard_normal((3, 3, channels, filters), dtype=np.float32)
+    artifact = pd.compile(convolution(side, channels, filters, True), targets="cpu", cpu=cpu)
+    assert is_packed(artifact)
+    program = pd.device("cpu").load(artifact, parameters={"m": {"w": w}})
+    windows = np.lib.stride_tricks.sliding_window_view(x[0], (3, 3), (0, 1))[::2, ::2]
+    wanted = np.einsum("ijcab,abcf->ijf", windows.astype(np.float64), w)[None]
+    np.testing.assert_allclose(program.f(x), wanted, rtol=1e-3, atol=1e-3)
+    plain = pd.device("cpu").load(pd.compile(convolution(side, channels, filters, False), targets="cpu", cpu=cpu))
+    np.testing.assert_array_equal(program.f(x), plain.f(x, w))
+
+
+def test_one_artifact_for_several_levels() -> None:
+    """The layout is that of the program: each variant reads it."""
+    text = product(8, 100, 2080, "f32", False, True)
+    artifact = pd.compile(text, targets="cpu", cpu=[level for level in LEVELS if has(level)])
+    rng = np.random.default_rng(1)
+    x, w = rng.standard_normal((8, 100), dtype=np.float32), rng.standard_normal((100, 2080), dtype=np.float32)
+    c = np.zeros(2080, np.float32)
+    program = pd.device("cpu").load(artifact, parameters={"m": {"w": w}})
+    np.testing.assert_allclose(program.f(x, c), np.maximum(x @ w, 0), rtol=1e-3, atol=1e-4)
+
+
+def test_a_view_of_a_constant_is_packed() -> None:
+    text = product(8, 100, 2080, "f32", False, True)
+    viewed = (
+        text.replace('"w"> : tensor<100x2080xf32>', '"w"> : tensor<25x4x2080xf32>')
+        .replace("%w = util.global.load @w : tensor<100x2080xf32>", """%v = util.global.load @w : tensor<25x4x2080xf32>
+  %w = tensor.collapse_shape %v [[0, 1], [2]] : tensor<25x4x2080xf32> into tensor<100x2080xf32>""")
+    )
+    artifact = pd.compile(viewed, targets="cpu")
+    assert is_packed(artifact)
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((8, 100), dtype=np.float32), rng.standard_normal((25, 4, 2080), dtype=np.float32)
+    program = pd.device("cpu").load(artifact, parameters={"m": {"w": w}})
+    found = program.f(x, np.zeros(2080, np.float32))
+    np.testing.assert_allclose(found, np.maximum(x @ w.reshape(100, 2080), 0), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "k", "n", "options", "why"),
+    [
+        (8, 100, 2080, {"targets": ["cpu", "sm_80"]}, "another target reads the constant too"),
+        (8, 100, 2081, {"targets": "cpu"}, "columns are no whole panels"),
+        (128, 100, 768, {"targets": "cpu"}, "rows of the factor are short, and used often"),
+        (1, 200, 512, {"targets": "cpu"}, "the factor is in the cache"),
+        (8, 10, 1088, {"targets": "cpu"}, "the factor is small"),
+        (8, 100, 2080, {"targets": "cpu", "reassociate": False}, "products are plain loops"),
+    ],
+)
+def test_what_stays_as_it_is(rows: int, k: int, n: int, options: dict[str, Any], why: str) -> None:
+    assert not is_packed(pd.compile(product(rows, k, n, "f32", False, True), **options)), why
+
+
+def test_a_constant_that_two_products_read_is_packed_once() -> None:
+    text = product(8, 100, 2080, "f32", False, True)
+    second = text[text.index("func.func") :].replace("@f", "@g")
+    artifact = pd.compile(text + second, targets="cpu")
+    assert disassemble(artifact.read("program.bin")).count("derived by function") == 1
+
+
+def test_transposed_weights_are_kept_in_panels_alone() -> None:
+    """What is derived on the way to panels takes no memory afterwards."""
+    text = product(8, 100, 2080, "f32", False, True)
+    transposed = (
+        text.replace('"w"> : tensor<100x2080xf32>', '"w"> : tensor<2080x100xf32>')
+        .replace("%w = util.global.load @w : tensor<100x2080xf32>", """%v = util.global.load @w : tensor<2080x100xf32>
+  %t = tensor.empty() : tensor<100x2080xf32>
+  %w = linalg.transpose ins(%v : tensor<2080x100xf32>) outs(%t : tensor<100x2080xf32>) permutation = [1, 0]""")
+    )
+    artifact = pd.compile(transposed, targets="cpu")
+    assert disassemble(artifact.read("program.bin")).count("derived by function") == 1
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal((8, 100), dtype=np.float32), rng.standard_normal((2080, 100), dtype=np.float32)
+    program = pd.device("cpu").load(artifact, parameters={"m": {"w": w}})
+    found = program.f(x, np.zeros(2080, np.float32))
+    np.testing.assert_allclose(found, np.maximum(x @ w.T, 0), rtol=1e-3, atol=1e-4)
