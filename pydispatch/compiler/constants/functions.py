@@ -57,7 +57,7 @@ class DerivedFunctions:
         return self._known[shape]
 
 
-def constant_of(name: str, result: int, value: OpResult, type_: TensorType) -> tensors.TensorConstantOp:  # type: ignore[type-arg]
+def constant_of(name: str, result: int, value: OpResult, type_: TensorType) -> tensors.TensorConstantOp:
     """The constant that a function derives, before the operation whose result `value` it stands for."""
     constant = tensors.TensorConstantOp(
         result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)}

@@ -262,12 +262,13 @@ class ScalarLowering:
     def check(self, op: Operation, registers: Registers) -> None:
         """cf.assert: the call is refused where it does not hold."""
         message, place = cast(Any, op.properties["msg"]).data, location_of(op)
-        place = f" ({place})" if place else ""
+        where = f" ({place})" if place else ""
         compared = [registers.get(value) for value in getattr(op.operands[0].owner, "operands", ())]
         if SHOWS_VALUES in op.attributes and len(compared) == 2 and None not in compared:
-            self.function.check_equal(*cast(list[int], compared), f"{message}{_without_braces(place)}")
+            a, b = cast(list[int], compared)
+            self.function.check_equal(a, b, f"{message}{_without_braces(where)}")
         else:
-            self.function.check(registers[op.operands[0]], _without_braces(f"{message}{place}"))
+            self.function.check(registers[op.operands[0]], _without_braces(f"{message}{where}"))
 
 
 def _without_braces(text: str) -> str:
