@@ -30,7 +30,8 @@ def too_many_arguments(ops: Sequence[Operation]) -> str | None:
     nested = {inner for op in ops for region in op.regions for inner in region.walk()}
     blocks = {b for inner in (*ops, *nested) for region in inner.regions for b in region.blocks}
     scalars: set[object] = set()
-    tensors: set[SSAValue] = {r for op in ops for r in op.results if any(u.operation not in members | nested for u in r.uses)}
+    outside = (r for op in ops for r in op.results if any(u.operation not in members | nested for u in r.uses))
+    tensors: set[SSAValue] = set(outside)
     pending = [value for op in ops for value in inputs_of(op)]
     while pending:
         value = pending.pop()
