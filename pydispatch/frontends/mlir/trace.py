@@ -137,7 +137,7 @@ class Tracer:
         with self.b.at(op):
             convert = self._table.get(op.name)
             if convert is None:
-                raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program")
+                raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program", self.why_not(op))
             operands = [self.value(operand) for operand in op.operands]
             with guarded(self.b, f"'{op.name}'", lambda: ", ".join(map(str, operands))):
                 made = convert(self, op, operands)
@@ -146,6 +146,10 @@ class Tracer:
                 raise self.b.fail(f"'{op.name}' has {len(op.results)} result(s), expected {len(results)}")
             for result, tensor in zip(op.results, results, strict=True):
                 self._values[result] = self.checked(tensor, result.type)
+
+    def why_not(self, op: Operation) -> str | None:
+        """What a user should know of an operation that has no conversion."""
+        return None
 
     def value(self, value: SSAValue) -> Tensor:
         """The tensor that a value is."""

@@ -14,14 +14,24 @@ from pydispatch.frontends.graph.dtypes import BOOL, I64, DType
 from pydispatch.frontends.graph.sizes import Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.control import for_
-from pydispatch.frontends.ops.elementwise import apply_several, convert
+from pydispatch.frontends.ops.elementwise import apply_several, binary, convert
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.gathers import GatherAxes, columns
 from pydispatch.frontends.ops.indexing import Places
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import size_as
 from pydispatch.frontends.ops.scalars import Scalars, elements_of, scalars_of
-from pydispatch.frontends.ops.shapes import concat, expand_dims, full, iota, reshape, slice_, slice_axis, transpose
+from pydispatch.frontends.ops.shapes import (
+    broadcast_to,
+    concat,
+    expand_dims,
+    full,
+    iota,
+    reshape,
+    slice_,
+    slice_axis,
+    transpose,
+)
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterOp
 
@@ -50,6 +60,11 @@ def scatter(
         places.append(iota(b, shape, lead.index(n), indices.dtype))
     slices = [_with_all_axes(b, update, x, axes) for update in updates]
     batch = slices[0].rank - x.rank
+    # Slices of several elements along an indexed axis become as many slices.
+    for number, d in enumerate(indexed):
+        if slices[0].shape[batch + d] != 1:
+            slices, places = _single(b, slices, places, batch, d, number)
+            batch += 1
     # Axes along which slices are smaller than x lie at 0.
     for d in range(x.rank):
         if d not in indexed and slices[0].shape[batch + d] != x.shape[d]:
@@ -66,6 +81,19 @@ def scatter(
     moved = [transpose(b, each, order) for each in tensors]
     made = _scattered(b, moved, at, slices, len(indexed), combine, unique)
     return [transpose(b, each, [order.index(d) for d in range(x.rank)]) for each in made]
+
+
+def _single(
+    b: Builder, slices: Sequence[Tensor], places: Sequence[Tensor], batch: int, axis: int, number: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Slices of one element along an axis of the tensor, and their places. number: of the coordinate along it."""
+    order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
+    made = [expand_dims(b, transpose(b, each, order), [batch + 1 + axis]) for each in slices]
+    count = slices[0].shape[batch + axis]
+    lead = (*slices[0].shape[:batch], count)
+    wide = [broadcast_to(b, expand_dims(b, place, [batch]), lead) for place in places]
+    wide[number] = binary(b, "add", wide[number], iota(b, lead, batch, wide[number].dtype))
+    return made, wide
 
 
 def _column(b: Builder, indices: Tensor, axes: GatherAxes, number: int) -> Tensor:

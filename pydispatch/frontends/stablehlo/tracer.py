@@ -21,6 +21,7 @@ from pydispatch.frontends.ops.shapes import element
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of, shape_of
 from pydispatch.ir.dialects.stablehlo.attributes import Record, integers
+from pydispatch.ir.dialects.stablehlo.collectives import EXCHANGES
 
 Results = trace.Results
 Convert = Callable[["Tracer", Operation, list[Tensor]], Results]
@@ -49,6 +50,11 @@ class Tracer(trace.Tracer):
 
     def shape_of(self, type: Attribute) -> Sequence[int | None]:
         return shape_of(type)
+
+    def why_not(self, op: Operation) -> str | None:
+        if op.name not in EXCHANGES:
+            return None
+        return "it exchanges data with other devices or the host, and a program runs on one device: lower it unsharded"
 
     # -- regions on single elements
 

@@ -108,6 +108,10 @@ MEANING = [
     ("%0 = func.call @missing(%x) : (T) -> T", A, "missing"),
     ("%0 = func.call @main(%x, %i, %s, %n) : (T, tensor<3x1xi32>, tensor<f32>, tensor<i32>) -> T", A, "calls itself"),
     ("%0 = arith.addf %x, %x : T", A, "'arith.addf' is not supported in a StableHLO program"),
+    ('%0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> '
+     ": (T) -> tensor<8x6xf32>", "tensor<8x6xf32>", "'stablehlo.all_gather' is not supported.*other devices"),
+    ('%0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (T) -> T',
+     A, "'stablehlo.collective_permute' is not supported.*other devices"),
     ("%1 = stablehlo.create_token : !stablehlo.token", A, "no tensor|not supported"),
 ]  # fmt: skip
 
@@ -118,7 +122,7 @@ def test_programs_that_mean_nothing(line: str, result: str, message: str) -> Non
     with pytest.raises(CompileError) as error:
         pd.compile(text)
     assert error.value.location is not None and error.value.location.line == 2, error.value
-    assert re.search(message, str(error.value)), error.value
+    assert re.search(message, str(error.value), re.DOTALL), error.value
     assert "^" in str(error.value)
 
 

@@ -220,7 +220,7 @@ NN = [
     ),
     *_with(
         "nn",
-        WIDE,
+        "float32 bfloat16",
         ("2x5x3x8", "2x7x3x8", "2x7x3x8"),
         attention=jax.nn.dot_product_attention,
         grad_attention=jax.grad(lambda q, k, v: jax.nn.dot_product_attention(q, k, v).sum(), (0, 1, 2)),

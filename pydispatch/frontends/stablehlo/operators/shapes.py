@@ -126,6 +126,11 @@ def _transpose(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     return shapes.transpose(t.b, x, t.entries(t.numbers(op, "permutation"), x.rank, "permutation"))
 
 
+def _number_of_device(t: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
+    """A program runs on one device."""
+    return t.b.constant(0, t.dtype(op))
+
+
 ROWS: dict[str, Convert] = {
     "chlo.constant_like": _constant_like,
     "stablehlo.broadcast": _broadcast,
@@ -135,6 +140,8 @@ ROWS: dict[str, Convert] = {
     "stablehlo.get_dimension_size": _dimension_size,
     "stablehlo.iota": _iota,
     "stablehlo.pad": _pad,
+    "stablehlo.partition_id": _number_of_device,
+    "stablehlo.replica_id": _number_of_device,
     "stablehlo.reshape": _reshape,
     "stablehlo.reverse": _reverse,
     "stablehlo.set_dimension_size": _set_dimension_size,

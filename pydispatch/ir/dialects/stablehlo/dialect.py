@@ -1,4 +1,4 @@
-"""Everything of StableHLO but collective operations and what sends data elsewhere."""
+"""Everything of StableHLO."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from xdsl.ir import Dialect
 
 from pydispatch.ir.dialects.stablehlo import (
     calls,
+    collectives,
     control,
     dynamic,
     elementwise,
@@ -20,6 +21,7 @@ from pydispatch.ir.dialects.stablehlo import (
 from pydispatch.ir.dialects.stablehlo.attributes import ATTRIBUTES
 
 _FILES = (
-    calls, control, dynamic, elementwise, indexing, normalization, products, quantized, random, reductions, shapes
+    calls, collectives, control, dynamic, elementwise, indexing, normalization, products, quantized, random, reductions,
+    shapes,
 )  # fmt: skip
 Stablehlo = Dialect("stablehlo", [op for file in _FILES for op in file.OPERATIONS], ATTRIBUTES)

@@ -182,6 +182,11 @@ ROWS = [
     Row("custom_call", "stablehlo.custom_call @Sharding($0)", (A,), ("4x5x$E",), by(lambda x: x)),
 ]
 
+ROWS += [
+    Row(name, f"stablehlo.{name}", (), ("ui32",), lambda e: np.array(0, object), "uint", holds=lambda e: e.bits == 32)
+    for name in ("partition_id", "replica_id")
+]
+
 
 def _bits(e: Element) -> list[Row]:
     """As unsigned integers of as many bits, as several of half as many, and those joined."""

@@ -1,0 +1,28 @@
+"""Operations that exchange data with other devices or with the host; they are read, so that errors name them."""
+
+from __future__ import annotations
+
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import AnyAttr, IRDLOperation
+
+from pydispatch.ir.dialects.stablehlo.syntax import RESULT, operation
+
+_NAMES = (
+    "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "infeed", "outfeed", "recv",
+    "reduce_scatter", "send",
+)  # fmt: skip
+_PROPERTIES = (
+    "all_gather_dim", "channel_handle", "concat_dimension", "infeed_config", "is_host_transfer", "layout",
+    "outfeed_config", "replica_groups", "scatter_dimension", "source_target_pairs", "split_count", "split_dimension",
+    "use_global_device_ids",
+)  # fmt: skip
+
+EXCHANGES = frozenset(f"stablehlo.{name}" for name in _NAMES)
+"""Their names."""
+
+OPERATIONS: list[type[Operation]] = [
+    *(operation(name, "inputs*", "result*", regions="computation*", optional=dict.fromkeys(_PROPERTIES, Attribute),
+                operand_type=AnyAttr(), pure=False, base=IRDLOperation) for name in sorted(EXCHANGES)),
+    operation("stablehlo.partition_id", "", signature=RESULT),
+    operation("stablehlo.replica_id", "", signature=RESULT),
+]  # fmt: skip
