@@ -60,7 +60,7 @@ def _tf_idf(c: Call, x: Tensor) -> Tensor:
     return total if x.rank == 2 else shapes.squeeze(b, total, [0])
 
 
-def _found(c: Call, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:  # type: ignore[type-arg]
+def _found(c: Call, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
     """How often each n-gram is in each row, with these distances between its words: [rows, n-grams]."""
     b, length = c.b, grams.shape[1]
     total = shapes.full(b, 0.0, (rows.shape[0], len(grams)), F32)
