@@ -164,6 +164,15 @@ CASES: dict[str, tuple] = {
     "space_to_depth": (
         13, "(float[1, 8, 2, 4] x) => (float[1, 2, 4, 8] y, float[1, 8, 2, 4] z) { y = DepthToSpace<blocksize=2, mode=\"CRD\">(x) z = SpaceToDepth<blocksize=2>(y) }",
         {}, {"x": f32(1, 8, 2, 4)}),
+    "scan_of_batches": (
+        8, """(float[2, 3] s, float[2, 4, 3] x) => (float[2, 3] y, float[2, 4, 3] z) { y, z = Scan <num_scan_inputs=1, directions=[1],
+            body = g (float[3] a, float[3] b) => (float[3] c, float[3] d) { c = Add(a, b) d = Mul(c, b) }> ( , s, x) }""",
+        {}, {"s": np.arange(6, dtype=np.float32).reshape(2, 3), "x": np.arange(24, dtype=np.float32).reshape(2, 4, 3) / 8}),
+    "grams": (
+        9, """(int64[2, 7] x) => (float[2, 5] y, float[2, 5] z) {
+            y = TfIdfVectorizer<mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=2, ngram_counts=[0, 2], ngram_indexes=[0, 3, 1, 4, 2], pool_int64s=[2, 5, 2, 5, 5, 5, 7, 2]>(x)
+            z = TfIdfVectorizer<mode="TFIDF", min_gram_length=2, max_gram_length=2, max_skip_count=1, ngram_counts=[0, 2], ngram_indexes=[0, 3, 1, 4, 2], weights=[1.0, 2.0, 0.5, 3.0, 4.0], pool_int64s=[2, 5, 2, 5, 5, 5, 7, 2]>(x) }""",
+        {}, {"x": np.array([[2, 5, 5, 7, 2, 2, 5], [7, 2, 7, 5, 2, 2, 2]])}),
 }  # fmt: skip
 
 # The same for models with operators of com.microsoft.

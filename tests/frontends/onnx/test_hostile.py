@@ -18,6 +18,7 @@ CASES = np.load(Path(__file__).parent / "cases.npz")
 X, Y = value("x", 2), value("y", 2)
 RELU = node("Relu", ["x"], ["y"], name="layer1.act")
 BRANCH = message((1, node("Relu", ["x"], ["z"])), (12, value("z", 2)))
+TOTAL = message((1, node("ReduceSum", ["x"], ["z"], message((1, "keepdims"), (3, 0), (20, 2)))), (12, value("z")))
 
 
 def weight(
@@ -65,6 +66,12 @@ def weight(
                ], [X], [Y]), "a condition is f32[2]; expected one truth value"),
         (model([node("ScatterElements", ["x", "i", "u"], ["y"])], [X, value("i", 1, dtype=7), value("u", 1, dtype=3)],
                [Y]), "what is put there is i8[1, 1], of another type"),
+        (model([node("If", ["c"], ["y"], message((1, "then_branch"), (6, BRANCH), (20, 5)),
+                     message((1, "else_branch"), (6, TOTAL), (20, 5)))], [X, value("c", dtype=9)], [Y]),
+         "note: one branch alone is taken where the condition is known, or give it where the model is compiled: "
+         "constants={'c': array}"),
+        (model([node("Abs", ["x"], ["a"]), node("Cast", ["a"], ["s"], message((1, "to"), (3, 7), (20, 2))),
+                node("ReduceSum", ["x", "s"], ["y"])], [X], [Y]), "constants={'x': array}"),
         (weight(b"\0" * 7), "2 elements of type f32 take 8 bytes; 7 are there"),
         (weight(b"\0" * 8, shape=[1 << 40, 1 << 40]), "elements of type f32 take"),
         (weight(b"\0" * 8, shape=[-1]), "its shape is [-1]"),

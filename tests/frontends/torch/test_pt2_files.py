@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch import ir
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.torch import archive
 from pydispatch.frontends.torch.read import module_of
@@ -211,6 +212,11 @@ def test_other_values_are_errors(name: str, member: str) -> None:
 
 
 # -- what is right
+
+
+@pytest.mark.parametrize("name", ["arranged", "selected", "sampled"])
+def test_programs_verify(name: str) -> None:
+    ir.verify(written((FOLDER / f"{name}.pt2").read_bytes()))
 
 
 def test_weights_are_views_of_the_file_and_keep_their_names() -> None:

@@ -205,6 +205,9 @@ def parts(x: Tensor) -> Tensor:
 
 add("fourier", lambda x: (parts(torch.fft.fft(x)), parts(torch.fft.rfft(x, norm="ortho")), parts(torch.fft.ifft(x, 6)),
                           torch.fft.irfft(torch.fft.rfft(x)), parts(torch.fft.fft2(x))), X, raw=False)  # fmt: skip
+add("columns", lambda x: (F.unfold(x, 3, padding=1, stride=2), F.unfold(x, (2, 3), dilation=2),
+                          F.fold(F.unfold(x, 3, padding=1, stride=2), 7, 3, padding=1, stride=2)), IMAGE)  # fmt: skip
+add("distances of pairs", lambda x: (F.pdist(x), F.pdist(x, 1.0), torch.cdist(x, x + 1)), X)
 add("distances", lambda x: (F.cosine_similarity(x, x + 1), torch.trace(x @ x.T), torch.kron(x[:2, :2], x[:2, :2])), X,
     raw=False)  # fmt: skip
 add("losses", lambda x, i: (F.cross_entropy(x, i), F.mse_loss(x, x + 1), F.l1_loss(x, x * 2),

@@ -6,6 +6,7 @@ from pydispatch.frontends.torch.nodes import complex_numbers, parts, shapes
 from pydispatch.frontends.torch.nodes.activations import ACTIVATIONS
 from pydispatch.frontends.torch.nodes.arrangements import ARRANGEMENTS
 from pydispatch.frontends.torch.nodes.attention import ATTENTION
+from pydispatch.frontends.torch.nodes.columns import COLUMNS
 from pydispatch.frontends.torch.nodes.complex_numbers import COMPLEX_NUMBERS
 from pydispatch.frontends.torch.nodes.control import CONTROL
 from pydispatch.frontends.torch.nodes.creation import CREATION
@@ -26,7 +27,7 @@ from pydispatch.frontends.torch.nodes.windows import WINDOWS
 CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **PARTS, **ARRANGEMENTS, **COMPLEX_NUMBERS, **REDUCTIONS, **PRODUCTS,
     **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
-    **WINDOWS, **SAMPLING,
+    **WINDOWS, **SAMPLING, **COLUMNS,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, products, reductions, shapes
+from pydispatch.frontends.ops import gathers, normalization, products, reductions, shapes
 from pydispatch.frontends.torch.promotion import Number, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -89,6 +91,18 @@ def distances(t: Tracer, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: i
     """The norm of order p of the difference of each row of x1 and each of x2."""
     rows, columns = shapes.expand_dims(t.b, x1, [x1.rank - 1]), shapes.expand_dims(t.b, x2, [x2.rank - 2])
     return normalization.lp_norm(t.b, ew.binary(t.b, "sub", rows, columns), p, [-1])
+
+
+_MOST_ROWS = 2048
+
+
+def distances_of_pairs(t: Tracer, self: Tensor, p: float = 2.0) -> Tensor:
+    """The distances of all pairs of different rows."""
+    count = self.shape[0]
+    if isinstance(count, Expr) or count > _MOST_ROWS:
+        raise t.b.fail(f"pairs of rows of {self} are compared: their number must be known, {_MOST_ROWS} at most")
+    first, second = (gathers.take(t.b, self, t.b.constant(i), 0) for i in np.triu_indices(count, 1))
+    return normalization.lp_norm(t.b, ew.binary(t.b, "sub", first, second), p, [-1])
 
 
 # -- convolutions
@@ -177,4 +191,6 @@ PRODUCTS: dict[str, Conversion] = {
     "aten._trilinear": trilinear,
     "aten.cdist": distances,
     "aten._cdist_forward": distances,
+    "aten.pdist": distances_of_pairs,
+    "aten._pdist_forward": distances_of_pairs,
 }
