@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydispatch.cli.progress import shown
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import LIMIT, open_mapped
 from pydispatch.garbage import rarely_collected
@@ -191,7 +192,8 @@ def _run(args: argparse.Namespace, pipeline: ModuleType) -> int:
     if args.compile_to and args.compile_to != "end":
         sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))
         return 0
-    artifact = pipeline.compile(source, reassociate=args.reassociate, **options)
+    with shown(sys.stderr) as show:
+        artifact = pipeline.compile(source, reassociate=args.reassociate, progress=show, **options)
     if args.output == "-" or (args.output is None and args.source == "-"):
         sys.stdout.buffer.write(artifact.to_bytes())
         return 0

@@ -19,5 +19,5 @@ def test_undefined_symbols(tmp_path: Path, source: str) -> None:
     data = (tmp_path / "a.o").read_bytes()
     symbols = elffile.ELFFile(io.BytesIO(data)).get_section_by_name(".symtab").iter_symbols()
     expected = {s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name}
-    assert objects.undefined_symbols(data) == expected
+    assert objects.undefined_symbols([data]) == expected
     assert expected == ({"f", "g", "t"} if source is SOURCE else set())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,13 @@ def flag(what: str, given: object) -> bool:
     if type(given) is bool or type(given).__name__ in ("bool_", "bool"):  # NumPy's too
         return bool(given)
     raise InvalidArgumentError(f"{what}: expected True or False, got {given!r}")
+
+
+def called(what: str, given: object) -> Callable[[Any], object] | None:
+    """A function, or None."""
+    if given is None or callable(given):
+        return given
+    raise InvalidArgumentError(f"{what}: expected a function that takes what is reported, got {given!r}")
 
 
 def folders(what: str, given: object) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from pydispatch.compiler.constants.hoist import hoist_constants
 from pydispatch.compiler.constants.pack import pack_constants
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
+from pydispatch.compiler.driver.progress import Progress, Tracker
 from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.host.contract_program import Numbers, contract_program
@@ -60,7 +61,7 @@ class Options:
 
     targets: names of targets, None for the module's own. cpu: CPU names, one variant for each. cpu_features: LLVM
     features for every CPU target. object_search_path: folders for object files. dump: receives (file name, content)
-    of every intermediate. rewrites: specs and patterns to apply. reassociate: see `compile`.
+    of every intermediate. rewrites: specs and patterns to apply. reassociate, progress: see `compile`.
     """
 
     targets: tuple[str, ...] | None = None
@@ -70,6 +71,7 @@ class Options:
     dump: Dump | None = None
     rewrites: Rewrites = field(default_factory=Rewrites)
     reassociate: bool = True
+    progress: Callable[[Progress], object] | None = None
 
 
 def compile(
@@ -90,6 +92,7 @@ def compile(
     weights: str = "embed",
     inputs: Mapping[str, Sequence[int | str]] | None = None,
     constants: Mapping[str, Any] | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Artifact:
     """Compiles a program into an artifact.
 
@@ -111,13 +114,17 @@ def compile(
     parameters={"model": file})` gives them by their names.
     inputs: shapes in place of those that a model states, by the names of its inputs: {"image": (1, 3, "h", "w")}.
     constants: elements of inputs of a model that are no arguments then, by name.
+    progress: is called now and then, from any thread, once a compilation takes longer than two seconds: with a
+    `progress.Progress`, which has the phase, the dispatch whose code was made last, and an estimate.
 
     Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
     reading_options = arguments.read_options(kernels, weights, inputs, constants)
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
     explain = arguments.flag("explain", explain)
-    options = replace(options, reassociate=arguments.flag("reassociate", reassociate))
+    options = replace(
+        options, reassociate=arguments.flag("reassociate", reassociate), progress=arguments.called("progress", progress)
+    )
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
     pipeline = Pipeline(module, options)
     artifact = pipeline.artifact()
@@ -210,6 +217,7 @@ class Pipeline:
         self.done = ""
         self.reports: list[Report] = []
         self.interfaces: dict[str, FunctionEntry] = {}
+        self.tracker = Tracker(options.progress)
 
     def run_to(self, phase: str) -> None:
         """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
@@ -218,6 +226,7 @@ class Pipeline:
 
     def _run_to(self, phase: str) -> None:
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
+            self.tracker.phase(name)
             if name in ("input", "preprocessing"):
                 self._rewrite(name)
             elif name == "global-optimization":
@@ -288,6 +297,7 @@ class Pipeline:
         from pydispatch.formats.artifact import artifact as formats
 
         self.run_to("executables")
+        self.tracker.phase("program")
         program, constants = schedule(self.module)
         contracts, numbers = contract_program(self.module)
         executables = self._executables(numbers)
@@ -314,6 +324,7 @@ class Pipeline:
 
         ops = [op for op in self.module.body.block.ops if isinstance(op, hal.ExecutableOp)]
         built = [[build_variant(op, v, self.options.object_search_path) for v in variants_of(op)] for op in ops]
+        self.tracker.code(sum(len(variant.exports) for variants in built for variant in variants))
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
             pending = [[workers.submit(self._emit, variant) for variant in variants] for variants in built]
         executables = []
@@ -327,6 +338,7 @@ class Pipeline:
 
     def _emit(self, variant: Variant) -> Binary:
         """One variant through its target."""
+        variant.made = self.tracker.made
         backend, dump = backend_named(variant.target.backend), self.options.dump
         assert backend is not None
         prefix = f"{variant.executable}_{variant.name}"

@@ -9,6 +9,7 @@ docs/kernel-ir.md has the whole contract.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -96,7 +97,10 @@ class ObjectFile:
 
 @dataclass
 class Variant:
-    """One executable for one target, ready to emit. `module` is None when `objects` hold the whole kernels."""
+    """One executable for one target, ready to emit. `module` is None when `objects` hold the whole kernels.
+
+    made: backends may call it with the name of an export whose code is made, from any thread.
+    """
 
     executable: str
     name: str
@@ -106,6 +110,7 @@ class Variant:
     objects: tuple[ObjectFile, ...] = ()
     constants: tuple[str, ...] = ()  # keys of the executable constants by 32-bit word, in order
     location: Location | None = None
+    made: Callable[[str], None] = field(default=lambda name: None, compare=False)
 
 
 @dataclass

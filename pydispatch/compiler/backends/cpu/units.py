@@ -135,6 +135,9 @@ class Surroundings:
             code = self._compile(unit)
             if key:
                 cache.store(key, code)
+        if not unit.elsewhere:
+            for export in unit.variant.exports:
+                unit.variant.made(export.name)
         return code
 
     def _compile(self, unit: Unit) -> bytes:

@@ -1,0 +1,70 @@
+"""How far a long compilation is, for those who wait for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+FIRST = 2.0
+"""Seconds that a compilation takes before anything is reported: most are done by then."""
+
+EVERY = 0.5
+"""Seconds between reports, at least."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """phase: what is being done, one of `phases.PHASES` or "code". name: the dispatch whose code was made last, ""
+    before the first; done, of total: dispatches that have their code, each counted once for each variant. seconds:
+    since the beginning. left: about how many more seconds it takes, None while that is not known."""
+
+    phase: str
+    name: str
+    done: int
+    total: int
+    seconds: float
+    left: float | None
+
+
+class Tracker:
+    """Counts what is done and reports it now and then, from any thread, one report at a time."""
+
+    def __init__(
+        self, report: Callable[[Progress], object] | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._report, self._clock = report, clock
+        self._lock = threading.Lock()
+        self._start = self._reported = self._code_start = clock()
+        self._phase, self._name = "input", ""
+        self._done = self._total = 0
+
+    def phase(self, name: str) -> None:
+        """A phase begins."""
+        with self._lock:
+            self._phase = name
+            self._tell()
+
+    def code(self, total: int) -> None:
+        """The code of so many dispatches is about to be made."""
+        with self._lock:
+            self._phase, self._total, self._code_start = "code", total, self._clock()
+            self._tell()
+
+    def made(self, name: str) -> None:
+        """A dispatch has its code."""
+        with self._lock:
+            self._name = name
+            self._done += 1
+            self._tell()
+
+    def _tell(self) -> None:
+        now = self._clock()
+        if self._report is None or now - self._start < FIRST or now - self._reported < EVERY:
+            return
+        self._reported = now
+        left = None
+        if self._done:
+            left = (now - self._code_start) / self._done * (self._total - self._done)
+        self._report(Progress(self._phase, self._name, self._done, self._total, now - self._start, left))
