@@ -34,7 +34,8 @@ class Panels:
     def strides(self) -> list[int]:
         """Elements between neighbours along each dimension of the tensor, within a panel."""
         _, *middle, width = self._shape()
-        strides, step = [], width
+        strides: list[int] = []
+        step = width
         for size in reversed(middle):
             strides.insert(0, step)
             step *= size
