@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType, UnitAttr
-from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.constants.relay import Matrix
 from pydispatch.compiler.flatten.inline import DERIVED
@@ -57,7 +57,7 @@ class DerivedFunctions:
         return self._known[shape]
 
 
-def constant_of(name: str, result: int, value: OpResult, type_: TensorType) -> tensors.TensorConstantOp:
+def constant_of(name: str, result: int, value: OpResult, type_: TensorType[Attribute]) -> tensors.TensorConstantOp:
     """The constant that a function derives, before the operation whose result `value` it stands for."""
     constant = tensors.TensorConstantOp(
         result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.traits import IsTerminator
 
 from pydispatch.compiler.analysis.kinds import inputs_of, is_fill, is_view
 from pydispatch.compiler.analysis.types import dtype_of
@@ -66,14 +67,18 @@ def _meet(known: Known, op: Operation) -> None:
     outer = [v for v in inputs_of(op) if not _is_inside(v, nested)]
     if not op.results or not all(_is_static(r) for r in op.results) or not all(known.is_known(v) for v in outer):
         return
-    if not op.name.startswith(COMPUTED) or not all(info_of(i).is_pure or i.results == () for i in nested):
-        return
-    if any(info_of(i).traps for i in nested):
+    if not op.name.startswith(COMPUTED) or not all(_may_run_early(i) for i in nested):
         return
     operands = [v.op for v in outer if isinstance(v, OpResult)]
     known.sources[op] = frozenset[Operation]().union(*(known.sources[o] for o in operands))
     own = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP
     known.costs[op] = max([own, *(info_of(i).cost for i in inner), *(known.costs[o] for o in operands)])
+
+
+def _may_run_early(op: Operation) -> bool:
+    """Whether nobody sees that an operation runs before, or without, the call that it is part of."""
+    info = info_of(op)
+    return (info.is_pure and not info.traps) or op.has_trait(IsTerminator)
 
 
 def _is_inside(value: SSAValue, nested: set[Operation]) -> bool:
