@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,8 @@ class Builder(Writer):
         super().__init__(filename)
         self.weights = weights
         self._weights: dict[int, util.GlobalOp] = {}
+        self.state: dict[str, Tensor] = {}
+        """What programs keep between calls for themselves, by name (`ops/random.py`)."""
 
     # -- tensors
 
@@ -75,9 +77,9 @@ class Builder(Writer):
             array = encoded(array, dtype)
         return Tensor(dtype, array.shape, known=array)
 
-    def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType) -> Tensor:
-        """A named array of the model: kept beside the program, never in it."""
-        return Tensor(dtype, array.shape, weight=Weight(name, array))
+    def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType, *, is_own: bool = False) -> Tensor:
+        """A named array of the model: kept beside the program, never in it. is_own: see Weight."""
+        return Tensor(dtype, array.shape, weight=Weight(name, array, is_own))
 
     def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
         """The values of a tensor in the program: one, or two for a complex one."""
@@ -115,7 +117,7 @@ class Builder(Writer):
         known = self._weights.get(id(weight.array))
         if known is None:
             type = tensor_type(of.dtype.element, of.shape)
-            if self.weights == "embed":
+            if self.weights == "embed" or weight.is_own:
                 value: Attribute = NumPyArrayAttr.of(weight.name, type, weight.array)
             else:
                 value = FlowParameterAttr(StringAttr(MODEL), StringAttr(weight.name), DictionaryAttr({}), type)
@@ -180,10 +182,12 @@ class Builder(Writer):
     # -- functions
 
     def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
-        """Begins a public function; gives its arguments."""
+        """Begins a public function; gives its arguments. `at_end`: what `finish` calls before the results."""
         block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
                                  for i in inputs])  # fmt: skip
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
+        self.at_end: list[Callable[[], None]] = []
+        self.sites = 0  # places in the function that have drawn random numbers
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
         tensors = []
         for given, argument in zip(inputs, block.args, strict=True):
@@ -249,6 +253,8 @@ class Builder(Writer):
 
     def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
         """Ends the function that was begun. outputs: its results by their names."""
+        for write in self.at_end:
+            write()
         values = [self._given(of) for of in outputs.values()]
         self.add(func.ReturnOp(*values))
         block = self._scopes[0].block

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Weight:
-    """A named array of a model. array: as in memory (`DType.numpy`), possibly a memory map; read when it is stored."""
+    """A named array of a model. array: as in memory (`DType.numpy`), possibly a memory map; read when it is stored.
+    is_own: not of the model but of its program, and in the artifact always."""
 
     name: str
     array: np.ndarray[Any, Any]
+    is_own: bool = False
 
 
 @dataclass(frozen=True, eq=False)

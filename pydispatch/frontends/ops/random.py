@@ -1,17 +1,33 @@
-"""Random bits from a key and a counter: Threefry (2x32, 20 rounds) and Philox (4x32, 10 rounds), in XLA's order."""
+"""Random bits from a key and a counter: Threefry (2x32, 20 rounds) and Philox (4x32, 10 rounds), in XLA's order.
+
+Operators that draw numbers without a state of their own have that of the program: a seed, and the number of the call.
+What is drawn in a call follows from these and from the place in the program, so that calls draw different numbers, and
+a program that is loaded again draws the same ones again. A body of a loop draws the same in each iteration.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DTYPES, F32, F64, U32, U64, DType
-from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import shapes
+from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis, stack
+
+STATE = "random"
+"""The name of the program's state: u64[2], the seed and the number of the call."""
+
+_SITES = 1 << 20
+"""Places in a program that draw numbers, at most."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -170,3 +186,53 @@ def uniform(b: Builder, x: Tensor, dtype: DType) -> Tensor:
         return s.convert(s.binary("sub", made, s.const(1.0, inner)), dtype)
 
     return ew.apply(b, one, x)
+
+
+# -- numbers that differ from call to call
+
+
+def key_of_call(b: Builder, seed: int | None = None) -> Tensor:
+    """A u64 that no other place in the program has, and this one in no other call. seed: in place of the program's."""
+    state = b.state.get(STATE)
+    if state is None:
+        state = b.state[STATE] = b.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
+    if not b.sites:
+        b.at_end.append(lambda: b.store(state, ew.binary(b, "add", state, b.constant(np.array([0, 1], np.uint64)))))
+    site = b.sites
+    b.sites += 1
+    if site >= _SITES:
+        raise b.fail(f"a program draws random numbers in at most {_SITES} places")
+
+    def fold(s: Scalars, key: Scalar, call: Scalar) -> Scalar:
+        if seed is not None:
+            key = s.const(seed, U64)
+        at = s.binary("add", s.binary("mul", call, s.const(_SITES, U64)), s.const(site, U64))
+        return _joined(s, *threefry(s, key, at))
+
+    return ew.apply(b, fold, *(reshape(b, slice_axis(b, state, 0, n, n + 1), ()) for n in range(2)))
+
+
+def draw(b: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
+    """Two tensors of independent u32. seed: see key_of_call."""
+    if any(n == 0 for n in shape):
+        return (shapes.full(b, 0, shape, U32),) * 2
+
+    def both(s: Scalars, number: Scalar, key: Scalar) -> tuple[Scalar, Scalar]:
+        return threefry(s, key, number)
+
+    made = ew.apply_several(b, both, shapes.iota(b, [product(shape)], 0, U64), key_of_call(b, seed))
+    first, second = (reshape(b, x, shape) for x in made)
+    return first, second
+
+
+def normal(b: Builder, first: Tensor, second: Tensor, dtype: DType) -> Tensor:
+    """Two tensors of u32 as floats of the normal distribution, by the method of Box and Muller."""
+    return ew.convert(
+        b,
+        formula(
+            b,
+            lambda u, v: ((1.0 - u).of("log") * -2.0).of("sqrt") * (v * (2 * math.pi)).of("cos"),
+            uniform(b, first, F32), uniform(b, second, F32),
+        ),
+        dtype,
+    )  # fmt: skip

@@ -43,7 +43,6 @@ class Tracer(trace.Tracer):
         self.options = options
         self._scalar_table = scalars
         self._numbers: Operation | None = None
-        self._drawn = 0
 
     def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
         return dtype_of(type, place)
@@ -122,11 +121,6 @@ class Tracer(trace.Tracer):
             yield
         finally:
             self._numbers = None
-
-    def fresh_number(self) -> int:
-        """Another number each time."""
-        self._drawn += 1
-        return self._drawn
 
     def numbers(self, op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """A property that is a list of numbers. default: for a missing one."""

@@ -18,7 +18,7 @@ from pydispatch.frontends.torch.memory import Memory
 from pydispatch.frontends.torch.schema import Graph, Other
 
 IGNORED = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit",
-                     "cudnn_enable", "cudnn_enabled"})  # fmt: skip
+                     "cudnn_enable", "cudnn_enabled", "generator"})  # fmt: skip
 """Arguments that say where and how, not what."""
 
 

@@ -12,6 +12,7 @@ from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import random, special
+from pydispatch.frontends.ops.shapes import stack
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
 from pydispatch.frontends.stablehlo.types import shape_of
 
@@ -27,7 +28,7 @@ def _bits(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def _rng(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Numbers of a sequence that is the same in each run: this operation has no state of its own."""
+    """Numbers that differ from call to call, by the state of the program: this operation has none of its own."""
     low, high, sizes = operands
     shape = sizes.sizes()
     if shape is None or any(isinstance(n, Expr) for n in shape):
@@ -35,7 +36,7 @@ def _rng(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     static = [int(n) for n in shape]  # type: ignore[arg-type]
     dtype = t.dtype(op)
     distribution: Any = op.properties["rng_distribution"]
-    state = t.b.constant(np.array([0x9E3779B97F4A7C15, t.fresh_number()], np.uint64), U64)
+    state = stack(t.b, [random.key_of_call(t.b), t.b.constant(np.uint64(0), U64)], 0)
     wide = F64 if dtype == F64 else F32
     _, drawn = random.bits(t.b, "threefry", state, static, U64 if wide == F64 else U32)
     unit = random.uniform(t.b, drawn, wide)

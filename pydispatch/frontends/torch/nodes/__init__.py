@@ -17,6 +17,7 @@ from pydispatch.frontends.torch.nodes.ordering import ORDERING
 from pydispatch.frontends.torch.nodes.parts import PARTS
 from pydispatch.frontends.torch.nodes.pointwise import POINTWISE
 from pydispatch.frontends.torch.nodes.products import PRODUCTS
+from pydispatch.frontends.torch.nodes.random import RANDOM
 from pydispatch.frontends.torch.nodes.recurrent import RECURRENT
 from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
 from pydispatch.frontends.torch.nodes.sampling import SAMPLING
@@ -27,7 +28,7 @@ from pydispatch.frontends.torch.nodes.windows import WINDOWS
 CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **PARTS, **ARRANGEMENTS, **COMPLEX_NUMBERS, **REDUCTIONS, **PRODUCTS,
     **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
-    **WINDOWS, **SAMPLING, **COLUMNS,
+    **WINDOWS, **SAMPLING, **COLUMNS, **RANDOM,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 

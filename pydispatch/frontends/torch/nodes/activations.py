@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.dtypes import BOOL, DType
-from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, shapes
@@ -100,18 +99,10 @@ def log_softmax(t: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = 
     return normalization.log_softmax(t.b, x, dim)
 
 
-def dropout(t: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
+def other_dropout(t: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
     if train and p > 0:
-        raise t.b.fail("dropout in training needs random numbers", "export the model after `model.eval()`")
+        raise t.b.fail("this kind of dropout in training is not supported", "export the model after `model.eval()`")
     return input
-
-
-def native_dropout(t: Tracer, input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    if any(isinstance(n, Expr) for n in input.shape):
-        kept = formula(t.b, lambda e: e.is_equal(e), input)
-    else:
-        kept = shapes.full(t.b, True, input.shape, BOOL)
-    return dropout(t, input, p, bool(train)), kept
 
 
 ACTIVATIONS: dict[str, Conversion] = {
@@ -138,8 +129,6 @@ ACTIVATIONS: dict[str, Conversion] = {
     "aten._safe_softmax": softmax,
     "aten.log_softmax": log_softmax,
     "aten._log_softmax": log_softmax,
-    "aten.dropout": dropout,
-    "aten.feature_dropout": dropout,
-    "aten.alpha_dropout": dropout,
-    "aten.native_dropout": native_dropout,
+    "aten.feature_dropout": other_dropout,
+    "aten.alpha_dropout": other_dropout,
 }

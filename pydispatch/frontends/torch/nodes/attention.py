@@ -15,7 +15,7 @@ def sdpa(
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
     if dropout_p > 0:
-        raise t.b.fail("attention with dropout needs random numbers", "export the model after `model.eval()`")
+        raise t.b.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
     masks = [] if attn_mask is None else [attn_mask]
     if is_causal:
         masks.append(attention.causal_mask(t.b, query.shape[-2], key.shape[-2]))

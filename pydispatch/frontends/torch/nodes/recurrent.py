@@ -131,7 +131,7 @@ def _network(
 
 def _without_dropout(t: Tracer, dropout: float, train: bool) -> None:
     if train and dropout > 0:
-        raise t.b.fail("dropout in training needs random numbers", "export the model after `model.eval()`")
+        raise t.b.fail("dropout of recurrent layers is unsupported", "export the model after `model.eval()`")
 
 
 def lstm(

@@ -1,0 +1,138 @@
+"""Operators that draw random numbers. See `ops/random.py` for what they draw; it is not what PyTorch draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, I64, U64, DType
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import random, shapes
+from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+Sizes = Sequence[Size]
+
+
+def _unit(t: Tracer, shape: Sizes) -> Tensor:
+    """f32 from 0 up to 1."""
+    return random.uniform(t.b, random.draw(t.b, shape)[0], F32)
+
+
+def _check_float(t: Tracer, dtype: DType) -> DType:
+    if not dtype.is_float:
+        raise t.b.fail(f"random numbers of {dtype} are not defined; they are floats")
+    return dtype
+
+
+def rand(t: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return uniform_of(t, size, _check_float(t, dtype or F32), 0.0, 1.0)
+
+
+def uniform_of(t: Tracer, shape: Sizes, dtype: DType, low: float, high: float) -> Tensor:
+    made = formula(t.b, lambda u: u * (high - low) + low, _unit(t, shape))
+    return ew.convert(t.b, made, dtype)
+
+
+def randn(t: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return random.normal(t.b, *random.draw(t.b, size), _check_float(t, dtype or F32))
+
+
+def randint(t: Tracer, high: int, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return randint_low(t, 0, high, size, dtype=dtype)
+
+
+def randint_low(t: Tracer, low: int, high: int, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return _integers(t, low, high, size, dtype or I64)
+
+
+def _integers(t: Tracer, low: int, high: int, shape: Sizes, dtype: DType) -> Tensor:
+    """From low up to high - 1: the high half of 32 random bits times the number of values."""
+    if not 0 < high - low <= 1 << 32:
+        raise t.b.fail(f"random integers from {low} up to {high}: they have from 1 to 2^32 values")
+    count = high - low
+
+    def one(s: Scalars, bits: Scalar) -> Scalar:
+        wide = s.binary("mul", s.convert(bits, U64), s.const(count, U64))
+        place = s.convert(s.binary("shift_right_logical", wide, s.const(32, U64)), I64)
+        return s.convert(s.binary("add", place, s.const(low, I64)), dtype)
+
+    return ew.apply(t.b, one, random.draw(t.b, shape)[0])
+
+
+def rand_like(t: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return rand(t, self.shape, dtype=dtype or self.dtype)
+
+
+def randn_like(t: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return randn(t, self.shape, dtype=dtype or self.dtype)
+
+
+def randint_like(t: Tracer, self: Tensor, high: int, *, dtype: DType | None = None) -> Tensor:
+    return _integers(t, 0, high, self.shape, dtype or self.dtype)
+
+
+def randint_like_low(t: Tracer, self: Tensor, low: int, high: int, *, dtype: DType | None = None) -> Tensor:
+    return _integers(t, low, high, self.shape, dtype or self.dtype)
+
+
+def bernoulli(t: Tracer, self: Tensor) -> Tensor:
+    """1 with the probability that each element states."""
+    made = ew.compare(t.b, "lt", _unit(t, self.shape), ew.convert(t.b, self, F32))
+    return ew.convert(t.b, made, self.dtype)
+
+
+def bernoulli_p(t: Tracer, self: Tensor, p: float = 0.5) -> Tensor:
+    return ew.convert(t.b, kept(t, self.shape, p), self.dtype)
+
+
+def kept(t: Tracer, shape: Sizes, p: float) -> Tensor:
+    """True with a probability."""
+    if not 0 <= p <= 1:
+        raise t.b.fail(f"a probability of {p}; it is from 0 to 1")
+    return ew.compare(t.b, "lt", _unit(t, shape), t.b.constant(p, F32))
+
+
+def uniform(t: Tracer, self: Tensor, from_: float = 0.0, to: float = 1.0) -> Tensor:
+    return uniform_of(t, self.shape, _check_float(t, self.dtype), from_, to)
+
+
+def normal(t: Tracer, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    made = random.normal(t.b, *random.draw(t.b, self.shape), F64 if self.dtype == F64 else F32)
+    return ew.convert(t.b, formula(t.b, lambda v: v * std + mean, made), _check_float(t, self.dtype))
+
+
+def native_dropout(t: Tracer, input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Elements are 0 with the probability p, and others scaled so that sums stay what they are; which ones are kept."""
+    if train is False or p == 0:
+        return input, shapes.broadcast_to(t.b, t.b.constant(True, BOOL), input.shape)
+    mask = kept(t, input.shape, 1 - p)
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return formula(t.b, lambda x, m: m.choose(x * scale, x.const(0)), input, mask), mask
+
+
+def dropout(t: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
+    return native_dropout(t, input, p, train)[0]
+
+
+RANDOM: dict[str, Conversion] = {
+    "aten.rand": rand,
+    "aten.randn": randn,
+    "aten.randint": randint,
+    "aten.randint.low": randint_low,
+    "aten.rand_like": rand_like,
+    "aten.randn_like": randn_like,
+    "aten.randint_like": randint_like,
+    "aten.randint_like.low_dtype": randint_like_low,
+    "aten.bernoulli": bernoulli,
+    "aten.bernoulli.p": bernoulli_p,
+    "aten.bernoulli.float": bernoulli_p,  # in place
+    "aten.uniform": uniform,
+    "aten.normal_functional": normal,
+    "aten.normal.default": normal,  # in place
+    "aten.dropout": dropout,
+    "aten.native_dropout": native_dropout,
+}
