@@ -62,6 +62,10 @@ void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot
   *out_slot = (pyd_command_slot_t){found->buffer, found->offset, found->length};
 }
 
+const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index) {
+  return plan->sizes + plan->commands[index].first.sizes;
+}
+
 uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan) {
   return plan->fn->buffer_count + (plan->stage_bytes != 0);
 }

@@ -1,0 +1,74 @@
+"""Host commands of a program: who provides them, and errors for those that are missing or take other operands."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core.host_command import PREFIX
+from pydispatch.errors import InvalidArgumentError, MissingImportError
+from pydispatch.formats.program.opcodes import Access
+from pydispatch.formats.program.tables import HostOperand
+from pydispatch.formats.program.text import signature_text
+
+if TYPE_CHECKING:
+    from pydispatch._core.plugin import Resolution
+    from pydispatch._core.program import Module
+
+Commands = Sequence[tuple[str, Sequence[HostOperand]]]
+"""Name and operands of each."""
+
+
+def commands_of(module: Module) -> Commands:
+    """The host commands that a program calls."""
+    return [(name, [HostOperand(d, s, Access(a)) for d, s, a in operands]) for name, operands in module.commands()]
+
+
+def missing(lacking: Sequence[str], commands: Commands, asked: Iterable[str]) -> MissingImportError:
+    """The error for host commands that nobody has. asked: labels of the providers asked."""
+    declared = dict(commands)
+    labels = list(asked)
+    plural = "s" if len(lacking) != 1 else ""
+    lines = [f"the program calls {len(lacking)} host command{plural} that the device was not given:"]
+    for name in lacking:
+        near = difflib.get_close_matches(name, labels, 1)
+        hint = f"; is it '{near[0]}' that was registered?" if near else ""
+        lines.append(f"  '{name}', with the operands {signature_text(declared[name])}{hint}")
+    lines.append(f"asked: {', '.join(labels)}" if labels else "no plugin or command is registered")
+    lines.append(
+        f"supply it with device.add_command('{lacking[0]}', function) or device.add_plugin('library.so') before "
+        "loading, or --plugin=library.so on the command line"
+    )
+    return MissingImportError("\n".join(lines), tuple(lacking))
+
+
+def check_signature(name: str, function: Callable[..., Any], operands: Sequence[HostOperand]) -> None:
+    """InvalidArgumentError unless a function of Python can be called with a context and the operands."""
+    try:
+        inspect.signature(function).bind(None, *operands)
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"host command '{name}': {function!r} cannot be called with a context and the operands "
+            f"{signature_text(operands)} of the program: {error}"
+        ) from None
+    except ValueError:  # a function of C that does not say what it takes
+        return
+
+
+def functions_of(
+    resolution: Resolution, commands: Commands, given: Mapping[int, Callable[..., Any]]
+) -> list[tuple[int, int]]:
+    """(address, context) of each host command. given: functions of Python, by the number of their provider."""
+    try:
+        functions = resolution.resolve([PREFIX + name for name, _ in commands], "host commands")
+    except MissingImportError as error:
+        asked = [p.label.removeprefix(PREFIX) for p in resolution.providers()]
+        raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, asked) from None
+    providers = {symbol.name: symbol.provider for symbol in resolution.report()}
+    for name, operands in commands:
+        provider = providers[PREFIX + name]
+        if provider is not None and provider.id in given:
+            check_signature(name, given[provider.id], operands)
+    return functions
