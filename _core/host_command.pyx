@@ -3,8 +3,9 @@
 cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, strdup
 
 from pydispatch._core.arrays cimport ElementType, element_type, packed_of, unpack_into
 from pydispatch._core.c_host_command cimport *
@@ -18,6 +19,7 @@ from pydispatch._core.c_numpy cimport (
     PyArray_Type,
     PyArrayObject,
 )
+from pydispatch._core.c_plugin cimport pyd_import_fn_t
 from pydispatch._core.status cimport keep_raised
 
 cimport numpy as cnp
@@ -26,12 +28,16 @@ import traceback
 
 import numpy as np
 
-from pydispatch._core.status import InvalidArgumentError
+from pydispatch._core.status import CommandError, InvalidArgumentError
 
 cnp.import_array()
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object)
+
+cdef struct NativeCall:
+    pyd_host_command_t command  # first: `fail` is given its address
+    char* text
 
 PREFIX = PYD_HOST_COMMAND_PREFIX.decode()
 """What the providers of imports are asked for: this, and the name of a command."""
@@ -58,8 +64,8 @@ cdef class Context:
         self.stream, self.command_buffer, self.handle = stream, command_buffer, handle
 
     def parallel_for(self, uint64_t count, body):
-        """Calls body(begin, end) for ranges that cover [0, count) once, on the workers of a CPU device, and returns when
-        all have returned. Raises the first exception that one of them raised."""
+        """Calls body(begin, end) for ranges that cover [0, count) once, on the workers of a CPU device, and returns
+        when all have returned. Raises the first exception that one of them raised."""
         cdef Loop loop = Loop()
         cdef const pyd_host_command_t* command = self.command
         if self.is_over:
@@ -172,7 +178,7 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
                 memcpy(operand.data, <const char*>packed, len(packed))
         elif Py_REFCNT(given[i + 1]) > 2:  # the list's and that of this expression
             raise InvalidArgumentError(
-                f"it keeps operand {i}, or a view of it, after it has returned, when the memory is used for other things; "
+                f"it keeps operand {i}, or a view of it, after it has returned: the memory is used again then; "
                 "keep a copy")
     return 0
 
@@ -192,3 +198,84 @@ cdef int32_t call_python(void* params, void* context, void* reserved) noexcept w
         command.fail(command, text)
         pyd_host_command_raised(command, keep_raised(error))
         return -1
+
+
+def scalar_of(uint32_t dtype, uint64_t word):
+    """The number that a register value is."""
+    return element_type(dtype).unpack(word)
+
+
+@cython.no_gc_clear
+cdef class Native:
+    """A call of a host command that is a function of C, on a device that runs plans by itself.
+
+    kind, stream, command_buffer, handle: as of a Context. Operands are added in order.
+    """
+
+    cdef NativeCall own
+    cdef list operands
+    cdef bytes name
+
+    def __cinit__(self, str kind, str name, stream=None, command_buffer=None, handle=None):
+        self.operands, self.name, self.own.text = [], name.encode("utf-8", "backslashreplace"), NULL
+        self.own.command.struct_size = sizeof(pyd_host_command_t)
+        self.own.command.operand_size = sizeof(pyd_host_operand_t)
+        self.own.command.name, self.own.command.device = self.name, <uint32_t>KINDS.index(kind)
+        self.own.command.operands, self.own.command.operand_count = NULL, 0
+        self.own.command.fail, self.own.command.parallel_for = keep_text, run_here
+        self.own.command.stream = <void*><uintptr_t>(stream or 0)
+        self.own.command.command_buffer = <void*><uintptr_t>(command_buffer or 0)
+        self.own.command.handle = <void*><uintptr_t>(handle or 0)
+
+    def __dealloc__(self):
+        free(self.own.text)
+
+    def add_scalar(self, uint32_t dtype, value):
+        """value: as `scalar_of` gives it."""
+        self.operands.append((PYD_HOST_SCALAR, PYD_HOST_READ, dtype, (), 0, 0, 0, value))
+
+    def add_tensor(self, uint32_t dtype, tuple sizes, uint32_t access, uint64_t nbytes, uintptr_t data, uint64_t offset):
+        """access, data, offset: as of pyd_host_operand_t."""
+        self.operands.append((PYD_HOST_TENSOR, access, dtype, sizes, nbytes, data, offset, 0))
+
+    def call(self, uintptr_t address, uintptr_t context):
+        """Calls it. CommandError with the text that it set, or the code that it returned."""
+        cdef size_t i, k, count = len(self.operands), total = sum([len(o[3]) for o in self.operands])
+        cdef pyd_host_operand_t* operands = <pyd_host_operand_t*>calloc(count + 1, sizeof(pyd_host_operand_t))
+        cdef int64_t* sizes = <int64_t*>calloc(total + 1, sizeof(int64_t))
+        cdef int64_t* at = sizes
+        cdef int32_t code
+        cdef pyd_import_fn_t function = <pyd_import_fn_t><void*>address
+        try:
+            if operands == NULL or sizes == NULL:
+                raise MemoryError()
+            for i, (kind, access, dtype, shape, nbytes, data, offset, value) in enumerate(self.operands):
+                operands[i].kind, operands[i].access, operands[i].dtype = kind, access, dtype
+                operands[i].rank, operands[i].sizes, operands[i].bytes = len(shape), at, nbytes
+                operands[i].data, operands[i].offset = <void*><uintptr_t>data, offset
+                for size in shape:
+                    at[0] = size
+                    at += 1
+                if kind == PYD_HOST_SCALAR:
+                    element_type(dtype).pack(value, &operands[i].word)
+            self.own.command.operands, self.own.command.operand_count = operands, <uint32_t>count
+            with nogil:
+                code = function(&self.own.command, <void*>context, NULL)
+            if code:
+                text = self.own.text.decode("utf-8", "replace") if self.own.text != NULL else f"returned {code}"
+                raise CommandError(text, self.name.decode("utf-8", "replace"), code)
+        finally:
+            free(operands)
+            free(sizes)
+
+
+cdef void keep_text(const pyd_host_command_t* command, const char* text) noexcept nogil:
+    cdef NativeCall* own = <NativeCall*>command
+    if own.text == NULL:
+        own.text = strdup(text)
+
+
+cdef int32_t run_here(
+        const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self) noexcept nogil:
+    cdef uint64_t failed = 0
+    return body(self, 0, 0, count, &failed) if count else 0

@@ -139,8 +139,8 @@ cdef class Module:
         self.derived = owner
 
     def commands(self):
-        """(name, operands) of every host command that the program calls; per operand (dtype word, sizes with -1 for a free
-        one or None for a number, access: 1 read, 2 written, 3 both)."""
+        """(name, operands) of every host command that the program calls; per operand (dtype word, sizes with -1 for a
+        free one or None for a number, access: 1 read, 2 written, 3 both)."""
         cdef const pyd_program_command_t* command
         cdef const pyd_program_value_t* value
         cdef uint32_t i, k

@@ -119,6 +119,7 @@ void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer);
 const uint32_t* pyd_call_constants(const pyd_call_t* call);
 uint64_t pyd_call_pattern(const pyd_call_t* call, uint32_t command);
 // The function, sizes and scalars that the plan was made for, which identify it among the plans of the program.
+const pyd_program_t* pyd_plan_program(const pyd_plan_t* plan);
 uint32_t pyd_plan_function(const pyd_plan_t* plan);
 const pyd_program_function_t* pyd_plan_function_info(const pyd_plan_t* plan);
 const int64_t* pyd_plan_dims(const pyd_plan_t* plan);

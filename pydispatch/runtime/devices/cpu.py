@@ -114,13 +114,16 @@ class CpuDevice:
         """
         return self._providers().add_import(name, function, context, priority)
 
-    def add_command(self, name: str, function: object, context: object = None, *, priority: int = 0) -> Provider:
+    def add_command(
+        self, name: str, function: object, context: object = None, *, priority: int = 0, synchronous: bool = True
+    ) -> Provider:
         """Registers a host command: code that programs loaded afterwards call between their dispatches.
 
         function: `f(context, *operands)`, with a NumPy array over the memory of each tensor, read-only unless the
         program declares it written, and a number for each scalar; the arrays are not valid any more when it returns.
         Or a C function of `pydispatch/host_command.h`, with a context as for `add_import`. It is called on any thread.
-        An exception ends the call with a CommandError.
+        An exception ends the call with a CommandError. synchronous: for other devices; everything before a command is
+        complete here.
         """
         return self._providers().add_command(name, function, context, priority)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.host_command import PREFIX
@@ -57,18 +58,33 @@ def check_signature(name: str, function: Callable[..., Any], operands: Sequence[
         return
 
 
-def functions_of(
+@dataclass(frozen=True)
+class Provided:
+    """Who gives a host command. function: of Python, or None. address, context: what C calls. provider: its number."""
+
+    function: Callable[..., Any] | None
+    address: int
+    context: int
+    provider: int
+
+
+def providers_of(
     resolution: Resolution, commands: Commands, given: Mapping[int, Callable[..., Any]]
-) -> list[tuple[int, int]]:
-    """(address, context) of each host command. given: functions of Python, by the number of their provider."""
+) -> list[Provided]:
+    """Who gives each host command. given: functions of Python, by the number of their provider. MissingImportError, and
+    InvalidArgumentError for one that takes other operands."""
     try:
         functions = resolution.resolve([PREFIX + name for name, _ in commands], "host commands")
     except MissingImportError as error:
         asked = [p.label.removeprefix(PREFIX) for p in resolution.providers()]
         raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, asked) from None
     providers = {symbol.name: symbol.provider for symbol in resolution.report()}
-    for name, operands in commands:
+    found = []
+    for (name, operands), (address, context) in zip(commands, functions, strict=True):
         provider = providers[PREFIX + name]
-        if provider is not None and provider.id in given:
-            check_signature(name, given[provider.id], operands)
-    return functions
+        assert provider is not None
+        function = given.get(provider.id)
+        if function is not None:
+            check_signature(name, function, operands)
+        found.append(Provided(function, address, context, provider.id))
+    return found

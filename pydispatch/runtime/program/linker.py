@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.program import Module
 from pydispatch.errors import ArtifactError, Error, MissingImportError
-from pydispatch.runtime.program.commands import Commands, commands_of, functions_of, missing
+from pydispatch.runtime.program.commands import Commands, commands_of, missing, providers_of
 from pydispatch.runtime.program.manifest import MANIFEST
 from pydispatch.runtime.program.variants import Chosen
 
@@ -89,7 +89,8 @@ class CpuLinker:
         if resolution is None:
             raise missing([name for name, _ in commands], commands, ())
         given = self.registry.commands if self.registry is not None else {}
-        module.link_commands(resolution, functions_of(resolution, commands, given))
+        providers = providers_of(resolution, commands, given)
+        module.link_commands(resolution, [(each.address, each.context) for each in providers])
 
     def finish(self, module: Module) -> None:
         """Everything is linked, and nothing has run."""
