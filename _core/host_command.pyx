@@ -234,13 +234,14 @@ cdef class Native:
         """value: as `scalar_of` gives it."""
         self.operands.append((PYD_HOST_SCALAR, PYD_HOST_READ, dtype, (), 0, 0, 0, value))
 
-    def add_tensor(self, uint32_t dtype, tuple sizes, uint32_t access, uint64_t nbytes, uintptr_t data, uint64_t offset):
+    def add_tensor(
+            self, uint32_t dtype, tuple sizes, uint32_t access, uint64_t nbytes, uintptr_t data, uint64_t offset):
         """access, data, offset: as of pyd_host_operand_t."""
         self.operands.append((PYD_HOST_TENSOR, access, dtype, sizes, nbytes, data, offset, 0))
 
     def call(self, uintptr_t address, uintptr_t context):
         """Calls it. CommandError with the text that it set, or the code that it returned."""
-        cdef size_t i, k, count = len(self.operands), total = sum([len(o[3]) for o in self.operands])
+        cdef size_t i, count = len(self.operands), total = sum([len(o[3]) for o in self.operands])
         cdef pyd_host_operand_t* operands = <pyd_host_operand_t*>calloc(count + 1, sizeof(pyd_host_operand_t))
         cdef int64_t* sizes = <int64_t*>calloc(total + 1, sizeof(int64_t))
         cdef int64_t* at = sizes

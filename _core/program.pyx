@@ -156,10 +156,10 @@ cdef class Module:
         return found
 
     def link_commands(self, Resolution resolution not None, list functions not None):
-        """functions: (address, context) of each host command, which `resolution` keeps."""
+        """functions: (address, context) of each host command, which `resolution`, now held by the module, keeps."""
         cdef uint32_t i
         cdef uintptr_t address, context
-        self.resolution = resolution
+        self.hold(resolution)
         for i, (address, context) in enumerate(functions):
             check(pyd_program_set_command(self.program, i, <pyd_import_fn_t><void*>address, <void*>context))
         self.flushes |= resolution.may_print()

@@ -78,7 +78,7 @@ class ProgramText(Records):
             for kind, access, dtype, rank, at, _ in self.table(c[2], c[3], 6):
                 halves = [low | high << 32 for low, high in self.table(at, rank, 2)]
                 sizes = None if kind else tuple(-1 if size >> 63 else size for size in halves)
-                if access not in iter(Access):
+                if access not in {int(each) for each in Access}:
                     raise ArtifactError(f"program.bin: access {access} to an operand of a host command does not exist")
                 operands.append(HostOperand(dtype, sizes, Access(access)))
             found.append((self.string(c[0], c[1]), operands))

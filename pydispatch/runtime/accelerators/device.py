@@ -28,7 +28,7 @@ from pydispatch.runtime.accelerators.host_calls import HostCalls, LinkedCommand
 from pydispatch.runtime.accelerators.libraries import Libraries, Resolution
 from pydispatch.runtime.accelerators.procedure import AcceleratorProcedure
 from pydispatch.runtime.buffer import Buffer, element_of, source_of
-from pydispatch.runtime.program.commands import Commands, commands_of, missing, providers_of
+from pydispatch.runtime.program.commands import Commands, commands_of, provide
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.imports import Registry
 from pydispatch.runtime.program.linker import not_given
@@ -260,16 +260,12 @@ class _Linker:
         Runner(module, self.executor.run_addresses)
 
     def _link_commands(self, module: Module, commands: Commands) -> None:
-        if self.registry is None:
-            raise missing([name for name, _ in commands], commands, ())
-        asked = self.registry.manager.resolution()
-        module.hold(asked)  # and what it uses of the providers
-        providers = providers_of(asked, commands, self.registry.commands)
+        resolution, providers = provide(self.registry, commands)
+        module.hold(resolution)
         linked = [
-            LinkedCommand(name, operands, p.function, p.address, p.context, self.synchronous[p.provider])
+            LinkedCommand(name, operands, p.function, p.address, p.context, self.synchronous.get(p.provider, True))
             for (name, operands), p in zip(commands, providers, strict=True)
         ]
-        asked.settle()
         names = {index: name for index, name in (*module.functions(), *module.procedures())}
         self.executor = CommandExecutor(self.executor, HostCalls(linked, names))  # type: ignore[assignment]
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -193,9 +193,9 @@ class HostCalls:
                 data, offset = array.ctypes.data, 0
                 staged.append((buffer, array))
                 if operand.access & Access.READ:
-                    buffer.memory.read(memoryview(array)[: buffer.nbytes])
+                    buffer.memory.read(memoryview(cast(Any, array))[: buffer.nbytes])
             native.add_tensor(operand.dtype, buffer.shape, int(operand.access), buffer.nbytes, data, offset)
         native.call(linked.address, linked.context)
         for buffer, array in staged:
             if buffer.is_written:
-                buffer.memory.write(memoryview(array)[: buffer.nbytes])
+                buffer.memory.write(memoryview(cast(Any, array))[: buffer.nbytes])

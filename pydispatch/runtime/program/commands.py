@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydispatch import extensions
 from pydispatch._core.host_command import PREFIX
 from pydispatch.errors import InvalidArgumentError, MissingImportError
 from pydispatch.formats.program.opcodes import Access
 from pydispatch.formats.program.tables import HostOperand
 from pydispatch.formats.program.text import signature_text
+from pydispatch.runtime.program.imports import Registry
 
 if TYPE_CHECKING:
     from pydispatch._core.plugin import Resolution
@@ -68,23 +70,28 @@ class Provided:
     provider: int
 
 
-def providers_of(
-    resolution: Resolution, commands: Commands, given: Mapping[int, Callable[..., Any]]
-) -> list[Provided]:
-    """Who gives each host command. given: functions of Python, by the number of their provider. MissingImportError, and
-    InvalidArgumentError for one that takes other operands."""
+def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, list[Provided]]:
+    """Who gives each host command, and what holds them: what a device was given, or else what another package adds
+    under the name. MissingImportError, and InvalidArgumentError for one that takes other operands."""
+    registry = registry or Registry()
+    added = {part.name: part for part in extensions.parts("command")}
+    for name, _ in commands:
+        if name in added:
+            registry.add_packaged(name, added[name].load)
+    resolution = registry.manager.resolution()
     try:
         functions = resolution.resolve([PREFIX + name for name, _ in commands], "host commands")
     except MissingImportError as error:
         asked = [p.label.removeprefix(PREFIX) for p in resolution.providers()]
         raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, asked) from None
     providers = {symbol.name: symbol.provider for symbol in resolution.report()}
+    resolution.settle()
     found = []
     for (name, operands), (address, context) in zip(commands, functions, strict=True):
         provider = providers[PREFIX + name]
         assert provider is not None
-        function = given.get(provider.id)
+        function = registry.commands.get(provider.id)
         if function is not None:
             check_signature(name, function, operands)
         found.append(Provided(function, address, context, provider.id))
-    return found
+    return resolution, found

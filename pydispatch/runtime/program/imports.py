@@ -119,6 +119,7 @@ class Registry:
         self.manager: Manager = Manager()
         self.executables: dict[str, Code] = {}  # name -> the last one added
         self.commands: dict[int, Callable[..., Any]] = {}  # host commands of Python, by the number of their provider
+        self.packaged: set[str] = set()  # names of host commands that other packages add
         self.names: dict[int, str] = {}  # of the functions registered individually, for "did you mean"
 
     def add_plugin(
@@ -173,6 +174,12 @@ class Registry:
         number = self.manager.add_function(PREFIX + name, held.address, id(held), held, priority)
         self.commands[number] = function
         return Provider(number, name, "command")
+
+    def add_packaged(self, name: str, load: Callable[[], Any]) -> None:
+        """A host command of another package, which is asked last. load: gives the function."""
+        if name not in self.packaged:
+            self.packaged.add(name)
+            self.add_command(name, load(), None, -(1 << 31))
 
     def remove(self, provider: Provider) -> None:
         """Removes a registration; loaded programs keep the functions that they use."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.program import Module
 from pydispatch.errors import ArtifactError, Error, MissingImportError
-from pydispatch.runtime.program.commands import Commands, commands_of, missing, providers_of
+from pydispatch.runtime.program.commands import commands_of, provide
 from pydispatch.runtime.program.manifest import MANIFEST
 from pydispatch.runtime.program.variants import Chosen
 
@@ -83,19 +83,11 @@ class CpuLinker:
             self._resolution = self.registry.manager.resolution()
         return self._resolution
 
-    def _link_commands(self, module: Module, commands: Commands) -> None:
-        """Links the host commands that the program calls. MissingImportError."""
-        resolution = self._asked()
-        if resolution is None:
-            raise missing([name for name, _ in commands], commands, ())
-        given = self.registry.commands if self.registry is not None else {}
-        providers = providers_of(resolution, commands, given)
-        module.link_commands(resolution, [(each.address, each.context) for each in providers])
-
     def finish(self, module: Module) -> None:
         """Everything is linked, and nothing has run."""
         if commands := commands_of(module):
-            self._link_commands(module, commands)
+            resolution, providers = provide(self.registry, commands)
+            module.link_commands(resolution, [(each.address, each.context) for each in providers])
         if self._resolution is not None:
             self._resolution.settle()
         if self._importing:
