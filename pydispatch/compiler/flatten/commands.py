@@ -8,10 +8,10 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.ir.functions import CALLS, callee_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.flow.calls import CallOp
+from pydispatch.ir.functions import CALLS, callee_name
 
 
 def find_commands(functions: Mapping[str, Operation]) -> None:

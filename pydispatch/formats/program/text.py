@@ -51,8 +51,7 @@ class ProgramText(Records):
         for i, k in enumerate(self.table(w[21], w[22], 12)):
             kind = CheckKind(k[0]).name.lower() if k[0] < len(CheckKind) else f"kind {k[0]}"
             lines.append(f"check {i} {kind} {self.string(k[1], k[2])} at {self.string(k[3], k[4])}")
-        for i, (name, operands) in enumerate(self.commands()):
-            lines.append(f"host command {i} {name}{signature_text(operands)}")
+        lines += self.command_lines()
         for record in self.table(w[13], w[14], 20):
             lines += self.function(record)
         names = [self.string(r[0], r[1]) for r in self.table(w[13], w[14], 20)]
@@ -69,6 +68,9 @@ class ProgramText(Records):
             count = functions[function][8] if function < len(functions) else 1
             found.update(dict.fromkeys(range(first, first + min(count, self.words[12])), function))
         return found
+
+    def command_lines(self) -> list[str]:
+        return [f"host command {i} {name}{signature_text(o)}" for i, (name, o) in enumerate(self.commands())]
 
     def commands(self) -> list[tuple[str, list[HostOperand]]]:
         """The name and the operands of every host command that the program calls."""

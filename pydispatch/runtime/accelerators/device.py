@@ -266,8 +266,7 @@ class _Linker:
             LinkedCommand(name, operands, p.function, p.address, p.context, self.synchronous.get(p.provider, True))
             for (name, operands), p in zip(commands, providers, strict=True)
         ]
-        names = {index: name for index, name in (*module.functions(), *module.procedures())}
-        self.executor = CommandExecutor(self.executor, HostCalls(linked, names))  # type: ignore[assignment]
+        self.executor = CommandExecutor(self.executor, HostCalls(linked, dict(module.functions())))  # type: ignore[assignment]
 
 
 class AcceleratorProgram(Program):

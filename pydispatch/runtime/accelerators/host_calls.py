@@ -115,7 +115,7 @@ class Surroundings:
 
 
 class HostCalls:
-    """The host commands of one program. names: of its functions, by number."""
+    """The host commands of one program. names: of its public functions, by number."""
 
     def __init__(self, commands: Sequence[LinkedCommand], names: dict[int, str]) -> None:
         self.commands, self.names = commands, names
@@ -147,7 +147,8 @@ class HostCalls:
                     rest, numbers = iter(tensors), iter(scalars)
                     linked.function(context, *[next(numbers if o.sizes is None else rest) for o in linked.operands])
         except Exception as error:
-            where = f"function '{self.names.get(function, '')}', {self.label(command)}"
+            name = self.names.get(function)  # what a procedure runs has none
+            where = self.label(command) if name is None else f"function '{name}', {self.label(command)}"
             text = str(error) if isinstance(error, CommandError) else f"{type(error).__name__}: {error}"
             raise CommandError(f"{where}: {text}", linked.name) from error
         finally:
