@@ -10,8 +10,8 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 
 MODULES = (
-    "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "elf", "function", "memory",
-    "plan", "plan_data", "plugin", "prepared", "procedure", "program", "public", "sched", "signals", "state",
+    "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "elf", "function", "host_command",
+    "memory", "plan", "plan_data", "plugin", "prepared", "procedure", "program", "public", "sched", "signals", "state",
     "status", "target",
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ cdef extern from "pydispatch/program_device.h" nogil:
     ctypedef struct pyd_runner_t:
         pyd_status_t (*run)(void* self, pyd_call_t* call) noexcept
         void* self
-    int PYD_COMMAND_FILL, PYD_COMMAND_COPY
+    int PYD_COMMAND_FILL, PYD_COMMAND_COPY, PYD_COMMAND_CUSTOM
     ctypedef struct pyd_command_slot_t:
         uint32_t buffer
         uint64_t offset
@@ -23,6 +23,7 @@ cdef extern from "pydispatch/program_device.h" nogil:
         uint32_t grid[3]
         uint32_t constant_count
         uint32_t first_constant
+        uint32_t command
         uint64_t pattern
         uint32_t pattern_bytes
     ctypedef struct pyd_buffer_info_t:
@@ -44,6 +45,8 @@ cdef extern from "pydispatch/program_device.h" nogil:
     void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner)
     void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t* out_info)
     void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot, pyd_command_slot_t* out_slot)
+    const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index)
+    const pyd_program_t* pyd_plan_program(const pyd_plan_t* plan)
     uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan)
     void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info)
     uint32_t pyd_plan_constant_count(const pyd_plan_t* plan)

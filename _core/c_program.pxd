@@ -2,6 +2,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pydispatch._core.c_elf cimport pyd_span_t
 from pydispatch._core.c_executable cimport pyd_executable_t
+from pydispatch._core.c_plugin cimport pyd_import_fn_t
 from pydispatch._core.c_pool cimport pyd_pool_t
 from pydispatch._core.c_sched cimport pyd_sched_t
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
@@ -66,6 +67,12 @@ cdef extern from "pydispatch/program.h" nogil:
         const pyd_program_value_t* results
         uint32_t dims_count
 
+    ctypedef struct pyd_program_command_t:
+        pyd_string_t name
+        uint32_t operand_count
+        const pyd_program_value_t* operands
+        const uint32_t* accesses
+
     pyd_status_t pyd_program_decode(pyd_span_t data, pyd_program_t** out_program)
     void pyd_program_free(pyd_program_t* program)
     uint32_t pyd_program_executable_count(const pyd_program_t* program)
@@ -88,6 +95,10 @@ cdef extern from "pydispatch/program.h" nogil:
 
     uint32_t pyd_program_procedure_count(const pyd_program_t* program)
     const pyd_program_function_t* pyd_program_procedure(const pyd_program_t* program, uint32_t index)
+    uint32_t pyd_program_command_count(const pyd_program_t* program)
+    const pyd_program_command_t* pyd_program_command(const pyd_program_t* program, uint32_t index)
+    pyd_status_t pyd_program_set_command(
+        pyd_program_t* program, uint32_t index, pyd_import_fn_t function, void* context)
     uint32_t pyd_program_parameter_count(const pyd_program_t* program)
     const pyd_program_parameter_t* pyd_program_parameter(const pyd_program_t* program, uint32_t index)
     uint32_t pyd_program_check_count(const pyd_program_t* program)

@@ -10,6 +10,7 @@ cdef extern from "pydispatch/status.h" nogil:
         void* self
     int PYD_CODE_INVALID_ARGUMENT, PYD_CODE_CORRUPT, PYD_CODE_UNSUPPORTED, PYD_CODE_MISSING_IMPORT, PYD_CODE_UNAVAILABLE
     int PYD_CODE_KERNEL, PYD_CODE_OUT_OF_MEMORY, PYD_CODE_SYSTEM, PYD_CODE_INTERNAL, PYD_CODE_INTERRUPTED
+    int PYD_CODE_COMMAND
     ctypedef enum pyd_status_name_t:
         PYD_STATUS_EXECUTABLE, PYD_STATUS_EXPORT, PYD_STATUS_SYMBOL
     pyd_status_t pyd_status_make(int code, const char* format, ...)

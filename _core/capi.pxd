@@ -110,6 +110,9 @@ cdef extern from "pydispatch/api.h" nogil:
         const void* (*call_result_data)(const pyd_api_call_t*, uint32_t index) noexcept nogil
         pyd_status_t (*call_run_until)(pyd_api_call_t*, const pyd_api_interrupt_t* interrupt) noexcept nogil
         int32_t (*is_signalled)(void* context) noexcept nogil
+        pyd_status_t (*device_add_command)(
+            pyd_api_device_t*, const char* name, pyd_plugin_fn_t function, void* context, int32_t priority,
+            void (*release)(void*) noexcept, void* owner, uint64_t* out_id) noexcept nogil
 
     uint64_t pyd_api_from_f32(float value)
     uint64_t pyd_api_from_f64(double value)

@@ -240,16 +240,24 @@ cdef pyd_status_t adopt_program(Request* request) except? NULL:
     return wrap_program(<object>request.data, NULL, request.out_program)
 
 
-cdef pyd_status_t add_import(Request* request) except? NULL:
+cdef pyd_status_t add_function(Request* request, str method) except? NULL:
     cdef HostFunction held = HostFunction()
     held.address = <uintptr_t>request.function
     device, registered = python_device(request.device)[2:]
-    provider = device.add_import(
+    provider = getattr(device, method)(
         request.text.decode("utf-8"), held, <uintptr_t>request.context or None, priority=request.priority)
     registered[provider.id] = provider
     request.id = provider.id
     held.release, held.owner = request.release, request.owner
     return NULL
+
+
+cdef pyd_status_t add_import(Request* request) except? NULL:
+    return add_function(request, "add_import")
+
+
+cdef pyd_status_t add_command(Request* request) except? NULL:
+    return add_function(request, "add_command")
 
 
 cdef pyd_status_t add_plugin(Request* request) except? NULL:
@@ -361,6 +369,14 @@ cdef pyd_status_t device_add_import(
     return register(add_import, &request, device, name, <void*>function != NULL, priority, out_id)
 
 
+cdef pyd_status_t device_add_command(
+        pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context, int32_t priority,
+        void (*release)(void*) noexcept, void* owner, uint64_t* out_id) noexcept nogil:
+    cdef Request request = request_of("device_add_command")
+    request.function, request.context, request.release, request.owner = function, context, release, owner
+    return register(add_command, &request, device, name, <void*>function != NULL, priority, out_id)
+
+
 cdef pyd_status_t device_add_plugin(
         pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query, int32_t priority,
         uint64_t* out_id) noexcept nogil:
@@ -391,5 +407,6 @@ TABLE.device_add_import = device_add_import
 TABLE.device_add_plugin = device_add_plugin
 TABLE.device_remove_provider = device_remove_provider
 TABLE.is_signalled = watch_signals
+TABLE.device_add_command = device_add_command
 
 table = PyCapsule_New(&TABLE, PYD_API_CAPSULE, NULL)

@@ -88,6 +88,20 @@ class Copy(Command):
 
 
 @dataclass(frozen=True)
+class Custom(Command):
+    """A call of a host command; its slots are its tensors, in order.
+
+    command: its number in the program. sizes: of the tensors, one after another. first_constant, constant_count: words
+    in the constants of the plan, two for each scalar.
+    """
+
+    command: int
+    sizes: tuple[int, ...]
+    first_constant: int
+    constant_count: int
+
+
+@dataclass(frozen=True)
 class TensorResult:
     """A result that is an array. size: bytes of its buffer."""
 

@@ -9,12 +9,14 @@ from pydispatch._core.c_program cimport (
     pyd_plan_command_count,
     pyd_plan_result_bytes,
     pyd_plan_result_dims,
+    pyd_program_command,
+    pyd_program_command_t,
     pyd_program_function_t,
 )
 from pydispatch._core.plan cimport Plan, make_plan
 from pydispatch._core.program cimport Module, text_of
 
-from pydispatch._core.commands import BufferKind, Copy, Dispatch, Fill, PlanBuffer, Slot, TensorResult
+from pydispatch._core.commands import BufferKind, Copy, Custom, Dispatch, Fill, PlanBuffer, Slot, TensorResult
 
 
 @cython.final
@@ -60,7 +62,9 @@ cdef object command_of(const pyd_plan_t* plan, uint32_t index):
     """Command `index` of a plan; None when it does nothing."""
     cdef pyd_command_info_t info
     cdef pyd_command_slot_t slot
-    cdef uint32_t k
+    cdef const pyd_program_command_t* command
+    cdef const int64_t* sizes
+    cdef uint32_t k, count
     pyd_plan_command(plan, index, &info)
     if info.is_empty:
         return None
@@ -72,6 +76,15 @@ cdef object command_of(const pyd_plan_t* plan, uint32_t index):
         return Fill(info.region, tuple(slots), info.pattern, info.pattern_bytes)
     if info.kind == PYD_COMMAND_COPY:
         return Copy(info.region, tuple(slots))
+    if info.kind == PYD_COMMAND_CUSTOM:
+        count = 0
+        command = pyd_program_command(pyd_plan_program(plan), info.command)
+        for k in range(command.operand_count):
+            count += command.operands[k].rank
+        sizes = pyd_plan_command_sizes(plan, index)
+        return Custom(
+            info.region, tuple(slots), info.command, tuple([sizes[k] for k in range(count)]), info.first_constant,
+            info.constant_count)
     return Dispatch(
         info.region, tuple(slots), info.executable, info.ordinal, text_of(info.name),
         (info.grid[0], info.grid[1], info.grid[2]), info.first_constant, info.constant_count)

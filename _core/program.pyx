@@ -24,6 +24,7 @@ from pydispatch._core.c_executable cimport (
     pyd_library_query_fn_t,
     pyd_library_t,
 )
+from pydispatch._core.c_plugin cimport pyd_import_fn_t
 from pydispatch._core.c_process cimport (
     pyd_process_code_info_t,
     pyd_process_code_register,
@@ -136,6 +137,32 @@ cdef class Module:
         """The memory for derived constants, before any call. owner: keeps it, with what else belongs to it."""
         check(pyd_program_set_derived(self.program, derived.derived))
         self.derived = owner
+
+    def commands(self):
+        """(name, operands) of every host command that the program calls; per operand (dtype word, sizes with -1 for a
+        free one or None for a number, access: 1 read, 2 written, 3 both)."""
+        cdef const pyd_program_command_t* command
+        cdef const pyd_program_value_t* value
+        cdef uint32_t i, k
+        found = []
+        for i in range(pyd_program_command_count(self.program)):
+            command = pyd_program_command(self.program, i)
+            operands = []
+            for k in range(command.operand_count):
+                value = &command.operands[k]
+                sizes = None if value.kind else tuple([value.dims[axis] for axis in range(value.rank)])
+                operands.append((value.dtype, sizes, command.accesses[k]))
+            found.append((text_of(command.name), operands))
+        return found
+
+    def link_commands(self, Resolution resolution not None, list functions not None):
+        """functions: (address, context) of each host command, which `resolution`, now held by the module, keeps."""
+        cdef uint32_t i
+        cdef uintptr_t address, context
+        self.hold(resolution)
+        for i, (address, context) in enumerate(functions):
+            check(pyd_program_set_command(self.program, i, <pyd_import_fn_t><void*>address, <void*>context))
+        self.flushes |= resolution.may_print()
 
     def hold(self, owner):
         """Keeps `owner`, whose memory constants use, as long as this module."""

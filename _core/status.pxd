@@ -1,3 +1,5 @@
+from libc.stdint cimport int64_t
+
 from pydispatch._core.c_status cimport pyd_status_t
 
 
@@ -15,3 +17,6 @@ cdef inline int check(pyd_status_t status) except -1 nogil:
 # exception is. KeyboardInterrupt and its like become INTERRUPTED; whoever is between C and Python code that is to see
 # the exception itself puts it back into the thread (PyErr_SetObject), where raise_status finds it.
 cdef pyd_status_t status_of(object error, const char* where) noexcept
+
+# Keeps an exception for a COMMAND status; returns the number that stands for it there.
+cdef int64_t keep_raised(object error) except -1

@@ -4,6 +4,7 @@ from cpython.exc cimport PyErr_Occurred, PyErr_SetInterrupt
 from libc.stdint cimport int64_t
 
 from pydispatch._core.c_status cimport (
+    PYD_CODE_COMMAND,
     PYD_CODE_CORRUPT,
     PYD_CODE_INTERNAL,
     PYD_CODE_INTERRUPTED,
@@ -67,6 +68,18 @@ class KernelError(Error):
         self.code = code
 
 
+class CommandError(Error):
+    """A host command failed. What it raised is the cause (`__cause__`).
+
+    command: its name. code: what it returned.
+    """
+
+    def __init__(self, message="", command=None, code=None):
+        super().__init__(message)
+        self.command = command
+        self.code = code
+
+
 class OutOfMemoryError(Error, MemoryError):
     """Memory for buffers or code could not be had; the text has the number of bytes."""
 
@@ -93,6 +106,7 @@ CODES = {
     PYD_CODE_SYSTEM: SystemError_,
     PYD_CODE_INTERNAL: InternalError,
     PYD_CODE_INTERRUPTED: KeyboardInterrupt,
+    PYD_CODE_COMMAND: CommandError,
 }
 
 cdef extern from *:
@@ -113,6 +127,20 @@ cdef int raise_status(pyd_status_t status) except -1 with gil:
         pyd_status_free(status)
 
 
+cdef dict RAISED = {}  # number -> exception, for statuses that say so; of those that nobody asks for, the last few
+cdef int64_t raised_count = 0
+
+
+cdef int64_t keep_raised(object error) except -1:
+    """Keeps an exception for the status that a host command ends with; returns its number there."""
+    global raised_count
+    raised_count += 1
+    RAISED[raised_count] = error
+    if len(RAISED) > 16:
+        RAISED.pop(next(iter(RAISED)), None)
+    return raised_count
+
+
 cdef object exception_of(pyd_status_t status):
     cdef const int64_t* values = pyd_status_values(status)
     text = pyd_status_text(status).decode("utf-8", "replace")
@@ -124,6 +152,14 @@ cdef object exception_of(pyd_status_t status):
             (values[1], values[2], values[3]), values[4])
     if cls is MissingImportError:
         return MissingImportError(text, names_of(status, PYD_STATUS_SYMBOL))
+    if cls is CommandError:
+        cause = RAISED.pop(values[1], None)
+        if cause is not None and not isinstance(cause, Exception):
+            return cause  # KeyboardInterrupt, SystemExit: no fault of the command
+        commands = names_of(status, PYD_STATUS_SYMBOL)
+        error = CommandError(text, commands[0] if commands else None, values[4])
+        error.__cause__ = cause
+        return error
     return cls(text)
 
 
@@ -171,6 +207,8 @@ cdef list names_in(object error, int code):
         names = [(PYD_STATUS_EXECUTABLE, error.executable), (PYD_STATUS_EXPORT, error.export)]
     elif code == PYD_CODE_MISSING_IMPORT:
         names = [(PYD_STATUS_SYMBOL, symbol) for symbol in error.symbols]
+    elif code == PYD_CODE_COMMAND:
+        names = [(PYD_STATUS_SYMBOL, error.command)]
     else:
         return []
     return [(kind, str(name).encode("utf-8", "backslashreplace")) for kind, name in names if name is not None]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch.errors import (
     ArtifactError,
     CheckError,
+    CommandError,
     CompileError,
     CompileWarning,
     DeviceUnavailableError,
@@ -38,6 +39,7 @@ __all__ = [
     "ArtifactError",
     "Buffer",
     "CheckError",
+    "CommandError",
     "CompileError",
     "CompileWarning",
     "DeviceUnavailableError",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydispatch._core.status import (
     ArtifactError,
+    CommandError,
     DeviceUnavailableError,
     Error,
     InternalError,
@@ -20,6 +21,7 @@ from pydispatch._core.status import (
 __all__ = [
     "ArtifactError",
     "CheckError",
+    "CommandError",
     "CompileError",
     "CompileWarning",
     "DeviceUnavailableError",

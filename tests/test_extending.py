@@ -228,6 +228,37 @@ def test_a_frontend_names_the_place_of_an_error(toy: Path, tmp_path: Path, line:
     assert expected in done.stderr and "model.toy" in done.stderr and "line 2" in done.stderr, done.stderr
 
 
+HISTOGRAM = """
+func.func @f(%x: tensor<?xf32>) -> tensor<4xi64> {
+  %y = arith.mulf %x, %x : tensor<?xf32>
+  %z = toy.histogram %y : tensor<?xf32> -> tensor<4xi64>
+  %w = arith.addi %z, %z : tensor<4xi64>
+  return %w : tensor<4xi64>
+}
+"""
+
+
+def test_a_host_command(toy: Path) -> None:
+    done = run(toy, f"""
+import numpy as np, pydispatch as pd
+x = np.linspace(0, 1, 50, dtype=np.float32)
+expected = 2 * np.histogram(x * x, 4, (0, 1))[0]
+for name, target in (("cpu", "cpu"), ("ptx-interpreter", "cuda")):
+    device = pd.device(name)
+    program = pd.compile('''{HISTOGRAM}''', targets=target)
+    assert (np.asarray(device.load(program).f(x)) == expected).all()
+    assert (np.asarray(device.load(program).f(x)) == expected).all()
+
+def other(context, source, counts):
+    counts[...] = 7
+
+device = pd.device("cpu")
+device.add_command("toy.histogram", other)  # what a device is given comes first
+assert (device.load(pd.compile('''{HISTOGRAM}''')).f(x) == 14).all()
+""")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_subcommand(toy: Path, tmp_path: Path) -> None:
     source = tmp_path / "program.mlir"
     source.write_text(PROGRAM)

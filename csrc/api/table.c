@@ -19,7 +19,8 @@ PYD_API_AT(device_remove_provider, 34);
 PYD_API_AT(call_result_data, 35);
 PYD_API_AT(call_run_until, 36);
 PYD_API_AT(is_signalled, 37);
-_Static_assert(sizeof(pyd_api_t) == 8 + 38 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+PYD_API_AT(device_add_command, 38);
+_Static_assert(sizeof(pyd_api_t) == 8 + 39 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
 // Handed out by pointer; these members stay where they are.

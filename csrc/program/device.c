@@ -62,6 +62,10 @@ void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot
   *out_slot = (pyd_command_slot_t){found->buffer, found->offset, found->length};
 }
 
+const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index) {
+  return plan->sizes + plan->commands[index].first.sizes;
+}
+
 uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan) {
   return plan->fn->buffer_count + (plan->stage_bytes != 0);
 }
@@ -129,6 +133,7 @@ void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer) {
 const uint32_t* pyd_call_constants(const pyd_call_t* call) { return call->constants; }
 uint64_t pyd_call_pattern(const pyd_call_t* call, uint32_t command) { return call->commands[command].pattern; }
 
+const pyd_program_t* pyd_plan_program(const pyd_plan_t* plan) { return plan->program; }
 uint32_t pyd_plan_function(const pyd_plan_t* plan) { return (uint32_t)(plan->fn - plan->program->functions); }
 const pyd_program_function_t* pyd_plan_function_info(const pyd_plan_t* plan) { return &plan->fn->info; }
 const int64_t* pyd_plan_dims(const pyd_plan_t* plan) { return plan->dims; }

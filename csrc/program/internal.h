@@ -46,6 +46,11 @@ typedef struct pyd_result_slot_s {
   uint32_t tied;          // argument whose memory it may take over, or NONE
 } pyd_result_slot_t;
 
+// Numbers of what all calls of host commands in a function have together.
+typedef struct pyd_custom_counts_s {
+  uint32_t commands, operands, sizes;
+} pyd_custom_counts_t;
+
 typedef struct pyd_function_s {
   pyd_program_function_t info;
   pyd_arg_slot_t* args;
@@ -61,7 +66,8 @@ typedef struct pyd_function_s {
   uint32_t scalar_count, keyed_count, result_dims_count;
   uint32_t command_count, late_count;
   uint32_t slot_count;      // buffers named by all commands together
-  uint32_t constant_count;  // constants of all dispatches together
+  uint32_t constant_count;  // constants of all commands together
+  pyd_custom_counts_t custom;
   uint32_t late_value_count;  // constants and patterns with a late register
 } pyd_function_t;
 
@@ -77,6 +83,11 @@ typedef struct pyd_export_s {
   const pyd_program_t* contracts;        // NULL: nothing is stated
   const struct pyd_function_s* contract;  // of |contracts|: what a dispatch must keep to
 } pyd_export_t;
+
+typedef struct pyd_command_link_s {
+  pyd_import_fn_t function;  // NULL until linked
+  void* context;
+} pyd_command_link_t;
 
 typedef struct pyd_executable_link_s {
   const pyd_executable_t* executable;  // NULL on a device that runs it by itself
@@ -165,6 +176,9 @@ struct pyd_program_s {
   pyd_program_derivation_t* derivations;
   pyd_derived_t* derived;  // may be NULL without derivations
   pyd_function_t* functions;
+  uint32_t command_count;
+  pyd_program_command_t* commands;  // host commands
+  pyd_command_link_t* command_links;
   uint32_t procedure_count, global_count, initializer_count, check_count, parameter_count;
   pyd_procedure_t* procedures;
   pyd_global_t* globals;

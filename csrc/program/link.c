@@ -169,3 +169,12 @@ pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, 
   };
   return PYD_STATUS_OK;
 }
+
+pyd_status_t pyd_program_set_command(pyd_program_t* program, uint32_t index, pyd_import_fn_t function, void* context) {
+  if (index >= program->command_count || !function) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "host command %u: %s; the program has %u", index,
+                           function ? "it does not exist" : "its function is NULL", program->command_count);
+  }
+  program->command_links[index] = (pyd_command_link_t){function, context};
+  return PYD_STATUS_OK;
+}

@@ -34,3 +34,7 @@ uint32_t pyd_program_check_count(const pyd_program_t* program) { return program-
 const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index) {
   return index < program->check_count ? &program->checks[index] : NULL;
 }
+uint32_t pyd_program_command_count(const pyd_program_t* program) { return program->command_count; }
+const pyd_program_command_t* pyd_program_command(const pyd_program_t* program, uint32_t index) {
+  return index < program->command_count ? &program->commands[index] : NULL;
+}

@@ -18,6 +18,7 @@ from pydispatch.formats.artifact import dispatches
 from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, FunctionEntry, VariantEntry, warnings_of
 from pydispatch.formats.elf import cubin, elf
 from pydispatch.formats.elf.reader import is_elf
+from pydispatch.formats.program.text import commands_of, signature_text
 
 DESCRIPTION = """\
 Shows the functions, executables, constants and tools of a .pdx artifact, the functions and weights of a model and which
@@ -136,6 +137,9 @@ def describe(artifact: Artifact) -> dict[str, Any]:
             variant["size"] = artifact.read(variant["member"]).nbytes
     for constant in report["constants"]:
         constant["size"] = artifact.read(constant["member"]).nbytes
+    report["commands"] = [
+        {"name": name, "operands": signature_text(operands)} for name, operands in commands_of(artifact.read(PROGRAM))
+    ]
     report["members"] = [{"name": name, "size": artifact.read(name).nbytes} for name in artifact.members]
     report["size"] = artifact.file().size
     return report
@@ -234,6 +238,9 @@ def render(name: str, artifact: Artifact) -> str:
             for p in artifact.parameters
         ]
         lines += ["", "parameters", *table(("scope", "key", "type"), rows)]
+    if commands := commands_of(artifact.read(PROGRAM)):
+        rows = [(command, signature_text(operands)) for command, operands in commands]
+        lines += ["", "host commands", *table(("name", "operands"), rows)]
     rows = [(member, size_text(artifact.read(member).nbytes)) for member in members]
     lines += ["", "members", *table(("name", "size"), rows, (1,))]
     return "\n".join(lines)

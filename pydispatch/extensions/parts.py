@@ -91,6 +91,11 @@ class Extensions:
         """A way in for models. name: what messages call it; place: a `Frontend` (`pydispatch.frontends.source`)."""
         self._add("frontend", name, place)
 
+    def command(self, name: str, place: str) -> None:
+        """A host command for programs that name it, on devices that were given no other. place: a function, as
+        `device.add_command` takes it; it is called when everything before it is complete."""
+        self._add("command", name, place)
+
     def subcommand(self, name: str, place: str) -> None:
         """A subcommand of the command `pydispatch`. place: a module with a docstring, `add_arguments` and `run`."""
         self._add("subcommand", name, place)

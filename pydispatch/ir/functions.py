@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
-FUNCTIONS = ("func.func", "util.func")
+FUNCTIONS = ("func.func", "util.func", "flow.func")
 CALLS = ("func.call", "util.call")
 RETURNS = ("func.return", "util.return")
 

@@ -42,6 +42,11 @@ class Device(Protocol):
     def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> Provider:
         """Registers a C function as the implementation of a symbol."""
 
+    def add_command(
+        self, name: str, function: object, context: object = None, *, priority: int = 0, synchronous: bool = True
+    ) -> Provider:
+        """Registers a function of Python or C as a host command."""
+
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
         """Supplies the code of an executable that programs only declare."""
 

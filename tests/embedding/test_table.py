@@ -58,11 +58,19 @@ def extension(folder: Path, name: str, change: tuple[str, str]) -> Path:
     for header in HEADER.parent.glob("*.h"):
         (include / header.name).write_text(header.read_text())
     text = HEADER.read_text()
+    text = text.replace(written(LAST), LAST)
     assert text.count(change[0]) == 1
     (include / "api.h").write_text(text.replace(*change))
     source = folder / f"{name}.c"
     source.write_text(TINY.replace("NAME", name))
     return build(source, folder, str(folder / "include"))
+
+
+def written(slot: str) -> str:
+    """A slot as the header has it, in several lines or one."""
+    found = re.search(r"\s+".join(map(re.escape, slot.split())), HEADER.read_text())
+    assert found is not None
+    return found[0]
 
 
 LAST = slots(HEADER.read_text())[-1]

@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pydispatch/host_command.h"
 #include "pydispatch/plugin.h"
 #include "pydispatch/status.h"
 
@@ -230,6 +231,11 @@ typedef struct pyd_api_s {
   // other signals that Python has handlers for. |context| is a uint64_t that is 0 when the call begins. When a handler has
   // raised, its exception is set in the thread: propagate it, as after any failed function of Python's C API.
   int32_t (*is_signalled)(void* context);
+
+  // [GIL] Provides a host command (host_command.h) for programs that this device loads afterwards; otherwise as
+  // device_add_import. |function| is given a const pyd_host_command_t*, |context| and NULL.
+  pyd_status_t (*device_add_command)(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
+                                     int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id);
 } pyd_api_t;
 
 // ---- on the extension's side

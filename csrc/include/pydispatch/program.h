@@ -8,6 +8,7 @@
 #define PYDISPATCH_PROGRAM_H_
 
 #include "pydispatch/executable.h"
+#include "pydispatch/host_command.h"
 #include "pydispatch/pool.h"
 #include "pydispatch/sched.h"
 #include "pydispatch/span.h"
@@ -91,6 +92,14 @@ typedef struct pyd_program_value_s {
   pyd_string_t name;    // may be empty
 } pyd_program_value_t;
 
+// A host command that the program calls, as it declares it.
+typedef struct pyd_program_command_s {
+  pyd_string_t name;
+  uint32_t operand_count;
+  const pyd_program_value_t* operands;  // dims: sizes, -1 where they are known in calls only
+  const uint32_t* accesses;             // by operand: pyd_host_access_t
+} pyd_program_command_t;
+
 typedef struct pyd_program_function_s {
   pyd_string_t name;
   pyd_string_t signature;  // MLIR function type, for people
@@ -117,6 +126,8 @@ uint32_t pyd_program_procedure_count(const pyd_program_t* program);
 const pyd_program_function_t* pyd_program_procedure(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_parameter_count(const pyd_program_t* program);
 const pyd_program_parameter_t* pyd_program_parameter(const pyd_program_t* program, uint32_t index);
+uint32_t pyd_program_command_count(const pyd_program_t* program);
+const pyd_program_command_t* pyd_program_command(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_check_count(const pyd_program_t* program);
 const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index);
 
@@ -129,6 +140,13 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
 // docs/program.md) and agrees in its constants and bindings. Borrowed. A refusal changes nothing.
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment);
+
+// The code of host command |index|, which outlives the program. Without it, plans that call the command are refused, unless
+// a runner (program_device.h) runs them.
+pyd_status_t pyd_program_set_command(pyd_program_t* program, uint32_t index, pyd_import_fn_t function, void* context);
+// For a command that is code of another runtime, before it returns nonzero: a number for what it raised, kept in the
+// values of the COMMAND status.
+void pyd_host_command_raised(const pyd_host_command_t* command, int64_t exception);
 
 // Sets the contracts of a linked executable's exports: |functions| has for each ordinal of its library a function of
 // |contracts| (docs/artifact.md), or PYD_PROGRAM_NONE. Plans that break one are refused. |contracts| must outlive
@@ -204,7 +222,7 @@ void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data);
 void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data);
 // The scalar arguments of this call, one word each in order; only those that are patched may differ from the plan's.
 void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
-// Runs every command in order; a KERNEL status names executable, export, workgroup and code, and carries the number of
+// Runs every command in order; a COMMAND status names the host command that failed; a KERNEL status names executable, export, workgroup and code, and carries the number of
 // the command, the workgroup's x, y and z, and the code. INVALID_ARGUMENT when a buffer was never bound or the scalars
 // make a division impossible; nothing has run then. Allocates nothing, apart from the arena when it is too large to be
 // kept between calls. Afterwards, failed or not, the call may be run again.

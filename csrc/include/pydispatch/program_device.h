@@ -45,6 +45,7 @@ void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner);
   X(DISPATCH, 80)       \
   X(FILL, 81)           \
   X(COPY, 82)           \
+  X(CUSTOM, 83)         \
   PYD_MORE_COMMANDS(X)
 
 typedef enum pyd_command_kind_e {
@@ -64,13 +65,16 @@ typedef struct pyd_command_info_s {
   uint32_t kind;        // pyd_command_kind_t
   uint32_t region;      // commands of one region are independent
   bool is_empty;        // it runs nothing; its slots are undefined
-  uint32_t slot_count;  // bindings of a dispatch in order; the target of a fill; source and target of a copy
+  uint32_t slot_count;  // bindings in order; the target of a fill; source and target of a copy
   // Of a dispatch:
   uint32_t executable, export, ordinal;  // |export| counts all exports of the program
   pyd_string_t name;                     // of the export, may be empty
   uint32_t grid[3];
+  // Of a dispatch and of a host command:
   uint32_t constant_count;
   uint32_t first_constant;  // in the constants of the plan
+  // Of a host command:
+  uint32_t command;  // its number in the program
   // Of a fill:
   uint64_t pattern;
   uint32_t pattern_bytes;
@@ -79,6 +83,8 @@ typedef struct pyd_command_info_s {
 // |index| < pyd_plan_command_count.
 void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t* out_info);
 void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot, pyd_command_slot_t* out_slot);
+// The sizes of the tensors that a host command is given, one after another.
+const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index);
 
 enum { PYD_BUFFER_ARGUMENT = 0, PYD_BUFFER_RESULT, PYD_BUFFER_TRANSIENT, PYD_BUFFER_CONSTANT };
 
@@ -113,6 +119,7 @@ void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer);
 const uint32_t* pyd_call_constants(const pyd_call_t* call);
 uint64_t pyd_call_pattern(const pyd_call_t* call, uint32_t command);
 // The function, sizes and scalars that the plan was made for, which identify it among the plans of the program.
+const pyd_program_t* pyd_plan_program(const pyd_plan_t* plan);
 uint32_t pyd_plan_function(const pyd_plan_t* plan);
 const pyd_program_function_t* pyd_plan_function_info(const pyd_plan_t* plan);
 const int64_t* pyd_plan_dims(const pyd_plan_t* plan);

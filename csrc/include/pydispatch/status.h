@@ -24,7 +24,8 @@ extern "C" {
   X(OUT_OF_MEMORY, 7)                                                          \
   X(SYSTEM, 8) /* the operating system refused; the text has its reason */     \
   X(INTERNAL, 9)                                                               \
-  X(INTERRUPTED, 10) /* the caller asked for an end; see pyd_interrupt_t */
+  X(INTERRUPTED, 10) /* the caller asked for an end; see pyd_interrupt_t */    \
+  X(COMMAND, 11)     /* a host command failed */
 
 // Ends a long operation early. |is_wanted| is polled on the waiting thread, between two pieces of work and while no lock
 // is held; it is called often, so slow checks in it should run at intervals. Nonzero: the operation ends early, with
@@ -55,7 +56,7 @@ pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...)
     ;
 
 // As pyd_status_make, and attaches numbers that a caller can act on without parsing the text. KERNEL: {command, workgroup
-// x, y, z, code}; MISSING_IMPORT: {how many}.
+// x, y, z, code}; MISSING_IMPORT: {how many}; COMMAND: {command, what it raised, 0, 0, code}.
 pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], const char* format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 3, 4), cold))
@@ -66,7 +67,7 @@ pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], co
 typedef enum pyd_status_name_e {
   PYD_STATUS_EXECUTABLE,  // KERNEL, MISSING_IMPORT: the executable that failed
   PYD_STATUS_EXPORT,      // KERNEL: its export
-  PYD_STATUS_SYMBOL,      // MISSING_IMPORT: one for each unresolved import
+  PYD_STATUS_SYMBOL,      // MISSING_IMPORT: one for each unresolved import; COMMAND: the host command
 } pyd_status_name_t;
 
 // Attaches the |length| bytes at |name| (a copy) behind those of the same kind, for callers that act on it without parsing

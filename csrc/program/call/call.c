@@ -17,6 +17,8 @@ static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   PYD_CARVE(&block, call->pointers, plan->slot_count);
   PYD_CARVE(&block, call->lengths, plan->slot_count);
   PYD_CARVE(&block, call->constants, plan->constant_count);
+  call->customs = pyd_carve(&block, plan->custom.commands, pyd_custom_size);
+  PYD_CARVE(&block, call->operands, plan->custom.operands);
   PYD_CARVE(&block, call->regs, fn->late_count ? fn->reg_count : 0);
   PYD_CARVE(&block, call->scalars, fn->scalar_count);
   PYD_CARVE(&block, call->is_bound, fn->buffer_count);
@@ -101,7 +103,9 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
 }
 
 void pyd_call_free(pyd_call_t* call) {
-  if (call) free(call->memory);
+  if (!call) return;
+  if (call->plan->custom.commands) pyd_call_free_customs(call);
+  free(call->memory);
 }
 
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {

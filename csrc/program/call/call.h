@@ -15,7 +15,10 @@ struct pyd_call_command_s {
   pyd_dispatch_state_t state;        // kernels want it 16-byte aligned
   pyd_workgroup_state_t workgroup;   // of workgroup (0, 0, 0) on worker 0
   pyd_dispatch_fn_t function;        // of a dispatch, else NULL
-  const pyd_environment_t* environment;
+  union {
+    const pyd_environment_t* environment;  // of a dispatch
+    struct pyd_custom_s* custom;           // of a host command: commands/custom.c
+  };
   const pyd_plan_command_t* plan;
   uint64_t pattern;
   pyd_command_run_t run;
@@ -34,6 +37,8 @@ struct pyd_call_s {
   void** pointers;     // by slot
   size_t* lengths;     // by slot
   uint32_t* constants;
+  struct pyd_custom_s* customs;  // one for each host command
+  pyd_host_operand_t* operands;  // of all of them
   uint64_t* regs;      // the plan's own when nothing is late
   uint64_t* scalars;
   uint8_t* is_bound;   // by buffer
@@ -50,6 +55,13 @@ static inline void pyd_call_patch(pyd_call_t* call, uint32_t buffer, const void*
     call->pointers[patch->slot] = (void*)((uintptr_t)data + patch->offset);
   }
 }
+
+// commands/custom.c, which alone knows what a pyd_custom_t is.
+extern const size_t pyd_custom_size;
+void pyd_call_free_customs(pyd_call_t* call);
+// INVALID_ARGUMENT when a host command of the same program is what this thread works for.
+pyd_status_t pyd_call_refuse_nested(const pyd_call_t* call);
+
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena);
 
 #endif  // PYD_PROGRAM_CALL_H_

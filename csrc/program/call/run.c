@@ -123,7 +123,8 @@ pyd_status_t pyd_call_run(pyd_call_t* call) { return pyd_call_run_until(call, NU
 pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   if (call->unbound) return refuse_unbound(call);
   pyd_status_t status = PYD_STATUS_OK;
-  if (call->is_late_stale) status = compute_late(call);
+  if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);
+  if (pyd_ok(status) && call->is_late_stale) status = compute_late(call);
   if (!pyd_ok(status)) return status;
   const pyd_runner_t* runner = &call->plan->program->runner;
   if (runner->run) return runner->run(runner->self, call);

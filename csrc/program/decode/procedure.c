@@ -17,14 +17,6 @@ static double as_double(const uint32_t* words) {
   return value;
 }
 
-// Sizes that have a table of their own.
-static pyd_status_t read_sizes(pyd_reader_t* reader, const char* what, uint32_t index, uint32_t offset,
-                               pyd_program_value_t* value) {
-  const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "sizes", offset, value->rank, 2, &words);
-  return pyd_ok(status) ? pyd_reader_dims(reader->program, words, value->rank * 2, what, index, 0, value) : status;
-}
-
 // Whether a tensor of these sizes has exactly the bytes of |constant|.
 static bool fills(const pyd_program_t* program, uint32_t constant, const pyd_program_value_t* value) {
   uint64_t bytes;
@@ -47,7 +39,7 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
     status = pyd_reader_check_value("parameter", i, head);
     if (pyd_ok(status)) status = pyd_reader_string(reader, "the scope of a parameter", words, &parameter->scope);
     if (pyd_ok(status)) status = pyd_reader_string(reader, "the key of a parameter", words + 2, &parameter->key);
-    if (pyd_ok(status)) status = read_sizes(reader, "parameter", i, words[6], &value);
+    if (pyd_ok(status)) status = pyd_reader_sizes(reader, "parameter", i, words[6], &value);
     parameter->dtype = value.dtype;
     parameter->rank = value.rank;
     parameter->dims = value.dims;
@@ -105,7 +97,7 @@ static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header)
     *global = (pyd_global_t){.type = {.kind = words[2], .dtype = words[3], .rank = words[4]}, .constant = words[6],
                              .value = wide(words + 7), .is_mutable = words[9] & 1};
     status = pyd_reader_string(reader, "the name of a global", words, &global->name);
-    if (pyd_ok(status)) status = read_sizes(reader, "global", i, words[5], &global->type);
+    if (pyd_ok(status)) status = pyd_reader_sizes(reader, "global", i, words[5], &global->type);
     if (!pyd_ok(status) || global->constant == PYD_NONE) continue;
     if (global->type.kind == 1 || !fills(program, global->constant, &global->type)) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "global %u: constant %u does not exist, or does not have its type", i,

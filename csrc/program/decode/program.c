@@ -203,6 +203,7 @@ pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program) {
   if (pyd_ok(status)) sort_exports(program);
   if (pyd_ok(status)) status = decode_queries(&reader, header);
   if (pyd_ok(status)) status = decode_constants(&reader, header);
+  if (pyd_ok(status)) status = pyd_program_decode_commands(&reader, header);
   if (pyd_ok(status)) status = decode_functions(&reader, header);
   if (pyd_ok(status)) status = check_executables(program);
   if (pyd_ok(status)) status = pyd_program_decode_derivations(&reader, header);

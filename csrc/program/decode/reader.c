@@ -77,6 +77,13 @@ pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint3
   return PYD_STATUS_OK;
 }
 
+pyd_status_t pyd_reader_sizes(pyd_reader_t* reader, const char* what, uint32_t index, uint32_t offset,
+                              pyd_program_value_t* value) {
+  const uint32_t* words;
+  pyd_status_t status = pyd_reader_table(reader, "sizes", offset, value->rank, 2, &words);
+  return pyd_ok(status) ? pyd_reader_dims(reader->program, words, value->rank * 2, what, index, 0, value) : status;
+}
+
 pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint32_t* words) {
   uint32_t bits = words[1] & 0xFFFFFF;
   if (words[0] > 1 || words[2] > PYD_PROGRAM_MAX_RANK || (words[0] == 1 && words[2] != 0)) {

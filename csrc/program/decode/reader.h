@@ -24,6 +24,13 @@ pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint
 pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint32_t pool_count, const char* what, uint32_t index,
                              uint32_t at, pyd_program_value_t* value);
 
+// The same in a table of their own, at word |offset| of the file.
+pyd_status_t pyd_reader_sizes(pyd_reader_t* reader, const char* what, uint32_t index, uint32_t offset,
+                              pyd_program_value_t* value);
+
+// command.c: the host commands, before functions, which call them.
+pyd_status_t pyd_program_decode_commands(pyd_reader_t* reader, const uint32_t* header);
+
 // function.c: the function that |words|, a record of the table of functions, describes.
 pyd_status_t pyd_reader_function(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words);
 

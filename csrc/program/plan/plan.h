@@ -24,9 +24,13 @@ typedef struct pyd_plan_command_s {
   // Dispatch:
   uint32_t export;
   uint32_t grid[3];
+  uint32_t local_bytes;
+  // Dispatch and host command:
   uint32_t first_constant;
   uint32_t constant_count;
-  uint32_t local_bytes;
+  // Host command:
+  uint32_t command;  // of the program
+  pyd_custom_counts_t first;  // in the function: its number, its operands, its sizes
   // Fill and copy:
   uint64_t pattern;
   uint64_t length;
@@ -75,12 +79,14 @@ struct pyd_plan_s {
   pyd_plan_slot_t* slots;
   uint32_t* constants;
   pyd_plan_late_t* late;
+  int64_t* sizes;                // of the tensors that host commands are given
   pyd_plan_command_t* commands;  // those that run nothing included
   pyd_plan_step_t* steps;
   pyd_sched_cost_t* costs;  // by step
   uint64_t arena_bytes;
   uint64_t stage_bytes, stage_offset;  // of one more transient, number |fn->buffer_count|: see stage.c
   uint32_t slot_count, constant_count, late_count, command_count, step_count;
+  pyd_custom_counts_t custom;
   uint32_t local_bytes;  // of the hungriest command, per worker
 };
 

@@ -13,4 +13,6 @@ def register(extensions: Extensions) -> None:
     extensions.target("toy-text", "toy.target:BACKEND")
     extensions.device("toy", "toy.device")
     extensions.frontend("toy", "toy.frontend:FRONTEND")
+    extensions.conversions("toy.histogram:CONVERSIONS")
+    extensions.command("toy.histogram", "toy.histogram:histogram")
     extensions.subcommand("sizes", "toy.sizes")

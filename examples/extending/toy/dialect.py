@@ -61,4 +61,14 @@ class FlattenOp(IRDLOperation):
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
 
-Toy = Dialect("toy", [SwishOp, ReverseOp, FlattenOp])
+@irdl_op_definition
+class HistogramOp(IRDLOperation):
+    """How many elements between 0 and 1 are in each of several ranges of equal size."""
+
+    name = "toy.histogram"
+    source = operand_def(TensorType)
+    result = result_def(TensorType)
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+
+Toy = Dialect("toy", [SwishOp, ReverseOp, FlattenOp, HistogramOp])

@@ -13,6 +13,7 @@ from xdsl.ir import Operation, Region, SSAValue
 
 from pydispatch.compiler.flatten.branches import lower_branches, simplify
 from pydispatch.compiler.flatten.buffer_views import buffer_views_to_tensors
+from pydispatch.compiler.flatten.commands import find_commands
 from pydispatch.compiler.flatten.fences import remove_fences
 from pydispatch.compiler.flatten.globals import fold_globals
 from pydispatch.errors import CompileError
@@ -36,6 +37,7 @@ def inline_calls(module: ModuleOp) -> None:
     buffer_views_to_tensors(functions)
     for function in functions.values():
         lower_branches(function.regions[0])
+    find_commands(functions)
     done: set[str] = set()
     for name in functions:
         _inline_into(name, functions, [], done)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pydispatch.formats.program.commands import Custom
+from pydispatch.formats.program.opcodes import Access
 from pydispatch.formats.program.program import NONE, BindingRange, BufferKind, Function
 
 
@@ -67,6 +69,7 @@ class Command:
     reads: list[Range]
     writes: list[Range]
     emit: Callable[[Function], None]
+    is_ordered: bool = False  # after all earlier ones that are
     region: int = 0
 
 
@@ -107,20 +110,39 @@ class CommandList:
             lambda f: f.fill(BindingRange(target.storage.buffer, target.offset, target.length), pattern, pattern_bytes),
         )  # fmt: skip
 
-    def add(self, reads: Iterable[Tensor], writes: Iterable[Tensor], emit: Callable[[Function], None]) -> None:
-        self.commands.append(Command([self.range_of(t) for t in reads], [self.range_of(t) for t in writes], emit))
+    def host_command(
+        self, command: int, sizes: Sequence[int], constants: Sequence[int], tensors: Sequence[tuple[Tensor, Access]]
+    ) -> None:
+        """command: its number in the program. Host commands keep their order: they may do more than is seen here."""
+
+        def emit(function: Function) -> None:
+            ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in tensors]
+            function.command(Custom(command, sizes, constants, ranges))
+
+        reads = [t for t, access in tensors if access is Access.READ]
+        self.add(reads, [t for t, access in tensors if access is not Access.READ], emit, is_ordered=True)
+
+    def add(
+        self, reads: Iterable[Tensor], writes: Iterable[Tensor], emit: Callable[[Function], None],
+        is_ordered: bool = False,
+    ) -> None:  # fmt: skip
+        ranges = [self.range_of(t) for t in reads], [self.range_of(t) for t in writes]
+        self.commands.append(Command(*ranges, emit, is_ordered))
 
     def assign_regions(self) -> None:
         """Assigns each command the earliest region after those of its dependencies."""
         written: dict[Storage, list[tuple[Range, int]]] = {}
         read: dict[Storage, list[tuple[Range, int]]] = {}
+        ordered = -1  # the region of the last command that is
         for command in self.commands:
-            after = [-1]
+            after = [ordered if command.is_ordered else -1]
             for touched in (*command.reads, *command.writes):
                 after += [region for other, region in written.get(touched.storage, ()) if other.meets(touched)]
             for touched in command.writes:
                 after += [region for other, region in read.get(touched.storage, ()) if other.meets(touched)]
             command.region = max(after) + 1
+            if command.is_ordered:
+                ordered = command.region
             for touched in command.reads:
                 _note(read, touched, command.region)
             for touched in command.writes:
@@ -128,7 +150,8 @@ class CommandList:
                     written[touched.storage] = []
                     read.pop(touched.storage, None)
                 _note(written, touched, command.region)
-        self.commands.sort(key=lambda c: c.region)
+        # Host commands come first: the thread that calls takes them, so that signals reach those of Python.
+        self.commands.sort(key=lambda c: (c.region, not c.is_ordered))
 
     def may_share(self, source: Storage, target: Storage) -> bool:
         """Whether one memory may serve both: nothing but the copy that begins `target` reads `source` while, or after,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from pydispatch.compiler.host import dispatches, fills, views
+from pydispatch.compiler.host import calls, dispatches, fills, views
 from pydispatch.compiler.host.straight import Rules
 from pydispatch.compiler.tensor_ops.registry import rules_by_name
 from pydispatch.compiler.tensor_ops.rule import View
@@ -14,4 +14,4 @@ from pydispatch.compiler.tensor_ops.rule import View
 def table() -> Rules:
     """Name of an operation with tensors -> the function that lowers it."""
     by_rule = {name: views.view for name, rule in rules_by_name().items() if isinstance(rule, View)}
-    return {**by_rule, **dispatches.ROWS, **fills.ROWS, **views.ROWS}
+    return {**by_rule, **calls.ROWS, **dispatches.ROWS, **fills.ROWS, **views.ROWS}

@@ -9,10 +9,13 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
+    FunctionType,
     IndexType,
     IntegerAttr,
+    SymbolRefAttr,
     TensorType,
     i64,
 )
@@ -20,6 +23,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow.calls import CallOp
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -96,6 +100,22 @@ class Build:
     def floats(self, values: Sequence[float], type: TensorType[Attribute]) -> SSAValue:
         """A constant tensor of a float type, row by row."""
         return self.add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, type), values))).result
+
+    def host_command(
+        self, name: str, arguments: Sequence[SSAValue], results: Sequence[Attribute],
+        result_dims: Sequence[SSAValue] = (), tied: Sequence[int] = (),
+    ) -> Sequence[SSAValue]:  # fmt: skip
+        """A call of a host command; returns its results. result_dims: their dynamic sizes in a row. tied: per result
+        the argument that it is written into, or -1."""
+        dims = [dim for value in arguments if isinstance(value.type, TensorType) for dim in self.dynamic_dims(value)]
+        properties: dict[str, Attribute] = {
+            "callee": SymbolRefAttr(name),
+            "declared": FunctionType.from_lists([v.type for v in arguments], list(results)),
+        }
+        if any(number >= 0 for number in tied):
+            properties["tied_operands"] = DenseArrayBase.from_list(i64, list(tied))
+        call = CallOp(operands=[arguments, dims, result_dims], result_types=[results], properties=properties)
+        return self.add(call).results
 
     def replace(self, *values: SSAValue) -> None:
         """Takes the operation away; `values` stand for its results."""

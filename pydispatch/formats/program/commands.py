@@ -97,6 +97,31 @@ class Copy:
         return f"copy {source} to {BindingRange(self.target, self.target_offset, self.length)}"
 
 
+@dataclass(frozen=True)
+class Custom:
+    """A call of a host command. command: its number. sizes: registers, of all dynamic sizes of its tensors.
+    constants: as of a dispatch, two for each scalar. bindings: its tensors."""
+
+    command: int
+    sizes: Sequence[int]
+    constants: Sequence[int]
+    bindings: Sequence[BindingRange]
+    op = Op.CUSTOM
+
+    def words(self) -> list[int]:
+        bindings = [word for b in self.bindings for word in (b.buffer, b.offset, b.length)]
+        lists = [len(self.sizes), *self.sizes, len(self.constants), *self.constants, len(self.bindings), *bindings]
+        return [self.command, *lists]
+
+    def buffers(self) -> list[int]:
+        return [b.buffer for b in self.bindings]
+
+    def __str__(self) -> str:
+        scalars = ", ".join(f"r{k}" for k in self.constants[::2])
+        sizes = f" of sizes [{', '.join(f'r{k}' for k in self.sizes)}]" if self.sizes else ""
+        return f"host command {self.command}({scalars}) over ({', '.join(map(str, self.bindings))}){sizes}"
+
+
 def words_of(pool: Sequence[int], at: int, count: int) -> list[int]:
     """`count` words of a pool. Raises ArtifactError where they end after it."""
     if at + count > len(pool):
@@ -121,9 +146,20 @@ def _read_copy(pool: Sequence[int], at: int) -> Command:
     return Copy(*words_of(pool, at, 5))
 
 
+def _read_custom(pool: Sequence[int], at: int) -> Command:
+    command, n = words_of(pool, at, 2)
+    sizes = words_of(pool, at + 2, n)
+    (m,) = words_of(pool, at + 2 + n, 1)
+    constants = words_of(pool, at + 3 + n, m)
+    (k,) = words_of(pool, at + 3 + n + m, 1)
+    words: Iterator[int] = iter(words_of(pool, at + 4 + n + m, 3 * k))
+    return Custom(command, sizes, constants, [BindingRange(*b) for b in zip(words, words, words, strict=True)])
+
+
 COMMANDS: Mapping[Op, Callable[[Sequence[int], int], Command]] = {
     Op.DISPATCH: _read_dispatch,
     Op.FILL: _read_fill,
     Op.COPY: _read_copy,
+    Op.CUSTOM: _read_custom,
 }
 """By opcode: reads a record at a word of a pool. Raises ArtifactError when the pool ends before it does."""

@@ -9,7 +9,7 @@ from pydispatch.errors import InternalError
 from pydispatch.formats.program.function import Function
 from pydispatch.formats.program.opcodes import MAGIC, NONE, VERSION
 from pydispatch.formats.program.procedure import Label, Port, Procedure
-from pydispatch.formats.program.tables import Tables
+from pydispatch.formats.program.tables import HostCommand, Tables
 
 HEADER = 32
 _LOW = 0xFFFFFFFF
@@ -80,11 +80,24 @@ class Encoder:
             for p in program.parameters.values()
         ])  # fmt: skip
         self.records(25, [[self.functions[id(f)], first, 0, 0] for f, first in program.derived])
+        self.records(27, [
+            [*string(c.name), self.place(self.operands(c)), len(c.operands), 0, 0] for c in program.commands
+        ])  # fmt: skip
         text = bytes(program.text)
         strings = text + bytes(-len(text) % 4)
         self.words[3:5] = 4 * len(self.words), len(text)
         self.words[0:3] = MAGIC, VERSION, len(self.words) + len(strings) // 4
         return struct.pack(f"<{len(self.words)}I", *self.words) + strings
+
+    def operands(self, command: HostCommand) -> list[int]:
+        """The records of the operands of a host command."""
+        return [
+            word
+            for o in command.operands
+            for word in (
+                int(o.sizes is None), int(o.access), o.dtype, len(o.sizes or ()), self.place(_sizes(o.sizes or ())), 0,
+            )
+        ]  # fmt: skip
 
     def tables(self, *tables: tuple[list[int], int]) -> list[int]:
         """The (offset, count) pairs of tables that are placed now."""

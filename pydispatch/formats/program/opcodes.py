@@ -89,6 +89,7 @@ class Op(IntEnum):
     DISPATCH = 80, ""
     FILL = 81, ""
     COPY = 82, ""
+    CUSTOM = 83, ""
 
 
 OPCODES = {int(op): op for op in Op}
@@ -106,6 +107,19 @@ class BufferKind(IntEnum):
     RESULT = 1
     TRANSIENT = 2
     CONSTANT = 3
+
+
+class Access(IntEnum):
+    """What a host command does with an operand; the numbers are those of host_command.h."""
+
+    READ = 1
+    WRITE = 2
+    READ_WRITE = 3
+
+    @property
+    def label(self) -> str:
+        """What follows the type of an operand in listings."""
+        return {Access.READ: "", Access.WRITE: " written", Access.READ_WRITE: " updated"}[self]
 
 
 class Numerical(IntEnum):

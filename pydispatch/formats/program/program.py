@@ -27,7 +27,7 @@ from pydispatch.formats.program.opcodes import (
 )
 from pydispatch.formats.program.procedure import Check, Global, Label, Parameter, Port, Procedure, Slot
 from pydispatch.formats.program.steps import LAST_USE, CheckKind, Step
-from pydispatch.formats.program.tables import Executable, ExportEntry, Tables
+from pydispatch.formats.program.tables import Executable, ExportEntry, HostCommand, HostOperand, Tables
 from pydispatch.formats.program.text import ProgramText
 
 __all__ = [
@@ -46,6 +46,8 @@ __all__ = [
     "ExportEntry",
     "Function",
     "Global",
+    "HostCommand",
+    "HostOperand",
     "Label",
     "Numerical",
     "Op",
@@ -95,6 +97,12 @@ class Program(Tables):
         """Something that `Procedure.observe` hands values to; returns its number."""
         self.checks.append(Check(kind, location, name, atol, rtol))
         return len(self.checks) - 1
+
+    def add_command(self, command: HostCommand) -> int:
+        """A host command that functions call; returns its number. Equal ones are one."""
+        if command not in self.commands:
+            self.commands.append(command)
+        return self.commands.index(command)
 
     def add_parameter(self, scope: str, key: str, dtype: int, shape: Sequence[int]) -> int:
         """A constant whose bytes are given at load; returns its number among the constants."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pydispatch.formats.program.function import Function
-from pydispatch.formats.program.opcodes import (
-    NONE,
-)
+from pydispatch.formats.program.opcodes import NONE, Access
 from pydispatch.formats.program.procedure import Check, Global, Parameter, Procedure
 from pydispatch.formats.program.references import References
 
@@ -28,6 +26,23 @@ class ExportEntry:
     binding_count: int
 
 
+@dataclass(frozen=True)
+class HostOperand:
+    """An operand of a host command: a tensor with -1 for sizes that calls decide, or a scalar when `sizes` is None."""
+
+    dtype: int
+    sizes: tuple[int, ...] | None
+    access: Access = Access.READ
+
+
+@dataclass(frozen=True)
+class HostCommand:
+    """A host command that functions call. docs/program.md."""
+
+    name: str
+    operands: tuple[HostOperand, ...]
+
+
 class Tables(References):
     """A host program as it is written: its tables and its functions."""
 
@@ -41,6 +56,7 @@ class Tables(References):
         self.globals: list[Global] = []
         self.initializers: list[Procedure] = []
         self.checks: list[Check] = []
+        self.commands: list[HostCommand] = []
         self.parameters: dict[int, Parameter] = {}  # by the number of their constant
         self.derived: list[tuple[Function, int]] = []  # a function, the first of the constants that are its results
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.program.commands import COMMANDS, words_of
-from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, NONE, OPCODES, BufferKind, Op, dtype_name
+from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, NONE, OPCODES, Access, BufferKind, Op, dtype_name
 from pydispatch.formats.program.procedure_text import ProcedureText
 from pydispatch.formats.program.records import Records
 from pydispatch.formats.program.steps import CheckKind
+from pydispatch.formats.program.tables import HostOperand
 
 HEADER = 32
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -49,6 +51,7 @@ class ProgramText(Records):
         for i, k in enumerate(self.table(w[21], w[22], 12)):
             kind = CheckKind(k[0]).name.lower() if k[0] < len(CheckKind) else f"kind {k[0]}"
             lines.append(f"check {i} {kind} {self.string(k[1], k[2])} at {self.string(k[3], k[4])}")
+        lines += self.command_lines()
         for record in self.table(w[13], w[14], 20):
             lines += self.function(record)
         names = [self.string(r[0], r[1]) for r in self.table(w[13], w[14], 20)]
@@ -64,6 +67,23 @@ class ProgramText(Records):
         for function, first, *_ in self.table(self.words[25], self.words[26], 4):
             count = functions[function][8] if function < len(functions) else 1
             found.update(dict.fromkeys(range(first, first + min(count, self.words[12])), function))
+        return found
+
+    def command_lines(self) -> list[str]:
+        return [f"host command {i} {name}{signature_text(o)}" for i, (name, o) in enumerate(self.commands())]
+
+    def commands(self) -> list[tuple[str, list[HostOperand]]]:
+        """The name and the operands of every host command that the program calls."""
+        found = []
+        for c in self.table(self.words[27], self.words[28], 6):
+            operands = []
+            for kind, access, dtype, rank, at, _ in self.table(c[2], c[3], 6):
+                halves = [low | high << 32 for low, high in self.table(at, rank, 2)]
+                sizes = None if kind else tuple(-1 if size >> 63 else size for size in halves)
+                if access not in {int(each) for each in Access}:
+                    raise ArtifactError(f"program.bin: access {access} to an operand of a host command does not exist")
+                operands.append(HostOperand(dtype, sizes, Access(access)))
+            found.append((self.string(c[0], c[1]), operands))
         return found
 
     def shape(self, offset: int, rank: int) -> str:
@@ -147,6 +167,24 @@ class ProgramText(Records):
         elif op in (Op.FCVT, Op.SITOFP, Op.UITOFP, Op.FPTOSI, Op.FPTOUI):
             operands.append(f"from {b}")
         return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {', '.join(operands)}"
+
+
+def signature_text(operands: Sequence[HostOperand]) -> str:
+    """The operands of a host command: `(?xf32, 4xf32 written, i32)`."""
+
+    def one(operand: HostOperand) -> str:
+        shape = "".join(f"{'?' if size < 0 else size}x" for size in operand.sizes or ())
+        return f"{shape}{dtype_name(operand.dtype)}{operand.access.label}"
+
+    return f"({', '.join(map(one, operands))})"
+
+
+def commands_of(program: bytes | memoryview) -> list[tuple[str, list[HostOperand]]]:
+    """The host commands of a program; none of bytes that are no program."""
+    try:
+        return ProgramText(bytes(program)).commands()
+    except ArtifactError:  # loading reports the fault
+        return []
 
 
 def parameters_of(program: bytes | memoryview) -> list[dict[str, Any]]:

@@ -19,14 +19,18 @@ from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
 from pydispatch.files import read_code
+from pydispatch.runtime.accelerators.commands import CommandExecutor
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.accelerators.derived import Derivations
 from pydispatch.runtime.accelerators.execute import Executable
 from pydispatch.runtime.accelerators.function import AcceleratorFunction
+from pydispatch.runtime.accelerators.host_calls import HostCalls, LinkedCommand
 from pydispatch.runtime.accelerators.libraries import Libraries, Resolution
 from pydispatch.runtime.accelerators.procedure import AcceleratorProcedure
 from pydispatch.runtime.buffer import Buffer, element_of, source_of
+from pydispatch.runtime.program.commands import Commands, commands_of, provide
 from pydispatch.runtime.program.derived import Sharing
+from pydispatch.runtime.program.imports import Registry
 from pydispatch.runtime.program.linker import not_given
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, _verify
@@ -60,6 +64,8 @@ class AcceleratorDevice(ABC):
         self._dialect = dialect
         self._given: dict[str, tuple[bytes, str]] = {}
         self._libraries = Libraries(dialect)
+        self._registry: Registry | None = None  # of host commands
+        self._synchronous: dict[int, bool] = {}  # by the number of their provider
 
     @abstractmethod
     def _host(self) -> Host:
@@ -102,7 +108,7 @@ class AcceleratorDevice(ABC):
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
         resolution = Resolution(self._dialect, self._libraries.asked())
-        linker = _Linker(self._executor(), dict(self._given), resolution)
+        linker = _Linker(self._executor(), dict(self._given), resolution, self._registry, dict(self._synchronous))
         sharing = _sharing.setdefault(self._context, Sharing())
         module = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
         self._loaded()
@@ -138,9 +144,30 @@ class AcceleratorDevice(ABC):
         """Not on this device: its kernels call no functions of the process."""
         raise DeviceUnavailableError(f"{self.name} calls no functions of this process ('{name}'); use a CPU device")
 
+    def add_command(
+        self, name: str, function: object, context: object = None, *, priority: int = 0, synchronous: bool = False
+    ) -> Provider:
+        """Registers a host command: code that programs loaded afterwards call between their dispatches.
+
+        function: `f(context, *operands)`, with a Buffer for each tensor, which is valid until it returns, and a number
+        for each scalar; or a C function of `pydispatch/host_command.h`. It puts work on `context.stream` (CUDA), or
+        records it into `context.command_buffer` (Vulkan), which runs again and again. synchronous: everything before it
+        is complete when it is called, and what it has done to the buffers comes before everything after it; C functions
+        are given memory of the process then. On an interpreter they always are. An exception ends the call with a
+        CommandError.
+        """
+        if self._registry is None:
+            self._registry = Registry()
+        provider = self._registry.add_command(name, function, context, priority)
+        self._synchronous[provider.id] = bool(synchronous)
+        return provider
+
     def remove_plugin(self, provider: Provider) -> None:
         """Takes a registration back; programs that are loaded keep what they have."""
-        self._libraries.remove(provider)
+        if getattr(provider, "kind", "") == "command" and self._registry is not None:
+            self._registry.remove(provider)
+        else:
+            self._libraries.remove(provider)
 
     def upload(self, array: Any) -> Buffer:
         """A buffer with a copy of an array. InvalidArgumentError for element types that programs do not have."""
@@ -196,8 +223,12 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 class _Linker:
     """Loads executables for one program: runtime.program.loader.Linker."""
 
-    def __init__(self, executor: Executor, given: dict[str, tuple[bytes, str]], resolution: Resolution) -> None:
+    def __init__(
+        self, executor: Executor, given: dict[str, tuple[bytes, str]], resolution: Resolution,
+        registry: Registry | None, synchronous: dict[int, bool],
+    ) -> None:  # fmt: skip
         self.executor, self.given, self.resolution = executor, given, resolution
+        self.registry, self.synchronous = registry, synchronous
 
     def link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
         index, variant = chosen.index, chosen.entry
@@ -224,7 +255,18 @@ class _Linker:
         if module.derivations():
             self.executor.derivations = Derivations(module)
         self.executor.constants = [constant_bytes(module, i) for i in range(len(module.constants()))]
+        if commands := commands_of(module):
+            self._link_commands(module, commands)
         Runner(module, self.executor.run_addresses)
+
+    def _link_commands(self, module: Module, commands: Commands) -> None:
+        resolution, providers = provide(self.registry, commands)
+        module.hold(resolution)
+        linked = [
+            LinkedCommand(name, operands, p.function, p.address, p.context, self.synchronous.get(p.provider, True))
+            for (name, operands), p in zip(commands, providers, strict=True)
+        ]
+        self.executor = CommandExecutor(self.executor, HostCalls(linked, dict(module.functions())))  # type: ignore[assignment]
 
 
 class AcceleratorProgram(Program):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
     from pydispatch.runtime.accelerators.context import Context
     from pydispatch.runtime.accelerators.derived import Derivations
+    from pydispatch.runtime.accelerators.host_calls import HostCalls, Surroundings
     from pydispatch.runtime.accelerators.libraries import Resolution
 
 
@@ -54,7 +56,7 @@ class Executor(ABC):
 
     alignments: bytes that bindings are aligned to, by executable that needs any. constants: the bytes of the constants
     of the program that are given, valid as long as the module. derivations: those that it derives. stopped: what ended
-    a call that C made.
+    a call that C made. calls: of host commands, when the program has any.
     """
 
     def __init__(self, context: Context) -> None:
@@ -65,6 +67,7 @@ class Executor(ABC):
         self.alignments: dict[int, int] = {}
         self._uploading = threading.Lock()
         self.stopped: KeyboardInterrupt | None = None
+        self.calls: HostCalls | None = None
 
     @abstractmethod
     def load(self, executable: Executable) -> int | None:
@@ -87,6 +90,18 @@ class Executor(ABC):
     def keep(self, data: PlanData) -> Record:
         """What is kept of a plan."""
         return Record(data, self.alignments)
+
+    # For programs with host commands
+
+    def cuts_at(self, synchronous: bool) -> bool:
+        """Whether plans are cut at a host command, so that `run` never gets it. synchronous: everything before it has
+        to be complete."""
+        return True
+
+    def surroundings(self, synchronous: bool) -> Surroundings:
+        """What a host command is told, at which plans are cut. When it is synchronous, everything that was given is
+        complete when this returns."""
+        raise DeviceUnavailableError(f"{self.context.name} has no host commands")
 
     def constant(self, index: int) -> Any:
         """The block of a constant, filled when it is first used."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pydispatch._core.commands import BufferKind, Command, Copy, Dispatch, Fill, Slot
+from pydispatch._core.commands import BufferKind, Command, Copy, Custom, Dispatch, Fill, Slot
 
 if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
@@ -33,12 +33,12 @@ class Record:
     less aligned than its executable needs (alignments: bytes by executable) is copied to one that is aligned, and back.
     arguments, results: (buffer, index, bytes); constants: (buffer, index). numbers: of the commands in the plan;
     patterns: one per command. count: buffers. late: whether constants and patterns follow the scalars of each call.
-    state: whatever the device wants.
+    state: whatever the device wants. pieces: what it is cut into around host commands, once known (commands.py).
     """
 
     __slots__ = (
         "arena_bytes", "arguments", "commands", "constants", "count", "data", "late", "numbers", "origins", "patterns",
-        "results", "sizes", "state", "transients",
+        "pieces", "results", "sizes", "state", "transients",
     )  # fmt: skip
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
@@ -55,6 +55,7 @@ class Record:
         self.sizes = [b.size for b in data.buffers]
         self.arena_bytes = data.arena_bytes
         self.state: Any = None
+        self.pieces: list[tuple[int, Any]] | None = None
         if alignments and any(_unaligned(command, alignments) for command in data.commands):
             self._stage(alignments)
         self.patterns = [c.pattern if isinstance(c, Fill) else 0 for c in self.commands]
@@ -119,4 +120,6 @@ def label(command: Command, kernel: str) -> str:
     """A command in words; kernel: the name of what a dispatch runs."""
     if isinstance(command, Dispatch):
         return f"{kernel} {'x'.join(map(str, command.grid))}"
+    if isinstance(command, Custom):
+        return f"host command {command.command}"
     return f"{'fill' if isinstance(command, Fill) else 'copy'} {command.slots[0].size} bytes"

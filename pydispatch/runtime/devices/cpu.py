@@ -114,6 +114,19 @@ class CpuDevice:
         """
         return self._providers().add_import(name, function, context, priority)
 
+    def add_command(
+        self, name: str, function: object, context: object = None, *, priority: int = 0, synchronous: bool = True
+    ) -> Provider:
+        """Registers a host command: code that programs loaded afterwards call between their dispatches.
+
+        function: `f(context, *operands)`, with a NumPy array over the memory of each tensor, read-only unless the
+        program declares it written, and a number for each scalar; the arrays are not valid any more when it returns.
+        Or a C function of `pydispatch/host_command.h`, with a context as for `add_import`. It is called on any thread.
+        An exception ends the call with a CommandError. synchronous: for other devices; everything before a command is
+        complete here.
+        """
+        return self._providers().add_command(name, function, context, priority)
+
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
         """Supplies the code of an executable that programs only declare, for programs loaded afterwards.
 
@@ -128,7 +141,7 @@ class CpuDevice:
         self._providers().executables[name] = code_of(name, code)
 
     def remove_plugin(self, provider: Provider) -> None:
-        """Removes a registration of `add_plugin` or `add_import`. Loaded programs keep the functions that they use."""
+        """Removes a registration of `add_plugin`, `add_import` or `add_command`. Loaded programs keep what they use."""
         self._providers().remove(provider)
 
     def _providers(self) -> Registry:

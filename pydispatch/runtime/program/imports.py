@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import difflib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydispatch._core.host_command import PREFIX, PythonCommand
 from pydispatch.errors import ArtifactError, Error, InvalidArgumentError, MissingImportError
 from pydispatch.files import check_path, read_code
 
@@ -117,6 +118,8 @@ class Registry:
 
         self.manager: Manager = Manager()
         self.executables: dict[str, Code] = {}  # name -> the last one added
+        self.commands: dict[int, Callable[..., Any]] = {}  # host commands of Python, by the number of their provider
+        self.packaged: set[str] = set()  # names of host commands that other packages add
         self.names: dict[int, str] = {}  # of the functions registered individually, for "did you mean"
 
     def add_plugin(
@@ -148,6 +151,36 @@ class Registry:
         self.names[number] = name
         return Provider(number, name, "function")
 
+    def add_command(self, name: str, function: object, context: object, priority: int) -> Provider:
+        """See `CpuDevice.add_command`."""
+        what = f"add_command '{name}'"
+        if not isinstance(name, str) or not name or "\0" in name or not _is_utf8(name):
+            raise InvalidArgumentError(f"add_command: expected the name of a host command, got {name!r}")
+        check_priority(what, priority)
+        if is_native(function):
+            address, owner = address_of(function, f"{what}: function"), (function, context)
+            pointer = 0 if context is None else address_of(context, f"{what}: context")
+            if not address:
+                raise InvalidArgumentError(f"{what}: the address of the function is 0")
+            number = self.manager.add_function(PREFIX + name, address, pointer, owner, priority)
+            return Provider(number, name, "command")
+        if context is not None:
+            raise InvalidArgumentError(f"{what}: context: functions of Python have none; use functools.partial")
+        if not callable(function):
+            raise InvalidArgumentError(
+                f"{what}: expected a function of Python or the address of one of C, got {type(function).__name__}"
+            )
+        held = PythonCommand(function)
+        number = self.manager.add_function(PREFIX + name, held.address, id(held), held, priority)
+        self.commands[number] = function
+        return Provider(number, name, "command")
+
+    def add_packaged(self, name: str, load: Callable[[], Any]) -> None:
+        """A host command of another package, which is asked last. load: gives the function."""
+        if name not in self.packaged:
+            self.packaged.add(name)
+            self.add_command(name, load(), None, -(1 << 31))
+
     def remove(self, provider: Provider) -> None:
         """Removes a registration; loaded programs keep the functions that they use."""
         if not isinstance(provider, Provider):
@@ -156,6 +189,7 @@ class Registry:
             )
         self.manager.remove(provider.id)
         self.names.pop(provider.id, None)
+        self.commands.pop(provider.id, None)
 
 
 def _is_utf8(text: str) -> bool:
@@ -201,6 +235,16 @@ def address_of(value: object, what: str) -> int:
     )
 
 
+def is_native(function: object) -> bool:
+    """Whether a function is one of C, which `address_of` has the address of."""
+    return (
+        isinstance(function, (int, ctypes.c_void_p, ctypes._CFuncPtr))  # type: ignore[attr-defined]
+        or isinstance(getattr(function, "address", None), int)
+        or type(function).__name__ == "PyCapsule"
+        or type(function).__module__ == "_cffi_backend"
+    )
+
+
 def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
     """The import signatures of a variant in a manifest."""
     from pydispatch.formats.artifact.imports import ImportSignature
@@ -226,7 +270,7 @@ def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mappi
     return found
 
 
-def missing(
+def missing_imports(
     name: str, variant: Mapping[str, Any], lacking: Sequence[str], asked: Sequence[str], known: Iterable[str]
 ) -> MissingImportError:
     """The error for an executable with unresolved required imports.

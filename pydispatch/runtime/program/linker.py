@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.program import Module
 from pydispatch.errors import ArtifactError, Error, MissingImportError
+from pydispatch.runtime.program.commands import commands_of, provide
 from pydispatch.runtime.program.manifest import MANIFEST
 from pydispatch.runtime.program.variants import Chosen
 
@@ -84,6 +85,9 @@ class CpuLinker:
 
     def finish(self, module: Module) -> None:
         """Everything is linked, and nothing has run."""
+        if commands := commands_of(module):
+            resolution, providers = provide(self.registry, commands)
+            module.link_commands(resolution, [(each.address, each.context) for each in providers])
         if self._resolution is not None:
             self._resolution.settle()
         if self._importing:
@@ -94,11 +98,11 @@ class CpuLinker:
 
     def _missing(self, chosen: Chosen, symbols: Sequence[str]) -> MissingImportError:
         """Names all unresolved imports of an executable, the providers asked, and the remedy."""
-        from pydispatch.runtime.program.imports import missing
+        from pydispatch.runtime.program.imports import missing_imports
 
         asked = [p.label for p in self._resolution.providers()] if self._resolution is not None else []
         known = self.registry.names.values() if self.registry is not None else ()
-        return missing(chosen.name, chosen.entry, symbols, asked, known)
+        return missing_imports(chosen.name, chosen.entry, symbols, asked, known)
 
 
 def not_given(chosen: Chosen, given: Iterable[str], file: str) -> MissingImportError:

@@ -76,7 +76,7 @@ typedef struct builder_s {
   fn_t functions[8];
   uint32_t function_count;
   words_t extra;              // tables of procedures, placed right behind the header: see procedure_builder.h
-  uint32_t extra_tables[10];  // their offsets and counts
+  uint32_t extra_tables[14];  // their offsets and counts
 } builder_t;
 
 static inline void add_string(builder_t* b, const char* text, uint32_t out[2]) {

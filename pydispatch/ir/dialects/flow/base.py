@@ -1,6 +1,8 @@
-"""What every operation that launches a grid has."""
+"""What every operation has whose tensors are followed by their dynamic dims."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType
 from xdsl.ir import SSAValue
@@ -10,12 +12,36 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.ir.core import syntax
 
 
-class DispatchLikeOp(IRDLOperation):
-    """Operands, results and tied results of everything that launches a grid.
+class ShapedCall:
+    """Dims and tied results of an operation with the fields of `DispatchLikeOp` (apart from its workload).
 
     argument_dims, result_dims: the `{%dim}` of all arguments or results in one row.
     tied_operands: for each result the argument it is written into, or -1; absent when no result is tied.
     """
+
+    def dims_of_argument(self: Any, index: int) -> tuple[SSAValue, ...]:
+        """The dynamic dims of an argument."""
+        return syntax.split_dims([a.type for a in self.arguments], self.argument_dims)[index]
+
+    def dims_of_result(self: Any, index: int) -> tuple[SSAValue, ...]:
+        """The dynamic dims of a result."""
+        return syntax.split_dims([r.type for r in self.results_], self.result_dims)[index]
+
+    def tied_argument(self: Any, index: int) -> int | None:
+        """The argument that result `index` is written into."""
+        tied = syntax.tied_list(self.tied_operands)
+        return None if tied is None or tied[index] < 0 else tied[index]
+
+    def verify_(self: Any) -> None:
+        sides = ((self.arguments, self.argument_dims, "operands"), (self.results_, self.result_dims, "results"))
+        for values, dims, what in sides:
+            expected = sum(syntax.dynamic_dims(v.type) for v in values)
+            if len(dims) != expected:
+                raise VerifyException(f"the {what} have {expected} dynamic dimension(s), but {len(dims)} are given")
+
+
+class DispatchLikeOp(ShapedCall, IRDLOperation):
+    """Operands, results and tied results of everything that launches a grid. See `ShapedCall`."""
 
     workload = var_operand_def(IndexType)
     arguments = var_operand_def()
@@ -24,26 +50,6 @@ class DispatchLikeOp(IRDLOperation):
     results_ = var_result_def()
     tied_operands = opt_prop_def(DenseArrayBase)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    def dims_of_argument(self, index: int) -> tuple[SSAValue, ...]:
-        """The dynamic dims of an argument."""
-        return syntax.split_dims([a.type for a in self.arguments], self.argument_dims)[index]
-
-    def dims_of_result(self, index: int) -> tuple[SSAValue, ...]:
-        """The dynamic dims of a result."""
-        return syntax.split_dims([r.type for r in self.results_], self.result_dims)[index]
-
-    def tied_argument(self, index: int) -> int | None:
-        """The argument that result `index` is written into."""
-        tied = syntax.tied_list(self.tied_operands)
-        return None if tied is None or tied[index] < 0 else tied[index]
-
-    def verify_(self) -> None:
-        sides = ((self.arguments, self.argument_dims, "operands"), (self.results_, self.result_dims, "results"))
-        for values, dims, what in sides:
-            expected = sum(syntax.dynamic_dims(v.type) for v in values)
-            if len(dims) != expected:
-                raise VerifyException(f"the {what} have {expected} dynamic dimension(s), but {len(dims)} are given")
 
 
 CALL = "(`[` $workload^ `]`)? `` `(` $arguments `)`"

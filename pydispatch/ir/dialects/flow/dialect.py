@@ -20,7 +20,7 @@ from xdsl.traits import IsTerminator
 
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import directive
-from pydispatch.ir.dialects.flow import slices, tensors
+from pydispatch.ir.dialects.flow import calls, slices, tensors
 from pydispatch.ir.dialects.flow.base import CALL, SIGNATURE, DispatchLikeOp
 from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
 from pydispatch.ir.dialects.hal.interface import WorkgroupOp
@@ -154,4 +154,4 @@ OPERATIONS: list[type[Operation]] = [
     DispatchWorkgroupIDOp, DispatchWorkgroupCountOp, DispatchWorkgroupSizeOp, ReturnOp,
 ]  # fmt: skip
 
-Flow = Dialect("flow", [*OPERATIONS, *tensors.OPERATIONS, *slices.OPERATIONS], [FlowParameterAttr])
+Flow = Dialect("flow", [*OPERATIONS, *calls.OPERATIONS, *tensors.OPERATIONS, *slices.OPERATIONS], [FlowParameterAttr])

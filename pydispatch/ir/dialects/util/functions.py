@@ -30,11 +30,9 @@ from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
 
 
-@op_definition
-class FuncOp(IRDLOperation):
+class FuncLikeOp(IRDLOperation):
     """A host function. A declaration has an empty body. `tied_operands[i]` is the argument of result i, or -1."""
 
-    name = "util.func"
     sym_name = prop_def(StringAttr)
     sym_visibility = opt_prop_def(StringAttr)
     function_type = prop_def(FunctionType)
@@ -54,7 +52,7 @@ class FuncOp(IRDLOperation):
         return not self.body.blocks
 
     @classmethod
-    def parse(cls, p: Parser) -> FuncOp:
+    def parse(cls, p: Parser) -> FuncLikeOp:
         properties: dict[str, Attribute | None] = {"sym_visibility": p.parse_optional_visibility_keyword()}
         properties["sym_name"] = p.parse_symbol_name()
         arguments: list[Parser.Argument] = []
@@ -156,6 +154,13 @@ class FuncOp(IRDLOperation):
                 got = ", ".join(str(o.type) for o in last.operands)
                 want = ", ".join(str(t) for t in self.function_type.outputs)
                 raise VerifyException(f"@{self.sym_name.data} returns ({got}), but is declared to return ({want})")
+
+
+@op_definition
+class FuncOp(FuncLikeOp):
+    """See `FuncLikeOp`."""
+
+    name = "util.func"
 
 
 def _parse_results(

@@ -10,9 +10,11 @@ from pydispatch._core import commands
 from pydispatch.errors import ArtifactError
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.accelerators.execute import Executable, Executor
+from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Parts
 from pydispatch.runtime.devices.cuda import driver as cuda
+from pydispatch.runtime.devices.cuda.context import StepName
 from pydispatch.runtime.devices.cuda.graph import Graph
 from pydispatch.runtime.devices.cuda.modules import Modules
 from pydispatch.runtime.devices.cuda.steps import Dispatch, Step, steps_of
@@ -59,6 +61,17 @@ class CudaExecutor(Executor):
         alignment = int(variant.get("alignment", 1))
         self.alignment = max(self.alignment, alignment)
         return alignment
+
+    def surroundings(self, synchronous: bool) -> Surroundings:
+        """See Executor.surroundings."""
+        context = self.context
+        if synchronous:
+            context.synchronize()
+        context.recent.append(("", (StepName("host command"),)))
+        return Surroundings(
+            "cuda", context, lambda block, at: (block.address + at, 0), context.stream_number, None,
+            int(context.handle), context.current,
+        )  # fmt: skip
 
     # Running
 

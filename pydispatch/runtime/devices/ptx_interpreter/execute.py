@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydispatch._core.commands import Command, Copy, Dispatch, Fill
+from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, KernelError
 from pydispatch.formats.ptx import interface, read
 from pydispatch.runtime.accelerators import execute
+from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Packer, Parts
 
@@ -146,6 +147,14 @@ class Executor(execute.Executor):
         self._run(record, blocks, constants, patterns, lambda: stamps.append(time.perf_counter()))
         return [Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(record.commands)]
 
+    def cuts_at(self, synchronous: bool) -> bool:
+        """Commands are done one after the other."""
+        return False
+
+    def surroundings(self, synchronous: bool) -> Surroundings:
+        """See Executor.surroundings."""
+        return Surroundings("ptx-interpreter", self.context, lambda block, at: (block.address + at, 0))
+
     def _label(self, command: Command) -> str:
         return label(command, self._kernel_of(command).label if isinstance(command, Dispatch) else "")
 
@@ -165,11 +174,11 @@ class Executor(execute.Executor):
             context.require_usable()
             assert isinstance(record, Apart)
             addresses = [block.address if block is not None else 0 for block in blocks]
-            own = []
+            blocks, own = list(blocks), []
             try:
                 for number, size in record.apart:
                     own.append(block := context.acquire(size))
-                    addresses[number] = block.address
+                    addresses[number], blocks[number] = block.address, block
                 for number, command in enumerate(record.commands):
                     if isinstance(command, Dispatch):
                         self._dispatch(command, addresses, constants)
@@ -177,6 +186,9 @@ class Executor(execute.Executor):
                         target, size = command.target, command.pattern_size
                         pattern = (patterns[number] & (1 << 8 * size) - 1).to_bytes(size, "little")
                         context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
+                    elif isinstance(command, Custom):
+                        assert self.calls is not None
+                        self.calls.call(record.data.function, command, blocks, constants, self.surroundings(True))
                     elif isinstance(command, Copy):
                         source, target = command.source, command.target
                         data = context.memory.read(addresses[source.buffer] + source.offset, source.size)

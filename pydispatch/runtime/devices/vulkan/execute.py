@@ -6,8 +6,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydispatch._core.commands import Dispatch
+from pydispatch._core.commands import Custom, Dispatch
+from pydispatch.errors import CommandError
 from pydispatch.runtime.accelerators import execute
+from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
 from pydispatch.runtime.devices.vulkan.pipelines import Executables, Parts
 from pydispatch.runtime.devices.vulkan.record import Recorded, Recorder
@@ -70,12 +72,43 @@ class Executor(execute.Executor):
     ) -> Recorded:
         """Commands over these blocks; under the context's lock."""
         recorder = Recorder(self.context)
+
+        def host(command: Custom) -> None:
+            self._record_command(record.data.function, command, blocks, constants, recorder.buffer)
+
         try:
-            recorder.commands(record.commands, blocks, constants, patterns, self.executables, timed)
+            recorder.commands(record.commands, blocks, constants, patterns, self.executables, timed, host)
         except BaseException:
             recorder.abandon()
             raise
         return recorder.finish()
+
+    def _record_command(self, function: int, command: Custom, blocks: Blocks, constants: bytes, buffer: Any) -> None:
+        """A host command records. CommandError also for what the validation layer says of it."""
+        assert self.calls is not None
+        messages = self.context.instance.messages
+        before = len(messages)
+        self.calls.call(function, command, blocks, constants, self.surroundings(False, buffer))
+        if len(messages) > before:
+            label = self.calls.label(command)
+            raise CommandError(f"{label} recorded work that is not valid: {messages[before]}", label)
+
+    def cuts_at(self, synchronous: bool) -> bool:
+        """Others record what they do."""
+        return synchronous
+
+    def surroundings(self, synchronous: bool, buffer: Any = None) -> Surroundings:
+        """See Executor.surroundings: work is complete when `run` returns. buffer: the VkCommandBuffer recorded."""
+        context, ffi = self.context, self.context.ffi
+
+        def number(handle: Any) -> int:
+            return int(ffi.cast("uintptr_t", handle))
+
+        def place(block: Any, at: int) -> tuple[int, int]:
+            return number(block.buffer), block.offset + at
+
+        recorded = None if buffer is None else number(buffer)
+        return Surroundings("vulkan", context, place, None, recorded, number(context.handle))
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         context, ffi = self.context, self.context.ffi

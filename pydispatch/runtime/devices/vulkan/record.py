@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydispatch._core.commands import Command, Copy, Dispatch, Fill, Slot
+from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
 from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.logical import LogicalDevice, Submission
@@ -168,15 +168,17 @@ class Recorder:
         patterns: Sequence[int],
         executables: Executables,
         timed: bool = False,
+        host: Callable[[Custom], None] | None = None,
     ) -> None:
-        """All commands of a plan. blocks: one per buffer of the plan. timed: a time stamp around each command."""
+        """All commands of a plan. blocks: one per buffer of the plan. timed: a time stamp around each command.
+        host: has a host command record into `buffer`."""
         words = self.arena.array("char", constants or b"\0")
         self._descriptors(commands, blocks, executables, constants)
         if timed:
             self._time(len(commands))
         region = None
         for number, command in enumerate(commands):
-            if command.region != region or timed:
+            if command.region != region or timed or isinstance(command, Custom):
                 self.barrier()
                 region = command.region
             if isinstance(command, Dispatch):
@@ -184,6 +186,11 @@ class Recorder:
             elif isinstance(command, Fill):
                 at = command.target
                 self.fill(_block(blocks, at.buffer), at.offset, at.size, patterns[number], command.pattern_size)
+            elif isinstance(command, Custom):
+                assert host is not None
+                host(command)
+                self.stages |= _COMPUTE | _TRANSFER  # whatever it recorded
+                self.barrier()
             elif isinstance(command, Copy):
                 source, target = command.source, command.target
                 from_, to = _block(blocks, source.buffer), _block(blocks, target.buffer)

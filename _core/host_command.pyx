@@ -1,0 +1,282 @@
+"""Host commands (host_command.h) that are functions of Python, and what they are given."""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, strdup
+
+from pydispatch._core.arrays cimport ElementType, element_type, packed_of, unpack_into
+from pydispatch._core.c_host_command cimport *
+from pydispatch._core.c_numpy cimport (
+    NPY_ARRAY_ALIGNED,
+    NPY_ARRAY_C_CONTIGUOUS,
+    NPY_ARRAY_WRITEABLE,
+    PyArray_Descr,
+    PyArray_NewFromDescr,
+    PyArray_SetBaseObject,
+    PyArray_Type,
+    PyArrayObject,
+)
+from pydispatch._core.c_plugin cimport pyd_import_fn_t
+from pydispatch._core.status cimport keep_raised
+
+cimport numpy as cnp
+
+import traceback
+
+import numpy as np
+
+from pydispatch._core.status import CommandError, InvalidArgumentError
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(object)
+
+cdef struct NativeCall:
+    pyd_host_command_t command  # first: `fail` is given its address
+    char* text
+
+PREFIX = PYD_HOST_COMMAND_PREFIX.decode()
+"""What the providers of imports are asked for: this, and the name of a command."""
+
+cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter")  # by pyd_host_device_t
+
+
+@cython.final
+cdef class Context:
+    """What a host command is told of the call that it is part of. Valid until the command returns.
+
+    kind: "cpu", "cuda", "vulkan" or "ptx-interpreter". name: the command as the program names it. stream: the CUstream,
+    command_buffer: the VkCommandBuffer, handle: the CUcontext or VkDevice, as whole numbers; None on other devices.
+    """
+
+    cdef const pyd_host_command_t* command  # of a call in this process; NULL elsewhere, and when it has returned
+    cdef readonly str kind
+    cdef readonly str name
+    cdef readonly object stream, command_buffer, handle
+    cdef bint is_over
+
+    def __init__(self, str kind, str name, stream=None, command_buffer=None, handle=None):
+        self.kind, self.name = kind, name
+        self.stream, self.command_buffer, self.handle = stream, command_buffer, handle
+
+    def parallel_for(self, uint64_t count, body):
+        """Calls body(begin, end) for ranges that cover [0, count) once, on the workers of a CPU device, and returns
+        when all have returned. Raises the first exception that one of them raised."""
+        cdef Loop loop = Loop()
+        cdef const pyd_host_command_t* command = self.command
+        if self.is_over:
+            raise InvalidArgumentError(f"host command '{self.name}' has returned: its context is not valid any more")
+        if command == NULL:
+            if count:
+                body(0, count)
+            return
+        loop.body = body
+        with nogil:
+            command.parallel_for(command, count, run_loop, <void*>loop)
+        if loop.error is not None:
+            raise loop.error
+
+    def end(self):
+        """The command has returned."""
+        self.is_over, self.command = True, NULL
+
+    def __repr__(self):
+        return f"<context of host command '{self.name}' on {self.kind}>"
+
+
+@cython.final
+cdef class Loop:
+    cdef object body
+    cdef object error  # the first
+
+
+cdef int32_t run_loop(
+        void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) noexcept with gil:
+    cdef Loop loop = <Loop>self
+    try:
+        loop.body(begin, end)
+        return 0
+    except BaseException as error:
+        if loop.error is None:
+            loop.error = error
+        return 1
+
+
+@cython.final
+cdef class PythonCommand:
+    """A function of Python as a host command. address: of the C function that calls it, with this object as context."""
+
+    cdef object function
+
+    def __init__(self, function):
+        self.function = function
+
+    @property
+    def address(self):
+        return <uintptr_t><void*>call_python
+
+
+cdef object view_of(Context context, const pyd_host_operand_t* operand):
+    """The memory of a tensor as an array: read-only unless the command writes it. `context` is its base, so that it
+    cannot be made writable."""
+    cdef ElementType kind = element_type(operand.dtype)
+    cdef int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+    cdef PyObject* made
+    if kind.packed:
+        array = np.empty([operand.sizes[i] for i in range(operand.rank)], kind.dtype)
+        if operand.access & PYD_HOST_READ:
+            unpack_into(kind, operand.data, array)
+        if not operand.access & PYD_HOST_WRITE:
+            array.flags.writeable = False
+        return array
+    if operand.access & PYD_HOST_WRITE:
+        flags |= NPY_ARRAY_WRITEABLE
+    Py_INCREF(kind.dtype)
+    made = PyArray_NewFromDescr(
+        &PyArray_Type, <PyArray_Descr*><PyObject*>kind.dtype, operand.rank, <const Py_ssize_t*>operand.sizes, NULL,
+        operand.data, flags, NULL)
+    array = <object>made
+    Py_DECREF(array)
+    Py_INCREF(context)
+    PyArray_SetBaseObject(<PyArrayObject*>made, <PyObject*>context)
+    return array
+
+
+cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) except -1:
+    cdef const pyd_host_operand_t* operand
+    cdef uint32_t i
+    cdef ElementType kind
+    cdef bytes packed
+    cdef Context context = Context(KINDS[command.device], command.name.decode("utf-8", "replace"))
+    cdef list given = [context]
+    context.command = command
+    for i in range(command.operand_count):
+        operand = pyd_host_operand(command, i)
+        if operand.kind == PYD_HOST_TENSOR:
+            given.append(view_of(context, operand))
+        else:
+            given.append(element_type(operand.dtype).unpack(operand.word))
+    try:
+        self.function(*given)
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)  # they hold arrays over memory that goes
+        raise
+    finally:
+        context.end()
+    for i in range(command.operand_count):
+        operand = pyd_host_operand(command, i)
+        if operand.kind != PYD_HOST_TENSOR:
+            continue
+        kind = element_type(operand.dtype)
+        if kind.packed:
+            if operand.access & PYD_HOST_WRITE:
+                packed = bytes(packed_of(kind, given[i + 1]))
+                memcpy(operand.data, <const char*>packed, len(packed))
+        elif Py_REFCNT(given[i + 1]) > 2:  # the list's and that of this expression
+            raise InvalidArgumentError(
+                f"it keeps operand {i}, or a view of it, after it has returned: the memory is used again then; "
+                "keep a copy")
+    return 0
+
+
+cdef int32_t call_python(void* params, void* context, void* reserved) noexcept with gil:
+    cdef const pyd_host_command_t* command = <const pyd_host_command_t*>params
+    cdef PythonCommand self = <PythonCommand>context
+    cdef bytes text
+    try:
+        call_with_views(self, command)
+        return 0
+    except BaseException as error:
+        try:
+            text = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
+        except BaseException:  # its __str__ fails
+            text = type(error).__name__.encode("utf-8", "backslashreplace")
+        command.fail(command, text)
+        pyd_host_command_raised(command, keep_raised(error))
+        return -1
+
+
+def scalar_of(uint32_t dtype, uint64_t word):
+    """The number that a register value is."""
+    return element_type(dtype).unpack(word)
+
+
+@cython.no_gc_clear
+cdef class Native:
+    """A call of a host command that is a function of C, on a device that runs plans by itself.
+
+    kind, stream, command_buffer, handle: as of a Context. Operands are added in order.
+    """
+
+    cdef NativeCall own
+    cdef list operands
+    cdef bytes name
+
+    def __cinit__(self, str kind, str name, stream=None, command_buffer=None, handle=None):
+        self.operands, self.name, self.own.text = [], name.encode("utf-8", "backslashreplace"), NULL
+        self.own.command.struct_size = sizeof(pyd_host_command_t)
+        self.own.command.operand_size = sizeof(pyd_host_operand_t)
+        self.own.command.name, self.own.command.device = self.name, <uint32_t>KINDS.index(kind)
+        self.own.command.operands, self.own.command.operand_count = NULL, 0
+        self.own.command.fail, self.own.command.parallel_for = keep_text, run_here
+        self.own.command.stream = <void*><uintptr_t>(stream or 0)
+        self.own.command.command_buffer = <void*><uintptr_t>(command_buffer or 0)
+        self.own.command.handle = <void*><uintptr_t>(handle or 0)
+
+    def __dealloc__(self):
+        free(self.own.text)
+
+    def add_scalar(self, uint32_t dtype, value):
+        """value: as `scalar_of` gives it."""
+        self.operands.append((PYD_HOST_SCALAR, PYD_HOST_READ, dtype, (), 0, 0, 0, value))
+
+    def add_tensor(
+            self, uint32_t dtype, tuple sizes, uint32_t access, uint64_t nbytes, uintptr_t data, uint64_t offset):
+        """access, data, offset: as of pyd_host_operand_t."""
+        self.operands.append((PYD_HOST_TENSOR, access, dtype, sizes, nbytes, data, offset, 0))
+
+    def call(self, uintptr_t address, uintptr_t context):
+        """Calls it. CommandError with the text that it set, or the code that it returned."""
+        cdef size_t i, count = len(self.operands), total = sum([len(o[3]) for o in self.operands])
+        cdef pyd_host_operand_t* operands = <pyd_host_operand_t*>calloc(count + 1, sizeof(pyd_host_operand_t))
+        cdef int64_t* sizes = <int64_t*>calloc(total + 1, sizeof(int64_t))
+        cdef int64_t* at = sizes
+        cdef int32_t code
+        cdef pyd_import_fn_t function = <pyd_import_fn_t><void*>address
+        try:
+            if operands == NULL or sizes == NULL:
+                raise MemoryError()
+            for i, (kind, access, dtype, shape, nbytes, data, offset, value) in enumerate(self.operands):
+                operands[i].kind, operands[i].access, operands[i].dtype = kind, access, dtype
+                operands[i].rank, operands[i].sizes, operands[i].bytes = len(shape), at, nbytes
+                operands[i].data, operands[i].offset = <void*><uintptr_t>data, offset
+                for size in shape:
+                    at[0] = size
+                    at += 1
+                if kind == PYD_HOST_SCALAR:
+                    element_type(dtype).pack(value, &operands[i].word)
+            self.own.command.operands, self.own.command.operand_count = operands, <uint32_t>count
+            with nogil:
+                code = function(&self.own.command, <void*>context, NULL)
+            if code:
+                text = self.own.text.decode("utf-8", "replace") if self.own.text != NULL else f"returned {code}"
+                raise CommandError(text, self.name.decode("utf-8", "replace"), code)
+        finally:
+            free(operands)
+            free(sizes)
+
+
+cdef void keep_text(const pyd_host_command_t* command, const char* text) noexcept nogil:
+    cdef NativeCall* own = <NativeCall*>command
+    if own.text == NULL:
+        own.text = strdup(text)
+
+
+cdef int32_t run_here(
+        const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self) noexcept nogil:
+    cdef uint64_t failed = 0
+    return body(self, 0, 0, count, &failed) if count else 0

@@ -1,0 +1,81 @@
+"""What a host command that does nothing costs beside a dispatch that does nothing.
+
+    python bench/host_commands.py [--seconds S] [--vulkan]
+
+Each program is a function of one tensor of 8 elements, called prepared; the contenders take turns and the best times are
+compared. On Vulkan a command that records costs nothing in a call, and one that is synchronous a submission.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from contract import best
+
+import pydispatch as pd
+
+HEAD = "flow.func private @nothing(%x: tensor<8xf32>) -> %x\nfunc.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
+STEP = """flow.dispatch.region -> (tensor<8xf32>) {
+  %r = arith.addf %x, %x : tensor<8xf32>
+  flow.return %r : tensor<8xf32>
+}"""
+SOURCE = """
+int nothing(void* command, void* context, void* reserved) { return 0; }
+"""
+
+
+def text(dispatches: int, commands: int) -> str:
+    """A function of `dispatches` one after the other, then `commands`."""
+    lines, last = [], "%x"
+    for i in range(dispatches):
+        lines.append(f"%d{i} = {STEP.replace('%x', last)}")
+        last = f"%d{i}"
+    for i in range(commands):
+        lines.append(f"%c{i} = flow.call @nothing({last}) : (tensor<8xf32>) -> {last}")
+        last = f"%c{i}"
+    return HEAD + "\n".join([*lines, f"return {last} : tensor<8xf32>", "}"])
+
+
+def calls(device: Any, target: str) -> dict[str, Any]:
+    x = np.ones(8, np.float32)
+    return {
+        name: device.load(pd.compile(text(*counts), targets=target)).f.prepare(x)
+        for name, counts in {"1 dispatch": (1, 0), "2 dispatches": (2, 0), "a dispatch, a command": (1, 1)}.items()
+    }
+
+
+def report(title: str, found: dict[str, float]) -> None:
+    one, two, both = (found[name] for name in found)
+    print(f"{title}: " + ", ".join(f"{name} {seconds * 1e6:.2f} us" for name, seconds in found.items()))
+    print(f"  a command costs {(both - two) * 1e6:+.2f} us over a dispatch; a dispatch {(two - one) * 1e6:.2f} us")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--vulkan", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder) / "nothing.c", Path(folder) / "nothing.so"
+        source.write_text(SOURCE)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-O2", str(source), "-o", str(library)], check=True)
+        native = ctypes.CDLL(str(library)).nothing
+        for title, function in (("CPU, C", native), ("CPU, Python", lambda context, x: None)):
+            device = pd.device("local-sync")
+            device.add_command("nothing", function)
+            report(title, best(calls(device, "cpu"), args.seconds))
+        for synchronous in (False, True) if args.vulkan else ():
+            device = pd.device("vulkan:0")
+            device.add_command("nothing", lambda context, x: None, synchronous=synchronous)
+            title = f"Vulkan, {'synchronous' if synchronous else 'recording'}"
+            report(title, best(calls(device, "vulkan"), args.seconds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+// For authors of host commands: code of the host that programs call between their dispatches, in the order of the device.
+//
+//   static int checksum(void* params, void* context, void* reserved) {
+//     const pyd_host_command_t* command = params;
+//     const pyd_host_operand_t* in = pyd_host_operand(command, 0);
+//     if (in->kind != PYD_HOST_TENSOR) return pyd_host_fail(command, "operand 0 is no tensor");
+//     ...
+//     return 0;
+//   }
+//
+// The function has the type of pydispatch/plugin.h. It is given to a device by device.add_command("checksum", address), by
+// device_add_command of api.h, or by a plugin that lists it as PYD_PLUGIN_COMMAND("checksum", checksum).
+//
+// Threads. A command is called on any thread, one command of a call at a time; calls that run at once call it at once.
+// The structure and what it refers to are valid until the function returns. A command may load and run other programs, not
+// the one that calls it.
+#ifndef PYDISPATCH_HOST_COMMAND_H_
+#define PYDISPATCH_HOST_COMMAND_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Where the program runs, and what a command does with the operands there.
+typedef enum pyd_host_device_e {
+  PYD_HOST_CPU = 0,          // reads and writes their memory; everything before it is complete
+  PYD_HOST_CUDA = 1,         // puts work on |stream|; nothing before it needs to be complete
+  PYD_HOST_VULKAN = 2,       // records into |command_buffer|; what is recorded runs again and again
+  PYD_HOST_INTERPRETER = 3,  // as on the CPU: the memory of the interpreter of PTX
+} pyd_host_device_t;
+
+typedef enum pyd_host_kind_e { PYD_HOST_TENSOR = 0, PYD_HOST_SCALAR = 1 } pyd_host_kind_t;
+
+typedef enum pyd_host_access_e {
+  PYD_HOST_READ = 1,
+  PYD_HOST_WRITE = 2,       // its content is undefined before
+  PYD_HOST_READ_WRITE = 3,  // updated in place
+} pyd_host_access_t;
+
+typedef struct pyd_host_operand_s {
+  uint32_t kind;         // pyd_host_kind_t
+  uint32_t access;       // pyd_host_access_t; scalars are read
+  uint32_t dtype;        // element type: numerical type << 24 | bits, as in api.h
+  uint32_t rank;         // of a tensor
+  const int64_t* sizes;  // |rank| of them; elements are dense, in row-major order
+  uint64_t bytes;        // of a tensor
+  void* data;            // of a tensor. CPU: address. CUDA: CUdeviceptr. Vulkan: VkBuffer
+  uint64_t offset;       // Vulkan: bytes into the VkBuffer; 0 elsewhere
+  uint64_t word;         // of a scalar: an integer is sign-extended, a float is its bits
+} pyd_host_operand_t;
+
+typedef struct pyd_host_command_s pyd_host_command_t;
+
+// Indices [begin, end), in order; 0, or a code that ends the loop. |worker|: no two that run at the same time have the same.
+typedef int32_t (*pyd_host_body_fn_t)(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
+
+// Both structures grow at their ends only.
+struct pyd_host_command_s {
+  size_t struct_size;   // of this structure, in bytes
+  size_t operand_size;  // of one operand, in bytes: see pyd_host_operand
+  const char* name;     // as the program names it
+  uint32_t device;      // pyd_host_device_t
+  uint32_t operand_count;
+  const pyd_host_operand_t* operands;
+  // Sets the text of the error for a command that then returns nonzero; copied. Of several texts the first is kept.
+  void (*fail)(const pyd_host_command_t* command, const char* text);
+  // Runs |body| over [0, count) on the workers of the device; 0, or the code of a body. On a GPU: on this thread.
+  int32_t (*parallel_for)(const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self);
+  void* stream;          // CUDA: CUstream, whose context is current
+  void* command_buffer;  // Vulkan: VkCommandBuffer in the recording state
+  void* handle;          // CUDA: CUcontext. Vulkan: VkDevice
+};
+
+static inline const pyd_host_operand_t* pyd_host_operand(const pyd_host_command_t* command, uint32_t index) {
+  return (const pyd_host_operand_t*)((const char*)command->operands + index * command->operand_size);
+}
+
+// For `return pyd_host_fail(command, "...")`.
+static inline int pyd_host_fail(const pyd_host_command_t* command, const char* text) {
+  command->fail(command, text);
+  return 1;
+}
+
+// What the providers of imports are asked for: a host command is the symbol "command:NAME".
+#define PYD_HOST_COMMAND_PREFIX "command:"
+#define PYD_PLUGIN_COMMAND(name, function) {PYD_HOST_COMMAND_PREFIX name, function, 0}
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_HOST_COMMAND_H_

@@ -1,0 +1,330 @@
+// CUSTOM {command, n, n sizes, m, m constants, k, k bindings}: a call of a host command. The sizes are registers, one for each size
+// that the declared tensors leave open; the constants are the low and the high word of each scalar; the bindings are the tensors.
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "program/commands/command.h"
+
+typedef unsigned long long ull_t;
+
+// A host command in a call.
+typedef struct pyd_custom_s {
+  pyd_host_command_t command;  // what its function is given
+  const pyd_call_t* call;
+  pyd_command_link_t link;
+  char* name;            // terminated
+  _Atomic(char*) text;   // of its failure
+  atomic_llong raised;   // what stands behind it in another runtime
+} pyd_custom_t;
+
+const size_t pyd_custom_size = sizeof(pyd_custom_t);
+
+// ---- records
+
+typedef struct view_s {
+  uint32_t command;
+  uint32_t size_count, constant_count, binding_count;
+  const uint32_t *sizes, *constants, *bindings;
+} view_t;
+
+static view_t view_of(const uint32_t* record) {
+  view_t view = {.command = record[0], .size_count = record[1], .sizes = record + 2};
+  const uint32_t* rest = view.sizes + view.size_count;
+  view.constant_count = rest[0];
+  view.constants = rest + 1;
+  rest = view.constants + view.constant_count;
+  view.binding_count = rest[0];
+  view.bindings = rest + 1;
+  return view;
+}
+
+// How much of each a call of |command| passes.
+static view_t counts_of(const pyd_program_command_t* command) {
+  view_t counts = {0};
+  for (uint32_t i = 0; i < command->operand_count; ++i) {
+    const pyd_program_value_t* operand = &command->operands[i];
+    counts.constant_count += operand->kind == 1 ? 2 : 0;
+    counts.binding_count += operand->kind == 0;
+    for (uint32_t k = 0; k < operand->rank; ++k) counts.size_count += operand->dims[k] < 0;
+  }
+  return counts;
+}
+
+static pyd_status_t verify_values(const pyd_verifier_t* v, const view_t* view) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < view->size_count && pyd_ok(status); ++i) status = pyd_verify_read(v, view->sizes[i]);
+  for (uint32_t i = 0; i < view->constant_count && pyd_ok(status); ++i) {
+    status = pyd_verify_read(v, view->constants[i] & ~PYD_CONSTANT_HIGH);
+  }
+  return status;
+}
+
+static pyd_status_t verify_bindings(const pyd_verifier_t* v, const pyd_program_command_t* command, const view_t* view) {
+  const uint32_t* binding = view->bindings;
+  for (uint32_t i = 0; i < command->operand_count; ++i) {
+    if (command->operands[i].kind != 0) continue;
+    pyd_status_t status = pyd_verify_buffer(v, binding[0], command->accesses[i] != PYD_HOST_READ);
+    if (pyd_ok(status)) status = pyd_verify_optional(v, binding[1]);
+    if (pyd_ok(status)) status = pyd_verify_optional(v, binding[2]);
+    if (!pyd_ok(status)) return status;
+    binding += 3;
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
+  pyd_function_t* fn = v->fn;
+  pyd_status_t status = pyd_verify_record(v, at, 1);
+  if (!pyd_ok(status)) return status;
+  const uint32_t* record = fn->pool + at;
+  if (record[0] >= v->program->command_count) {
+    return PYD_INSN_CORRUPT(v, "host command %u, the program has %u", record[0], v->program->command_count);
+  }
+  const pyd_program_command_t* command = &v->program->commands[record[0]];
+  const view_t counts = counts_of(command);
+  status = pyd_verify_record(v, at, 4 + (uint64_t)counts.size_count + counts.constant_count + 3 * (uint64_t)counts.binding_count);
+  if (!pyd_ok(status)) return status;
+  const uint32_t* words = record + 2 + counts.size_count;
+  if (record[1] != counts.size_count || words[0] != counts.constant_count ||
+      words[1 + counts.constant_count] != counts.binding_count) {
+    return PYD_INSN_CORRUPT(v, "host command '%.*s' takes %u sizes, %u constants and %u tensors", (int)command->name.length,
+                            command->name.data, counts.size_count, counts.constant_count, counts.binding_count);
+  }
+  const view_t view = view_of(record);
+  status = verify_values(v, &view);
+  if (pyd_ok(status)) status = verify_bindings(v, command, &view);
+  PYD_COUNT_WORK(view.size_count + view.constant_count + command->operand_count);
+  fn->constant_count += view.constant_count;
+  fn->slot_count += view.binding_count;
+  fn->custom.commands += 1;
+  fn->custom.operands += command->operand_count;
+  for (uint32_t i = 0; i < command->operand_count; ++i) fn->custom.sizes += command->operands[i].rank;
+  return status;
+}
+
+static void mark(pyd_function_t* fn, const uint32_t* record) {
+  const view_t view = view_of(record);
+  for (uint32_t i = 0; i < view.size_count; ++i) pyd_mark_structural(fn, view.sizes[i]);
+  for (uint32_t i = 0; i < view.binding_count; ++i) {
+    pyd_mark_structural(fn, view.bindings[3 * i + 1]);
+    pyd_mark_structural(fn, view.bindings[3 * i + 2]);
+  }
+}
+
+static pyd_command_values_t values(const uint32_t* record) {
+  const view_t view = view_of(record);
+  return (pyd_command_values_t){view.constants, view.constant_count};
+}
+
+// ---- plans
+
+static uint32_t alignment_of(uint32_t dtype) {
+  uint32_t bytes = pyd_element_bytes(dtype), alignment = bytes & (~bytes + 1);
+  return alignment < 16 ? alignment : 16;
+}
+
+static pyd_status_t plan_tensor(pyd_plan_t* plan, pyd_plan_command_t* command, const pyd_program_value_t* operand,
+                                const uint32_t* binding, const int64_t* sizes, const char* who) {
+  pyd_status_t status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], who);
+  if (!pyd_ok(status)) return status;
+  pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
+  uint64_t bytes;
+  uint32_t alignment = alignment_of(operand->dtype);
+  bool fits = pyd_tensor_bytes(operand->dtype, operand->rank, sizes, &bytes) && bytes <= slot->length;
+  if (!fits || (bytes && slot->offset % alignment)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: %llu bytes at offset %llu are no such tensor",
+                           STRING(plan->fn->info.name), who, (ull_t)slot->length, (ull_t)slot->offset);
+  }
+  slot->length = bytes;
+  if (plan->buffer_alignment[binding[0]] < alignment) plan->buffer_alignment[binding[0]] = alignment;
+  return PYD_STATUS_OK;
+}
+
+// The sizes of all its tensors one after another.
+static void plan_sizes(pyd_plan_t* plan, const pyd_program_command_t* command, const uint32_t* open) {
+  for (uint32_t i = 0; i < command->operand_count; ++i) {
+    const pyd_program_value_t* operand = &command->operands[i];
+    for (uint32_t k = 0; k < operand->rank; ++k) {
+      plan->sizes[plan->custom.sizes++] = operand->dims[k] < 0 ? (int64_t)plan->regs[*open++] : operand->dims[k];
+    }
+  }
+}
+
+static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const uint32_t* record) {
+  const view_t view = view_of(record);
+  const pyd_program_command_t* command = &plan->program->commands[view.command];
+  char who[192];
+  int length = snprintf(who, sizeof(who), "host command '%.*s'", (int)(command->name.length < 100 ? command->name.length : 100),
+                        command->name.data);
+  if (!plan->program->command_links[view.command].function && !plan->program->runner.run) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s is not linked", STRING(plan->fn->info.name), who);
+  }
+  out->count = 1;
+  out->command = view.command;
+  out->first = plan->custom;
+  out->first_constant = plan->constant_count;
+  out->constant_count = view.constant_count;
+  for (uint32_t i = 0; i < view.constant_count; ++i) {
+    bool is_high = view.constants[i] & PYD_CONSTANT_HIGH;
+    uint32_t reg = view.constants[i] & ~PYD_CONSTANT_HIGH;
+    pyd_plan_add_late(plan, reg, plan->constant_count, false, is_high);
+    plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
+  }
+  const int64_t* sizes = plan->sizes + plan->custom.sizes;
+  plan_sizes(plan, command, view.sizes);
+  plan->custom.commands += 1;
+  plan->custom.operands += command->operand_count;
+  pyd_status_t status = PYD_STATUS_OK;
+  const uint32_t* binding = view.bindings;
+  for (uint32_t i = 0; i < command->operand_count && pyd_ok(status); ++i) {
+    if (command->operands[i].kind != 0) continue;
+    snprintf(who + length, sizeof(who) - (size_t)length, ", operand %u", i);
+    status = plan_tensor(plan, out, &command->operands[i], binding, sizes, who);
+    sizes += command->operands[i].rank;
+    binding += 3;
+  }
+  return status;
+}
+
+static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
+  const pyd_program_command_t* called = &plan->program->commands[command->command];
+  snprintf(text, size, "host command '%.*s' with %u operands", STRING(called->name), called->operand_count);
+}
+
+static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_command_info_t* out_info) {
+  (void)plan;
+  out_info->command = command->command;
+  out_info->constant_count = command->constant_count;
+  out_info->first_constant = command->first_constant;
+}
+
+// ---- calls
+
+static void fail(const pyd_host_command_t* command, const char* text) {
+  pyd_custom_t* custom = (pyd_custom_t*)command;
+  char *copy = strdup(text ? text : "it failed"), *none = NULL;
+  if (!atomic_compare_exchange_strong(&custom->text, &none, copy)) free(copy);
+}
+
+void pyd_host_command_raised(const pyd_host_command_t* command, int64_t exception) {
+  atomic_store(&((pyd_custom_t*)command)->raised, exception);
+}
+
+static int32_t parallel_for(const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self) {
+  pyd_sched_t* sched = ((const pyd_custom_t*)command)->call->sched;
+  pyd_sched_failure_t failure = {0};
+  const pyd_sched_job_t job = {body, self, count, NULL, NULL};
+  if (sched) {
+    pyd_sched_run(sched, &job, &failure);
+  } else if (count) {
+    failure.code = body(self, 0, 0, count, &failure.index);
+  }
+  return failure.code;
+}
+
+static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out) {
+  const pyd_plan_t* plan = call->plan;
+  const pyd_program_command_t* declared = &plan->program->commands[command->command];
+  pyd_custom_t* custom = out->custom = call->customs + command->first.commands;
+  pyd_host_operand_t* operands = call->operands + command->first.operands;
+  const int64_t* sizes = plan->sizes + command->first.sizes;
+  const pyd_plan_slot_t* slot = plan->slots + command->first_slot;
+  for (uint32_t i = 0; i < declared->operand_count; ++i) {
+    const pyd_program_value_t* value = &declared->operands[i];
+    operands[i] = (pyd_host_operand_t){.kind = value->kind, .access = declared->accesses[i], .dtype = value->dtype,
+                                       .rank = value->rank, .sizes = sizes};
+    sizes += value->rank;
+    if (value->kind == 0) operands[i].bytes = slot++->length;
+  }
+  custom->call = call;
+  custom->link = plan->program->command_links[command->command];
+  custom->name = strndup(declared->name.data ? declared->name.data : "", declared->name.length);
+  atomic_init(&custom->text, NULL);
+  atomic_init(&custom->raised, 0);
+  custom->command = (pyd_host_command_t){
+      .struct_size = sizeof(pyd_host_command_t),
+      .operand_size = sizeof(pyd_host_operand_t),
+      .name = custom->name ? custom->name : "",
+      .device = PYD_HOST_CPU,
+      .operand_count = declared->operand_count,
+      .operands = operands,
+      .fail = fail,
+      .parallel_for = parallel_for,
+  };
+}
+
+void pyd_call_free_customs(pyd_call_t* call) {
+  for (uint32_t i = 0; i < call->plan->custom.commands; ++i) {
+    free(call->customs[i].name);
+    free(atomic_load(&call->customs[i].text));
+  }
+}
+
+static pyd_scope_access_t scopes_of(const pyd_call_t* call) {
+  return call->sched ? pyd_sched_scopes(call->sched) : (pyd_scope_access_t){NULL, NULL};
+}
+
+pyd_status_t pyd_call_refuse_nested(const pyd_call_t* call) {
+  if (!pyd_scope_has(scopes_of(call), call->plan->program)) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s' was called by a host command of its own program; a command "
+                         "may call other programs", STRING(call->plan->fn->info.name));
+}
+
+static void fill_operands(const pyd_call_t* call, const pyd_custom_t* custom, const pyd_plan_command_t* plan) {
+  pyd_host_operand_t* operand = call->operands + plan->first.operands;
+  const pyd_host_operand_t* end = operand + custom->command.operand_count;
+  void* const* data = call->pointers + plan->first_slot;
+  const uint32_t* word = call->constants + plan->first_constant;
+  for (; operand < end; ++operand) {
+    if (operand->kind == PYD_HOST_TENSOR) {
+      operand->data = *data++;
+    } else {
+      operand->word = word[0] | (uint64_t)word[1] << 32;
+      word += 2;
+    }
+  }
+}
+
+static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin, uint64_t end,
+                   uint64_t* out_failed) {
+  (void)worker, (void)begin, (void)end;
+  pyd_custom_t* custom = command->custom;
+  pyd_scope_access_t scopes = scopes_of(call);
+  const pyd_scope_t scope = {pyd_scope_now(scopes), call->plan->program};
+  fill_operands(call, custom, command->plan);
+  pyd_scope_set(scopes, &scope);
+  int32_t code = custom->link.function(&custom->command, custom->link.context, NULL);
+  pyd_scope_set(scopes, scope.outer);
+  if (code) *out_failed = command->plan->start;
+  return code;
+}
+
+static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code) {
+  (void)index;
+  pyd_custom_t* custom = call->customs + command->first.commands;
+  const int64_t values[5] = {command->number, atomic_exchange(&custom->raised, 0), 0, 0, code};
+  pyd_string_t name = call->plan->program->commands[command->command].name;
+  char* text = atomic_exchange(&custom->text, NULL);
+  pyd_status_t status =
+      text ? pyd_status_make_values(PYD_CODE_COMMAND, values, "function '%.*s', command %u: host command '%.*s': %s",
+                                    STRING(call->plan->fn->info.name), command->number, STRING(name), text)
+           : pyd_status_make_values(PYD_CODE_COMMAND, values, "function '%.*s', command %u: host command '%.*s' returned %d",
+                                    STRING(call->plan->fn->info.name), command->number, STRING(name), code);
+  free(text);
+  return pyd_status_add_name(status, PYD_STATUS_SYMBOL, name.data, name.length);
+}
+
+const pyd_command_type_t pyd_command_type_CUSTOM = {
+    .verify = verify,
+    .mark = mark,
+    .values = values,
+    .plan = plan_custom,
+    .describe = describe,
+    .inform = inform,
+    .prepare = prepare,
+    .run = run,
+    .refuse = refuse,
+};

@@ -1,0 +1,124 @@
+"""Calls of functions that are declared and have no body → `flow.call` of host commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IndexType, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects.flow.calls import CallOp
+from pydispatch.ir.functions import CALLS, callee_name
+
+
+def find_commands(functions: Mapping[str, Operation]) -> None:
+    """Rewrites the calls of host functions without a body. CompileError for one that does not fit its declaration."""
+    for function in functions.values():
+        for op in list(function.walk()):
+            if isinstance(op, CallOp):
+                _declare(op, functions)
+            elif op.name in CALLS and callee_name(op) in functions and not functions[callee_name(op)].regions[0].blocks:
+                _to_command(op, functions[callee_name(op)])
+
+
+def _declare(call: CallOp, functions: Mapping[str, Operation]) -> None:
+    if call.declared is not None:  # made by a pass, which states the type
+        return
+    declaration = functions.get(callee_name(call))
+    if declaration is None:
+        known = ", ".join(f"@{name}" for name, f in functions.items() if not f.regions[0].blocks) or "none"
+        raise CompileError(
+            f"there is no declaration of '@{callee_name(call)}'", location_of(call),
+            f"declared: {known}; write: flow.func private @{callee_name(call)}(...)",
+        )  # fmt: skip
+    if declaration.regions[0].blocks:
+        raise CompileError(
+            f"'@{callee_name(call)}' has a body", location_of(call), "flow.call calls host commands; write util.call"
+        )
+    _check(call, declaration)
+    call.properties["declared"] = declaration.properties["function_type"]
+
+
+def _check(call: Operation, declaration: Operation) -> None:
+    """CompileError unless a call fits its declaration."""
+    declared = declaration.properties["function_type"]
+    assert isinstance(declared, FunctionType)
+    arguments = call.arguments if isinstance(call, CallOp) else call.operands
+    given = [v.type for v in arguments], [r.type for r in call.results]
+    wanted = list(declared.inputs.data), list(declared.outputs.data)
+    for what, here, there in zip(("arguments", "results"), given, wanted, strict=True):
+        if here != there:
+            raise CompileError(
+                f"the {what} of this call are ({', '.join(map(str, here))}), those of '@{callee_name(call)}' "
+                f"({', '.join(map(str, there))})", location_of(call),
+            )  # fmt: skip
+    if _ties(call, len(wanted[1])) != _ties(declaration, len(wanted[1])):
+        raise CompileError(
+            f"results of '@{callee_name(call)}' are tied to operands in its declaration or in this call alone",
+            location_of(call), "write both: flow.func private @f(%x: T) -> %x and flow.call @f(%a) : (T) -> %a",
+        )  # fmt: skip
+
+
+def _ties(op: Operation, results: int) -> list[int]:
+    """Per result the operand whose memory it is, or -1."""
+    tied = op.properties.get("tied_operands")
+    return [int(i) for i in tied.get_values()] if isinstance(tied, DenseArrayBase) else [-1] * results
+
+
+def _to_command(call: Operation, declaration: Operation) -> None:
+    """`util.call` and `func.call` state no sizes: those of tied results are their operands'."""
+    declared = declaration.properties["function_type"]
+    assert isinstance(declared, FunctionType)
+    block = call.parent
+    assert block is not None
+    ties = _ties(declaration, len(call.results))
+    if _ties(call, len(call.results)) == [-1] * len(call.results):
+        call.properties["tied_operands"] = declaration.properties.get("tied_operands")  # type: ignore[assignment]
+        if call.properties["tied_operands"] is None:
+            del call.properties["tied_operands"]
+    _check(call, declaration)
+
+    def dims(value: SSAValue, type: Attribute) -> list[SSAValue]:
+        made: list[SSAValue] = []
+        for axis, size in enumerate(type.get_shape() if isinstance(type, TensorType) else ()):
+            if size < 0:
+                index = arith.ConstantOp(IntegerAttr(axis, IndexType()))
+                size_op = tensor.DimOp(value, index.result)
+                for op in (index, size_op):
+                    set_location(op, call)
+                    block.insert_op_before(op, call)
+                made.append(size_op.result)
+        return made
+
+    argument_dims = [dim for value in call.operands for dim in dims(value, value.type)]
+    result_dims: list[SSAValue] = []
+    for number, (result, tied) in enumerate(zip(call.results, ties, strict=True)):
+        if tied >= 0:
+            result_dims += dims(call.operands[tied], result.type)
+        elif isinstance(result.type, TensorType) and any(n < 0 for n in result.type.get_shape()):
+            raise CompileError(
+                f"the sizes of result {number} of '@{callee_name(call)}' are not known", location_of(call),
+                "state them: flow.call @f(%x) : (tensor<?xf32>{%n}) -> tensor<?xf32>{%m}",
+            )  # fmt: skip
+    properties = {"callee": call.properties["callee"], "declared": declared}
+    if "tied_operands" in call.properties:
+        properties["tied_operands"] = call.properties["tied_operands"]
+    made = command_call(call.operands, argument_dims, result_dims, [r.type for r in call.results], properties)
+    set_location(made, call)
+    block.insert_op_before(made, call)
+    for old, new in zip(call.results, made.results, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    call.detach()
+    call.erase()
+
+
+def command_call(
+    arguments: Sequence[SSAValue], argument_dims: Sequence[SSAValue], result_dims: Sequence[SSAValue],
+    types: Sequence[Attribute], properties: Mapping[str, Attribute],
+) -> CallOp:  # fmt: skip
+    """A `flow.call`."""
+    return CallOp(operands=[arguments, argument_dims, result_dims], result_types=[types], properties=dict(properties))

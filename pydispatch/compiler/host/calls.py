@@ -1,0 +1,93 @@
+"""`flow.call` in straight host code: a host command with its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import FunctionType, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.analysis.types import dtype_of
+from pydispatch.compiler.host.commands import Tensor
+from pydispatch.compiler.host.straight import Straight
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.errors import CompileError
+from pydispatch.formats.program.opcodes import Access
+from pydispatch.formats.program.program import HIGH_WORD, HostCommand, HostOperand
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.flow.calls import CallOp
+
+MAX_SCALARS, MAX_TENSORS, MAX_SIZES = 32, 64, 128  # docs/program.md
+
+
+def call(straight: Straight, op: Operation) -> None:
+    assert isinstance(op, CallOp) and isinstance(op.declared, FunctionType)
+    name = op.callee.root_reference.data
+    written = {op.tied_argument(i) for i in range(len(op.results_))} - {None}
+    operands: list[HostOperand] = []
+    tensors: list[tuple[Tensor, Access]] = []
+    constants: list[int] = []
+    sizes: list[int] = []
+
+    def add(tensor: Tensor, declared: TensorType, access: Access, what: str) -> None:
+        for axis, (have, said) in enumerate(zip(tensor.dims, declared.get_shape(), strict=True)):
+            if said < 0:
+                sizes.append(have)
+            else:
+                straight.require_equal(have, straight.function.constant(said), f"{what} of '@{name}', axis {axis}", op)
+        shape = tuple(n if n >= 0 else -1 for n in declared.get_shape())
+        operands.append(HostOperand(dtype_of(declared.element_type, location_of(op)), shape, access))
+        tensors.append((tensor, access))
+
+    places: dict[int, int] = {}  # number of an argument -> its place among the tensors
+    for number, (value, declared) in enumerate(zip(op.arguments, op.declared.inputs.data, strict=True)):
+        if isinstance(declared, TensorType):
+            tensor = _updated(straight, op, value) if number in written else straight.tensors[value]
+            places[number] = len(tensors)
+            add(tensor, declared, Access.READ_WRITE if number in written else Access.READ, f"operand {number}")
+            continue
+        if (bit_width(declared) or 65) > 64:
+            raise CompileError(
+                f"operand {number} of '@{name}' has the type {declared}", location_of(op),
+                "host commands take tensors and scalars of up to 64 bits",
+            )  # fmt: skip
+        operands.append(HostOperand(dtype_of(declared, location_of(op)), None))
+        constants += [straight.registers[value], straight.registers[value] | HIGH_WORD]
+    for number, (result, declared) in enumerate(zip(op.results_, op.declared.outputs.data, strict=True)):
+        if not isinstance(declared, TensorType):
+            raise CompileError(
+                f"'@{name}' cannot return {declared}", location_of(op), "host commands return tensors"
+            )
+        tied = op.tied_argument(number)
+        shape = straight.shape(declared, op.dims_of_result(number), op)
+        dtype = dtype_of(declared.element_type, location_of(op))
+        if tied is None:
+            made = straight.new_tensor(shape, dtype)
+            add(made, declared, Access.WRITE, f"result {number}")
+        else:
+            target = tensors[places[tied]][0]
+            what = f"result {number} of '@{name}', tied to operand {tied}: size in bytes"
+            straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), what, op)
+            made = Tensor(target.storage, shape, dtype, target.offset, target.length)
+        straight.put(result, made)
+    _check_limits(op, name, operands)
+    number = straight.executables.program.add_command(HostCommand(name, tuple(operands)))
+    straight.commands.host_command(number, sizes, constants, tensors)
+
+
+def _updated(straight: Straight, op: CallOp, value: SSAValue) -> Tensor:
+    """The tensor that the command writes in place, or a copy of it."""
+    operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
+    return straight.in_place(value, sum(1 for t in operands if t.storage is straight.tensors[value].storage))
+
+
+def _check_limits(op: CallOp, name: str, operands: list[HostOperand]) -> None:
+    ranks = [len(o.sizes) for o in operands if o.sizes is not None]
+    found = (("scalars", len(operands) - len(ranks), MAX_SCALARS), ("tensors", len(ranks), MAX_TENSORS),
+             ("dimensions", sum(ranks), MAX_SIZES))  # fmt: skip
+    for what, count, limit in found:
+        if count > limit:
+            raise CompileError(f"'@{name}' takes {count} {what}, a host command at most {limit}", location_of(op))
+
+
+ROWS: dict[str, Callable[[Straight, Operation], None]] = {"flow.call": call}

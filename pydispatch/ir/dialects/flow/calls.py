@@ -1,0 +1,49 @@
+"""Functions that a program declares and does not have: host commands, and calls of them."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IndexType, SymbolRefAttr
+from xdsl.ir import Operation
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    opt_prop_def,
+    prop_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.dialects.flow.base import SIGNATURE, ShapedCall
+from pydispatch.ir.dialects.util import functions
+
+
+@op_definition
+class FuncOp(functions.FuncLikeOp):
+    """A declaration: `flow.func private @name(%x: tensor<?xf32>, i32) -> %x`."""
+
+    name = "flow.func"
+
+    def verify_(self) -> None:
+        if not self.is_declaration:
+            raise VerifyException("flow.func only declares; functions with a body are util.func or func.func")
+
+
+@op_definition
+class CallOp(ShapedCall, IRDLOperation):
+    """A call of a host command. declared: the type of its declaration, once that has been looked up."""
+
+    name = "flow.call"
+    callee = prop_def(SymbolRefAttr)
+    arguments = var_operand_def()
+    argument_dims = var_operand_def(IndexType)
+    result_dims = var_operand_def(IndexType)
+    results_ = var_result_def()
+    tied_operands = opt_prop_def(DenseArrayBase)
+    declared = opt_prop_def(FunctionType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = f"$callee `` `(` $arguments `)` (`declared` $declared^)? attr-dict `:` {SIGNATURE}"
+
+
+OPERATIONS: list[type[Operation]] = [FuncOp, CallOp]

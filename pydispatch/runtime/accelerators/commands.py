@@ -1,0 +1,97 @@
+"""Plans with host commands, which are cut where a device cannot run them by itself."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pydispatch._core.commands import Custom
+from pydispatch.runtime.accelerators.execute import Executor
+from pydispatch.runtime.accelerators.host_calls import HostCalls
+from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
+
+
+class CommandExecutor:
+    """An executor of a program with host commands: cuts plans where the device runs nothing by itself meanwhile."""
+
+    def __init__(self, inner: Executor, calls: HostCalls) -> None:
+        self.inner, self.calls = inner, calls
+        self.stopped: KeyboardInterrupt | None = None
+        inner.calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def run_addresses(self, *given: Any) -> None:
+        """See Executor.run_addresses."""
+        Executor.run_addresses(self, *given)  # type: ignore[arg-type]
+
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Any:
+        """See Executor.fix."""
+        return Executor.fix(self, record, blocks, constants, patterns)  # type: ignore[arg-type]
+
+    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """See Executor.run."""
+        self.calls.require_outside()
+        pieces = self._pieces(record)
+        if pieces is None:
+            self.inner.run(record, blocks, constants, patterns)
+            return
+        for first, piece in pieces:
+            if isinstance(piece, Custom):
+                self._call(record, piece, blocks, constants)
+            else:
+                self.inner.run(piece, blocks, constants, patterns[first : first + len(piece.commands)])
+
+    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+        """See Executor.time. Of a host command: the time until it returns."""
+        self.calls.require_outside()
+        pieces = self._pieces(record)
+        if pieces is None:
+            return self.inner.time(record, blocks, constants, patterns)
+        found: list[Timing] = []
+        for first, piece in pieces:
+            if isinstance(piece, Custom):
+                begin = time.perf_counter()
+                self._call(record, piece, blocks, constants)
+                found.append(Timing(self.calls.label(piece), time.perf_counter() - begin))
+            else:
+                found += self.inner.time(piece, blocks, constants, patterns[first : first + len(piece.commands)])
+        return found
+
+    def _call(self, record: Record, command: Custom, blocks: Blocks, constants: bytes) -> None:
+        synchronous = self.calls.commands[command.command].synchronous
+        around = self.inner.surroundings(synchronous)
+        self.calls.call(record.data.function, command, blocks, constants, around)
+
+    def _cuts(self, command: Any) -> bool:
+        if not isinstance(command, Custom):
+            return False
+        return self.inner.cuts_at(self.calls.commands[command.command].synchronous)
+
+    def _pieces(self, record: Record) -> list[tuple[int, Any]] | None:
+        """(number of the first command, a Custom or a Record), in order; None for a plan that is not cut."""
+        if record.pieces is not None:
+            return record.pieces or None
+        record.pieces = []
+        if any(map(self._cuts, record.commands)):
+            begin = 0
+            for number, command in enumerate([*record.commands, None]):
+                if command is not None and not self._cuts(command):
+                    continue
+                if number > begin:
+                    record.pieces.append((begin, _part(record, begin, number)))
+                if command is not None:
+                    record.pieces.append((number, command))
+                begin = number + 1
+        return record.pieces or None
+
+
+def _part(record: Record, first: int, end: int) -> Record:
+    """Commands of a plan as a plan of their own, over the same blocks."""
+    part = copy.copy(record)
+    part.commands, part.state, part.pieces = record.commands[first:end], None, []
+    part.numbers, part.patterns = record.numbers[first:end], record.patterns[first:end]
+    return part

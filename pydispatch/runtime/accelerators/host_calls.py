@@ -1,0 +1,202 @@
+"""Host commands on devices that run plans by themselves: what they are given, and how they are called."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from pydispatch._core.arrays import type_of
+from pydispatch._core.commands import Custom
+from pydispatch._core.host_command import Context as CommandContext
+from pydispatch._core.host_command import Native, scalar_of
+from pydispatch.errors import CommandError, InvalidArgumentError
+from pydispatch.formats.program.opcodes import Access
+from pydispatch.formats.program.tables import HostOperand
+from pydispatch.runtime.accelerators.plan import Blocks
+from pydispatch.runtime.buffer import Buffer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class LinkedCommand:
+    """A host command of a loaded program. function: of Python, or None; then address and context are those of C.
+    synchronous: everything before it is complete when it is called."""
+
+    name: str
+    operands: Sequence[HostOperand]
+    function: Callable[..., Any] | None
+    address: int
+    context: int
+    synchronous: bool
+
+
+class OperandMemory:
+    """Memory that a command is lent: runtime.buffer.Memory. handle, offset: what the driver knows it by."""
+
+    def __init__(self, context: Any, block: Any, at: int, size: int, place: tuple[int, int], access: Access) -> None:
+        self.size, self.handle, self.offset = size, *place
+        self._context, self._block, self._at, self._access = context, block, at, access
+        self._is_over = False
+
+    @property
+    def device_name(self) -> str:
+        return str(self._context.name)
+
+    def view(self) -> memoryview | None:
+        """None: arrays are copies, since they may outlive the command."""
+        return None
+
+    def read(self, target: memoryview) -> None:
+        self._require()
+        whole = self._context.view(self._block, self._at + self.size)
+        if whole is None:
+            data = bytearray(self._at + len(target))
+            self._context.copy_out(self._block, memoryview(data), len(data))
+            whole = memoryview(data)
+        target[:] = whole[self._at : self._at + len(target)]
+
+    def write(self, source: memoryview) -> None:
+        self._require()
+        if self._access is Access.READ:
+            raise InvalidArgumentError("upload: the program gives this operand to the command to be read only")
+        whole = self._context.view(self._block, self._at + self.size)
+        if whole is not None:
+            whole[self._at : self._at + len(source)] = source
+            return
+        data = bytearray(self._at + len(source))
+        self._context.copy_out(self._block, memoryview(data), len(data))
+        data[self._at :] = source
+        self._context.copy_in(self._block, memoryview(data), len(data))
+
+    def _require(self) -> None:
+        if self._is_over:
+            raise InvalidArgumentError("the host command that this buffer was given to has returned; keep a copy")
+
+    def end(self) -> None:
+        """The command has returned."""
+        self._is_over = True
+
+
+class OperandBuffer(Buffer):
+    """A tensor of a host command. Arrays of it are copies; `upload` writes it."""
+
+    __slots__ = ("is_written",)
+
+    def __init__(self, memory: OperandMemory, shape: tuple[int, ...], operand: HostOperand) -> None:
+        super().__init__(memory, shape, type_of(operand.dtype), memory.size)
+        self.is_written = operand.access is not Access.READ
+
+    def numpy(self) -> NDArray[Any]:
+        """A copy of the content, which cannot be written where the operand is read only."""
+        array = self.download()
+        array.flags.writeable = self.is_written
+        return array
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a device tells a command. place: (handle, bytes into it) of bytes of a block, as its driver knows them.
+    current: entered while the command runs."""
+
+    kind: str
+    context: Any
+    place: Callable[[Any, int], tuple[int, int]]
+    stream: int | None = None
+    command_buffer: int | None = None
+    handle: int | None = None
+    current: AbstractContextManager[Any] = field(default_factory=nullcontext)
+
+
+class HostCalls:
+    """The host commands of one program. names: of its public functions, by number."""
+
+    def __init__(self, commands: Sequence[LinkedCommand], names: dict[int, str]) -> None:
+        self.commands, self.names = commands, names
+        self._inside: set[int] = set()  # threads
+
+    def require_outside(self) -> None:
+        """InvalidArgumentError in a command of the program."""
+        if threading.get_ident() in self._inside:
+            raise InvalidArgumentError(
+                "the program was called by a host command of its own; a command may call other programs"
+            )
+
+    def label(self, command: Custom) -> str:
+        return f"host command '{self.commands[command.command].name}'"
+
+    def call(
+        self, function: int, command: Custom, blocks: Blocks, constants: bytes, around: Surroundings
+    ) -> None:
+        """Calls a command. CommandError, which names it and the function."""
+        linked, here = self.commands[command.command], threading.get_ident()
+        tensors, scalars = self._operands(linked, command, blocks, constants, around)
+        context = CommandContext(around.kind, linked.name, around.stream, around.command_buffer, around.handle)
+        self._inside.add(here)
+        try:
+            with around.current:
+                if linked.function is None:
+                    self._call_native(linked, tensors, scalars, around)
+                else:
+                    rest, numbers = iter(tensors), iter(scalars)
+                    linked.function(context, *[next(numbers if o.sizes is None else rest) for o in linked.operands])
+        except Exception as error:
+            name = self.names.get(function)  # what a procedure runs has none
+            where = self.label(command) if name is None else f"function '{name}', {self.label(command)}"
+            text = str(error) if isinstance(error, CommandError) else f"{type(error).__name__}: {error}"
+            raise CommandError(f"{where}: {text}", linked.name) from error
+        finally:
+            self._inside.discard(here)
+            context.end()
+            for buffer in tensors:
+                buffer.memory.end()
+
+    def _operands(
+        self, linked: LinkedCommand, command: Custom, blocks: Blocks, constants: bytes, around: Surroundings
+    ) -> tuple[list[Any], list[Any]]:
+        slots, sizes, at = iter(command.slots), iter(command.sizes), 4 * command.first_constant
+        tensors: list[Any] = []
+        scalars: list[Any] = []
+        for operand in linked.operands:
+            if operand.sizes is None:
+                scalars.append(scalar_of(operand.dtype, int.from_bytes(constants[at : at + 8], "little")))
+                at += 8
+                continue
+            slot = next(slots)
+            shape = tuple([next(sizes) for _ in operand.sizes])
+            block = blocks[slot.buffer]
+            place = around.place(block, slot.offset)
+            memory = OperandMemory(around.context, block, slot.offset, slot.size, place, operand.access)
+            tensors.append(OperandBuffer(memory, shape, operand))
+        return tensors, scalars
+
+    def _call_native(
+        self, linked: LinkedCommand, tensors: list[Any], scalars: list[Any], around: Surroundings
+    ) -> None:
+        """C code gets memory of the process where everything before is complete, else what the driver knows."""
+        native = Native(around.kind, linked.name, around.stream, around.command_buffer, around.handle)
+        rest, numbers = iter(tensors), iter(scalars)
+        staged: list[tuple[Any, Any]] = []
+        for operand in linked.operands:
+            if operand.sizes is None:
+                native.add_scalar(operand.dtype, next(numbers))
+                continue
+            buffer = next(rest)
+            data, offset = buffer.memory.handle, buffer.memory.offset
+            if linked.synchronous:
+                array = np.empty(max(1, buffer.nbytes), np.uint8)
+                data, offset = array.ctypes.data, 0
+                staged.append((buffer, array))
+                if operand.access & Access.READ:
+                    buffer.memory.read(memoryview(cast(Any, array))[: buffer.nbytes])
+            native.add_tensor(operand.dtype, buffer.shape, int(operand.access), buffer.nbytes, data, offset)
+        native.call(linked.address, linked.context)
+        for buffer, array in staged:
+            if buffer.is_written:
+                buffer.memory.write(memoryview(cast(Any, array))[: buffer.nbytes])

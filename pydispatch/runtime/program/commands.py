@@ -1,0 +1,97 @@
+"""Host commands of a program: who provides them, and errors for those that are missing or take other operands."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydispatch import extensions
+from pydispatch._core.host_command import PREFIX
+from pydispatch.errors import InvalidArgumentError, MissingImportError
+from pydispatch.formats.program.opcodes import Access
+from pydispatch.formats.program.tables import HostOperand
+from pydispatch.formats.program.text import signature_text
+from pydispatch.runtime.program.imports import Registry
+
+if TYPE_CHECKING:
+    from pydispatch._core.plugin import Resolution
+    from pydispatch._core.program import Module
+
+Commands = Sequence[tuple[str, Sequence[HostOperand]]]
+"""Name and operands of each."""
+
+
+def commands_of(module: Module) -> Commands:
+    """The host commands that a program calls."""
+    return [(name, [HostOperand(d, s, Access(a)) for d, s, a in operands]) for name, operands in module.commands()]
+
+
+def missing(lacking: Sequence[str], commands: Commands, asked: Iterable[str]) -> MissingImportError:
+    """The error for host commands that nobody has. asked: labels of the providers asked."""
+    declared = dict(commands)
+    labels = list(asked)
+    plural = "s" if len(lacking) != 1 else ""
+    lines = [f"the program calls {len(lacking)} host command{plural} that the device was not given:"]
+    for name in lacking:
+        near = difflib.get_close_matches(name, labels, 1)
+        hint = f"; is it '{near[0]}' that was registered?" if near else ""
+        lines.append(f"  '{name}', with the operands {signature_text(declared[name])}{hint}")
+    lines.append(f"asked: {', '.join(labels)}" if labels else "no plugin or command is registered")
+    lines.append(
+        f"supply it with device.add_command('{lacking[0]}', function) or device.add_plugin('library.so') before "
+        "loading, or --plugin=library.so on the command line"
+    )
+    return MissingImportError("\n".join(lines), tuple(lacking))
+
+
+def check_signature(name: str, function: Callable[..., Any], operands: Sequence[HostOperand]) -> None:
+    """InvalidArgumentError unless a function of Python can be called with a context and the operands."""
+    try:
+        inspect.signature(function).bind(None, *operands)
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"host command '{name}': {function!r} cannot be called with a context and the operands "
+            f"{signature_text(operands)} of the program: {error}"
+        ) from None
+    except ValueError:  # a function of C that does not say what it takes
+        return
+
+
+@dataclass(frozen=True)
+class Provided:
+    """Who gives a host command. function: of Python, or None. address, context: what C calls. provider: its number."""
+
+    function: Callable[..., Any] | None
+    address: int
+    context: int
+    provider: int
+
+
+def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, list[Provided]]:
+    """Who gives each host command, and what holds them: what a device was given, or else what another package adds
+    under the name. MissingImportError, and InvalidArgumentError for one that takes other operands."""
+    registry = registry or Registry()
+    added = {part.name: part for part in extensions.parts("command")}
+    for name, _ in commands:
+        if name in added:
+            registry.add_packaged(name, added[name].load)
+    resolution = registry.manager.resolution()
+    try:
+        functions = resolution.resolve([PREFIX + name for name, _ in commands], "host commands")
+    except MissingImportError as error:
+        asked = [p.label.removeprefix(PREFIX) for p in resolution.providers()]
+        raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, asked) from None
+    providers = {symbol.name: symbol.provider for symbol in resolution.report()}
+    resolution.settle()
+    found = []
+    for (name, operands), (address, context) in zip(commands, functions, strict=True):
+        provider = providers[PREFIX + name]
+        assert provider is not None
+        function = registry.commands.get(provider.id)
+        if function is not None:
+            check_signature(name, function, operands)
+        found.append(Provided(function, address, context, provider.id))
+    return resolution, found
