@@ -30,7 +30,7 @@ class Scalar:
         return value
 
 
-class UnsupportedTypeError(Exception):
+class UnsupportedTypeError(TypeError):
     """An operation has no meaning for the type of its operands; the message says which and for what."""
 
 
@@ -184,6 +184,8 @@ class Reals:
 
     def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
         """a where the condition holds, else b."""
+        if not condition.dtype.is_bool or a.dtype.element != b.dtype.element:
+            raise UnsupportedTypeError(f"a choice between {a.dtype} and {b.dtype} by {condition.dtype} is not defined")
         parts = zip(a.parts, b.parts, strict=True)
         return Scalar(a.dtype, tuple(self.add_op(arith.SelectOp(condition.value, x, y)) for x, y in parts))
 

@@ -72,6 +72,7 @@ def weight(
          "constants={'c': array}"),
         (model([node("Abs", ["x"], ["a"]), node("Cast", ["a"], ["s"], message((1, "to"), (3, 7), (20, 2))),
                 node("ReduceSum", ["x", "s"], ["y"])], [X], [Y]), "constants={'x': array}"),
+        (model([node("Where", ["x", "x", "x"], ["y"])], [X], [Y]), "between f32 and f32 by f32 is not defined"),
         (weight(b"\0" * 7), "2 elements of type f32 take 8 bytes; 7 are there"),
         (weight(b"\0" * 8, shape=[1 << 40, 1 << 40]), "elements of type f32 take"),
         (weight(b"\0" * 8, shape=[-1]), "its shape is [-1]"),
