@@ -30,12 +30,13 @@ def too_many_arguments(ops: Sequence[Operation]) -> str | None:
     nested = {inner for op in ops for region in op.regions for inner in region.walk()}
     blocks = {b for inner in (*ops, *nested) for region in inner.regions for b in region.blocks}
     scalars: set[object] = set()
-    tensors = {r for op in ops for r in op.results if any(u.operation not in members | nested for u in r.uses)}
+    inside = members | nested
+    tensors: set[SSAValue] = {r for op in ops for r in op.results if any(u.operation not in inside for u in r.uses)}
     pending = [value for op in ops for value in inputs_of(op)]
     while pending:
         value = pending.pop()
         owner = value.owner
-        if owner in blocks or owner in members or owner in nested:
+        if owner in blocks or owner in inside:
             continue
         if isinstance(owner, Operation) and is_fill(owner):  # the dispatch gets a copy
             pending += [v for v in owner.operands if v not in size_operands(owner)]
