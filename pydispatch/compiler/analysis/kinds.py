@@ -36,7 +36,7 @@ def too_many_arguments(ops: Sequence[Operation]) -> str | None:
     while pending:
         value = pending.pop()
         owner = value.owner
-        if owner in blocks or owner in members or owner in nested:
+        if owner in blocks or owner in inside:
             continue
         if isinstance(owner, Operation) and is_fill(owner):  # the dispatch gets a copy
             pending += [v for v in owner.operands if v not in size_operands(owner)]
