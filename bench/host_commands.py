@@ -2,7 +2,7 @@
 
     python bench/host_commands.py [--seconds S] [--vulkan]
 
-Each program is a function of one tensor of 8 elements, called prepared; the contenders take turns and the best times are
+Each program is a function of one tensor of 8 elements, called prepared; the contenders take turns, the best times are
 compared. On Vulkan a command that records costs nothing in a call, and one that is synchronous a submission.
 """
 
