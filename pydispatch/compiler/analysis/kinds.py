@@ -26,12 +26,11 @@ MOST_TENSORS = 16  # bindings that every Vulkan device in use has; on a CPU more
 def too_many_arguments(ops: Sequence[Operation]) -> str | None:
     """Why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as often as
     they occur."""
-    members = set(ops)
-    nested = {inner for op in ops for region in op.regions for inner in region.walk()}
-    blocks = {b for inner in (*ops, *nested) for region in inner.regions for b in region.blocks}
+    inside = {inner for op in ops for inner in op.walk()}
+    blocks = {b for inner in inside for region in inner.regions for b in region.blocks}
     scalars: set[object] = set()
-    outside = (r for op in ops for r in op.results if any(u.operation not in members | nested for u in r.uses))
-    tensors: set[SSAValue] = set(outside)
+    results = (r for op in ops for r in op.results)
+    tensors: set[SSAValue] = {r for r in results if any(use.operation not in inside for use in r.uses)}
     pending = [value for op in ops for value in inputs_of(op)]
     while pending:
         value = pending.pop()
