@@ -108,7 +108,7 @@ static void test_layout(void) {
   CHECK(!pyd_api_accept(NULL, 1, 0));
   pyd_api_t older = pd;
   older.size -= sizeof(void*);
-  CHECK(PYD_API_HAS(&pd, is_signalled) && !PYD_API_HAS(&older, is_signalled) && PYD_API_HAS(&older, call_run));
+  CHECK(PYD_API_HAS(&pd, device_add_command) && !PYD_API_HAS(&older, device_add_command) && PYD_API_HAS(&older, is_signalled));
 }
 
 static void test_description(pyd_api_program_t* program) {
