@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -270,7 +271,9 @@ class Pipeline:
         chains of products and constant panels are for these."""
         if not self.options.reassociate:
             return False
-        return all(require_backend(target).contract_machine(target) is not None for target in self._targets())
+        with suppress(CompileError):  # targets that are refused, when their variants are made
+            return all(require_backend(target).contract_machine(target) is not None for target in self._targets())
+        return False
 
     def _formats(self) -> tuple[str, ...]:
         return tuple(target.format.data for target in self._targets())

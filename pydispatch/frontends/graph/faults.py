@@ -12,7 +12,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import UndecidedError
 
 _CONTRADICTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
-                   RecursionError, TypeError, ValueError, VerifyException)  # fmt: skip
+                   TypeError, ValueError, VerifyException)  # fmt: skip
 
 
 @contextmanager

@@ -106,3 +106,12 @@ util.func public @stops() {
 util.func public @stops_without_a_word() {
   util.unreachable
 }
+
+flow.func private @center(%x: tensor<?xf32>) -> %x
+flow.func private @pack(tensor<?xf32>, i32) -> (tensor<?xi8>, tensor<i64>)
+
+func.func @host_commands(%x: tensor<?xf32>, %n: index, %level: i32) -> (tensor<?xi8>, tensor<i64>) {
+  %centered = flow.call @center(%x) : (tensor<?xf32>{%n}) -> %x{%n}
+  %packed:2 = flow.call @pack(%centered, %level) : (tensor<?xf32>{%n}, i32) -> (tensor<?xi8>{%n}, tensor<i64>)
+  return %packed#0, %packed#1 : tensor<?xi8>, tensor<i64>
+}
