@@ -12,18 +12,19 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import UndecidedError
 
 _CONTRADICTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
-                   TypeError, ValueError, VerifyException)  # fmt: skip
+                   RecursionError, TypeError, ValueError, VerifyException)  # fmt: skip
 
 
 @contextmanager
 def guarded(
     b: Builder, name: str, operands: Callable[[], str], stated: tuple[type[Exception], ...] = (UndecidedError,),
-    note: str | None = None,
+    note: str | None = None, outer: tuple[type[Exception], ...] = (),
 ) -> Iterator[None]:  # fmt: skip
-    """While a node is converted. stated: exceptions whose text says all; operands: what else is said of other ones."""
+    """While a node is converted. stated: exceptions whose text says all; operands: what else is said of other ones.
+    outer: exceptions that are left to the caller."""
     try:
         yield
-    except CompileError:
+    except (CompileError, *outer):
         raise
     except stated as fault:
         raise b.fail(f"{name}: {fault}", note) from None

@@ -139,7 +139,7 @@ class Tracer:
             if convert is None:
                 raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program", self.why_not(op))
             operands = [self.value(operand) for operand in op.operands]
-            with guarded(self.b, f"'{op.name}'", lambda: ", ".join(map(str, operands))):
+            with guarded(self.b, f"'{op.name}'", lambda: ", ".join(map(str, operands)), outer=(RecursionError,)):
                 made = convert(self, op, operands)
             results = [made] if isinstance(made, Tensor) else list(made)
             if len(results) != len(op.results):
