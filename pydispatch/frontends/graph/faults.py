@@ -24,7 +24,9 @@ def guarded(
     outer: exceptions that are left to the caller."""
     try:
         yield
-    except (CompileError, *outer):
+    except CompileError:
+        raise
+    except outer:
         raise
     except stated as fault:
         raise b.fail(f"{name}: {fault}", note) from None
