@@ -36,7 +36,11 @@ def figures_of(model: Model, args: argparse.Namespace, folder: Path) -> dict[str
     text, output = folder / f"{model.name}.mlir", folder / f"{model.name}.pdx"
     text.write_text(model.text())
     cold, warm = compiling.here(text, output)
-    peer = compiling.peer(text, output.with_suffix(".vmfb"))
+    try:
+        peer = asdict(compiling.peer(text, output.with_suffix(".vmfb")))
+    except RuntimeError as error:
+        print(f"{model.name}: the peer cannot compile it: {str(error)[-300:]}", file=sys.stderr)
+        peer = None
     dispatches = counts.ours(Artifact.from_file(output)), counts.peers(text)
     calls = {}
     for workers in args.workers:
@@ -46,7 +50,7 @@ def figures_of(model: Model, args: argparse.Namespace, folder: Path) -> dict[str
         ]  # fmt: skip
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         calls[str(workers)] = json.loads(done.stdout.splitlines()[-1])
-    compile_ = {"cold": asdict(cold), "warm": asdict(warm), "iree": asdict(peer)}
+    compile_ = {"cold": asdict(cold), "warm": asdict(warm), "iree": peer}
     return {"dispatches": dispatches, "weights MB": _megabytes(model), "compile": compile_, "calls": calls}
 
 
@@ -64,10 +68,14 @@ def line(name: str, found: dict[str, Any]) -> str:
         peers = ", ".join(f"{p} {ms[p] / ms['pydispatch']:.2f}x" for p in PEERS if p in ms)
         parts.append(f"{workers}w {ms['pydispatch']:.3g} ms ({peers})")
     for key, title in (("seconds", "compile"), ("cpu", "CPU time of that")):
-        parts.append("{} {:.2f}/{:.2f} s (IREE {:.2f})".format(title, *(compile_[k][key] for k in COMPILED)))
+        parts.append("{} {}/{} s (IREE {})".format(title, *(_cost(compile_[k], key) for k in COMPILED)))
     worst = max(calls["difference"] for calls in found["calls"].values())
     parts.append(f"off by {worst:.0e}")
     return "; ".join(parts)
+
+
+def _cost(cost: dict[str, float] | None, key: str) -> str:
+    return "–" if cost is None else f"{cost[key]:.2f}"
 
 
 def faults(name: str, found: dict[str, Any]) -> list[str]:

@@ -24,7 +24,7 @@ def _compiled(machines: Sequence[dict[str, Any]]) -> str:
         first = next(f for f in found if f)
         costs = [_seconds(f["compile"]) if f else "–" for f in found]
         worst = max(calls["difference"] for f in found if f for calls in f["calls"].values())
-        peaks = [first["compile"][k]["peak"] for k in ("cold", "iree")]
+        peaks = [cost["peak"] for k in ("cold", "iree") if (cost := first["compile"][k]) is not None]
         rows.append([name, *map(str, first["dispatches"]), *costs, " / ".join(f"{p:.0f}" for p in peaks),
                      f"{first['weights MB']:.0f}", f"{worst:.0e}"])  # fmt: skip
     return _table(heads, rows)
@@ -32,7 +32,8 @@ def _compiled(machines: Sequence[dict[str, Any]]) -> str:
 
 def _seconds(compile_: dict[str, Any]) -> str:
     """Ours cold and warm, then the peer."""
-    return " / ".join(f"{compile_[k]['seconds']:.2f}" for k in ("cold", "warm", "iree"))
+    costs = [compile_[k] for k in ("cold", "warm", "iree")]
+    return " / ".join("–" if cost is None else f"{cost['seconds']:.2f}" for cost in costs)
 
 
 def _called(machines: Sequence[dict[str, Any]]) -> str:
