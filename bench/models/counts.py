@@ -32,8 +32,10 @@ def peer_tool() -> str:
 
 
 def ours(artifact: pydispatch.Artifact) -> int:
-    """The dispatches of all functions of an artifact."""
-    return sum(len(found) for _, found in dispatches.decode(artifact.manifest.extra.get(dispatches.KEY, "{}")))
+    """The dispatches of what is called; initializers and functions that derive constants run once, after loading."""
+    listing = dispatches.decode(artifact.manifest.extra.get(dispatches.KEY, "{}"))
+    called = {function.name for function in artifact.manifest.functions}
+    return sum(len(found) for name, found in listing if name in called)
 
 
 def peers(text: Path) -> int:
