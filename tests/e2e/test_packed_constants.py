@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+import machine_levels
 import numpy as np
 import pytest
 
@@ -14,13 +14,6 @@ from pydispatch.formats.program.program import disassemble
 LEVELS = ["generic", "x86-64-v3", "x86-64-v4"]
 TYPES = {"f32": np.float32, "f64": np.float64}
 Array = np.ndarray[Any, Any]
-
-
-def has(cpu: str) -> bool:
-    """Whether this machine runs a level."""
-    flags = set(Path("/proc/cpuinfo").read_text().split())
-    return {"generic": True, "x86-64-v3": "avx2" in flags, "x86-64-v4": "avx512f" in flags}[cpu]
-
 
 PRODUCT = """
 GLOBAL
@@ -82,11 +75,9 @@ def is_packed(artifact: Any) -> bool:
     return "derived by function" in disassemble(artifact.read("program.bin"))
 
 
-@pytest.mark.parametrize("cpu", LEVELS)
+@pytest.mark.parametrize("cpu", machine_levels.parameters(LEVELS))
 @pytest.mark.parametrize("seed", range(6))
 def test_products_with_a_constant_factor(cpu: str, seed: int) -> None:
-    if not has(cpu):
-        pytest.skip(f"this machine is no {cpu}")
     rng = np.random.default_rng(seed)
     type_ = ("f32", "f64")[seed % 2]
     transposed = bool(rng.integers(2))
@@ -133,11 +124,9 @@ def convolution(side: int, channels: int, filters: int, constant: bool) -> str:
     return text
 
 
-@pytest.mark.parametrize("cpu", LEVELS)
+@pytest.mark.parametrize("cpu", machine_levels.parameters(LEVELS))
 @pytest.mark.parametrize(("side", "channels", "filters"), [(9, 5, 1056), (11, 8, 1088), (7, 130, 512)])
 def test_convolutions_with_a_constant_filter(cpu: str, side: int, channels: int, filters: int) -> None:
-    if not has(cpu):
-        pytest.skip(f"this machine is no {cpu}")
     rng = np.random.default_rng(side)
     x = rng.standard_normal((1, side, side, channels), dtype=np.float32)
     w = rng.standard_normal((3, 3, channels, filters), dtype=np.float32)
@@ -154,7 +143,7 @@ def test_convolutions_with_a_constant_filter(cpu: str, side: int, channels: int,
 def test_one_artifact_for_several_levels() -> None:
     """The layout is that of the program: each variant reads it."""
     text = product(8, 100, 2080, "f32", False, True)
-    artifact = pd.compile(text, targets="cpu", cpu=[level for level in LEVELS if has(level)])
+    artifact = pd.compile(text, targets="cpu", cpu=machine_levels.of_this_machine(*LEVELS))
     rng = np.random.default_rng(1)
     x, w = rng.standard_normal((8, 100), dtype=np.float32), rng.standard_normal((100, 2080), dtype=np.float32)
     c = np.zeros(2080, np.float32)

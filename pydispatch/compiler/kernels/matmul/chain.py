@@ -6,7 +6,7 @@ from them, so that neither the products of queries and keys nor their softmax le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType
@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
-from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.compiler.kernels.matmul.results import dependents, positions
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import GENERIC, structured
@@ -60,7 +60,7 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
         return None
     first, second = found
     members = set(operations)
-    after_first = _dependents(first.op, operations)
+    after_first = dependents(first.op, operations)
     if second.op not in after_first:
         return None
     scores = _scores(first, second, after_first, members)
@@ -78,17 +78,8 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     return chain if _fits(chain) and _aligned(chain) else None
 
 
-def _dependents(op: Operation, operations: Sequence[Operation]) -> set[Operation]:
-    """The operations that need `op`, directly or through others."""
-    found: set[Operation] = set()
-    for other in operations:
-        if any(v.owner is op or v.owner in found for v in inputs_of(other)):
-            found.add(other)
-    return found
-
-
 def _scores(
-    first: Contraction, second: Contraction, after: set[Operation], members: set[Operation]
+    first: Contraction, second: Contraction, after: Collection[Operation], members: set[Operation]
 ) -> SSAValue | None:  # fmt: skip
     """The one value that is computed from the first product place by place and that something else is computed from."""
     result = first.op.results[0]
@@ -106,11 +97,11 @@ def _scores(
 
 
 def _parts(
-    first: Contraction, second: Contraction, scores: SSAValue, after_first: set[Operation],
+    first: Contraction, second: Contraction, scores: SSAValue, after_first: Collection[Operation],
     operations: Sequence[Operation],
 ) -> tuple[list[Operation], list[Operation], list[Operation]] | None:  # fmt: skip
     """What belongs to the first product, to the rows and to the second product: by what needs an operation."""
-    after_second = _dependents(second.op, operations)
+    after_second = dependents(second.op, operations)
     result = first.op.results[0]
     home: dict[Operation, int] = {first.op: 0, second.op: 2}
     for op in operations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import TensorType
@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
-from pydispatch.compiler.kernels.matmul.results import is_of_columns, positions
+from pydispatch.compiler.kernels.matmul.results import dependents, is_of_columns, positions
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import is_reduction
 from pydispatch.ir.values import shape_of
@@ -29,7 +29,7 @@ def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
         return reasons.TWO_CONTRACTIONS
     c = found[0]
     members = set(group)
-    after, before = _after_of(c.op, members), _before_of(c.op, members)
+    after, before = dependents(c.op, group), _before_of(c.op, members)
     for other in group:
         if other is c.op or info_of(other).cost is Cost.FREE:
             continue
@@ -56,22 +56,6 @@ def _before_of(c: Operation, members: set[Operation]) -> set[Operation]:
     return found
 
 
-def _after_of(c: Operation, members: set[Operation]) -> set[Operation]:
-    """The operations of a group that need `c`, directly or through others."""
-    found: set[Operation] = set()
-    pending = [c]
-    while pending:
-        for result in pending.pop().results:
-            for use in result.uses:
-                user: Operation | None = use.operation
-                while user is not None and user not in members:
-                    user = user.parent_op()
-                if user is not None and user is not c and user not in found:
-                    found.add(user)
-                    pending.append(user)
-    return found
-
-
 def _after(op: Operation, c: Contraction) -> str | None:
     for value in op.results:
         if isinstance(value.type, TensorType) and positions(value, c.op.results[0]) is None:
@@ -92,7 +76,7 @@ def _before(op: Operation) -> str | None:
     return reasons.NOT_FOR_TILES.format(op.name)
 
 
-def _beside(op: Operation, c: Contraction, after: set[Operation]) -> str | None:
+def _beside(op: Operation, c: Contraction, after: Collection[Operation]) -> str | None:
     """What is computed from the result reads this too: for every element, or once for the columns of a tile."""
     if is_reduction(op):
         return reasons.REDUCED_BESIDE
@@ -101,7 +85,7 @@ def _beside(op: Operation, c: Contraction, after: set[Operation]) -> str | None:
     return reasons.EXPENSIVE_BESIDE
 
 
-def _ends(op: Operation, after: set[Operation]) -> list[SSAValue]:
+def _ends(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
     """The values through which what `op` computes is read with a contraction's result."""
     found: list[SSAValue] = []
     pending, seen = [op], {op}

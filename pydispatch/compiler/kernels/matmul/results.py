@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
@@ -54,13 +54,19 @@ def is_of_columns(value: SSAValue, c: Contraction, readers: Collection[Operation
     return True
 
 
+def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation, None]:
+    """Those of `operations`, in an order in which they can run, that need `op`, directly or through others."""
+    found: dict[Operation, None] = {}
+    for other in operations:
+        if any(v.owner is op or v.owner in found for v in inputs_of(other)):
+            found[other] = None
+    return found
+
+
 def column_values(source: func.FuncOp, c: Contraction) -> list[SSAValue]:
     """The values of a dispatch function that are read with the contraction's result, are expensive, and have one
     element for each column."""
-    readers: dict[Operation, None] = {}
-    for op in source.body.block.ops:
-        if op is not c.op and any(v is c.op.results[0] or v.owner in readers for v in inputs_of(op)):
-            readers[op] = None
+    readers = dependents(c.op, source.body.block.ops)
     values = dict.fromkeys(v for op in readers for v in op.operands if v.owner not in readers)
     return [
         v for v in values
