@@ -78,6 +78,12 @@ class Structured:
         return "reduction" in self.iterators
 
     @cached_property
+    def contracts(self) -> bool:
+        """Whether several inputs are read along a loop that is a reduction."""
+        loops = {i for i, kind in enumerate(self.iterators) if kind == "reduction"}
+        return sum(not loops.isdisjoint(dims_in(m)) for m in self.maps[: len(self.inputs)]) > 1
+
+    @cached_property
     def places(self) -> list[list[Dim]]:
         """For each loop the dimensions of tensors that have its trip count."""
         found: list[list[Dim]] = [[] for _ in self.iterators]

@@ -182,9 +182,9 @@ class Network:
 
     def step(self) -> None:
         kinds = [
-            self.softmax, self.layer_norm, self.layer_norm, self.attention, self.dense, self.dense, self.vector_dense,
-            self.batch_norm, self.group_norm, self.rotate, self.insert, self.insert_at, self.join, self.unit_axes,
-            self.rearrange, self.rows, self.convolution, self.residual, self.gather,
+            self.softmax, self.layer_norm, self.layer_norm, self.attention, self.grouped_attention, self.dense,
+            self.dense, self.vector_dense, self.batch_norm, self.group_norm, self.rotate, self.insert, self.insert_at,
+            self.join, self.unit_axes, self.rearrange, self.rows, self.convolution, self.residual, self.gather,
         ]  # fmt: skip
         kind = self.rng.choice(kinds)
         self.steps.append(kind.__name__)
@@ -231,6 +231,40 @@ class Network:
         q, k, v = (self.reshape(p, "B", "L", self.heads, size).transpose(0, 2, 1, 3) for p in parts)
         shares = self._softmax((q @ k.transpose(0, 1, 3, 2)) * size**-0.5, 3)
         return self.reshape((shares @ v).transpose(0, 2, 1, 3), "B", "L", "C")
+
+    def grouped_attention(self, x: Value) -> Value:
+        """Attention whose heads share keys and values in groups: repeated, or as one dimension more; its softmax may be
+        computed in another order of the dimensions."""
+        size = self.channels // self.heads
+        groups = self.rng.choice([n for n in (1, 2, 4) if self.heads % n == 0])
+        per, kept = self.heads // groups, groups * size
+        q = self.reshape(x, "B", "L", self.heads, size).transpose(0, 2, 1, 3)
+        k, v = (
+            self.reshape(self.pick().slice(2, 0, kept), "B", "L", groups, size).transpose(0, 2, 1, 3)
+            for _ in range(2)
+        )  # fmt: skip
+        if self.chance(0.5):
+            k, v = (self.reshape(self._repeat(p, per), "B", self.heads, "L", size) for p in (k, v))
+        else:
+            q = self.reshape(q, "B", groups, per, "L", size)
+            k, v = (self.reshape(p, "B", groups, 1, "L", size) for p in (k, v))
+        last = len(q.array.shape) - 1
+        order = [*range(last - 1), last, last - 1]
+        scores = (q @ k.transpose(*order)) * size**-0.5
+        if self.chance(0.5):
+            moved = [1, 2, 0, *range(3, last + 1)]
+            shares = self._softmax(scores.transpose(*moved), last).transpose(*(moved.index(d) for d in range(last + 1)))
+        else:
+            shares = self._softmax(scores, last)
+        y = self.reshape(shares @ v, "B", self.heads, "L", size)
+        return self.reshape(y.transpose(0, 2, 1, 3), "B", "L", "C")
+
+    def _repeat(self, x: Value, times: int) -> Value:
+        """[B, groups, L, size] -> [B, groups, times, L, size]."""
+        b, groups, length, size = x.tensor.shape
+        one = self.reshape(x, "B", groups, 1, "L", size).tensor
+        made = shapes.broadcast_to(self.b, one, [b, groups, times, length, size])
+        return x.made(made, np.repeat(x.array[:, :, None], times, 2))
 
     def dense(self, x: Value) -> Value:
         """A product with bias, activation and residual, any of which may be missing, of one matrix or several."""

@@ -1,7 +1,6 @@
 """The maps of `linalg.generic` made simple, so that dispatches form well: one function for each rewrite.
 
-Copies are read through, loops and dimensions of size 1 go, and a reduction writes its result as its readers read it. No
-value changes, only where it is read and written.
+Copies are read through, and loops and dimensions of size 1 go. No value changes, only where it is read and written.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from typing import cast
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
-from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projection
+from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
@@ -61,7 +60,7 @@ def read_through_copies(op: Operation) -> SSAValue | None:
             inputs[number], maps = copy.inputs[0], trial
     if inputs == list(g.inputs) or len(op.results) != 1:
         return None
-    return _generic(op, inputs, g.outputs, maps, g.iterators)
+    return generic_like(op, inputs, g.outputs, maps, g.iterators)
 
 
 def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
@@ -84,7 +83,7 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
     padded, type_ = _padded(pad, copy.inputs[0], order), pad.result.type
     assert isinstance(type_, TensorType)
     empty = before(tensor.EmptyOp([], type_), op)
-    return _generic(copy.op, [padded], [empty], copy.maps, copy.iterators, place=op)
+    return generic_like(copy.op, [padded], [empty], copy.maps, copy.iterators, place=op)
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
@@ -118,66 +117,6 @@ def _pads_simply(pad: tensor.PadOp) -> bool:
     return known and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)
 
 
-# -- results in the order in which they are read
-
-
-def write_as_read(op: Operation) -> SSAValue | None:
-    """A reduction whose result all its readers read through one permutation writes it in their order."""
-    g = structured(op)
-    if len(op.results) != 1 or not g.reduces or not is_projection(g.maps[-1]):
-        return None
-    result = op.results[0]
-    order = _order_of_readers(result)
-    if order is None or order == sorted(order):
-        return None
-    init = _permuted_fill(op, g.outputs[0], order)
-    if init is None:
-        return None
-    out = g.maps[-1]
-    maps = [*g.maps[:-1], AffineMap(out.num_dims, 0, tuple(out.results[d] for d in order))]
-    new = _generic(op, g.inputs, [init], maps, g.iterators)
-    for use in list(result.uses):
-        reader = structured(use.operation)
-        changed = list(reader.maps)
-        changed[use.index] = AffineMap(reader.maps[use.index].num_dims, 0, tuple(
-            reader.maps[use.index].results[d] for d in order))  # fmt: skip
-        use.operation.properties["indexing_maps"] = affine_maps(changed)
-        use.operation.operands[use.index] = new
-    return None
-
-
-def _order_of_readers(result: OpResult) -> list[int] | None:
-    """The dimensions of a result in the order in which all generics that read it have them in theirs."""
-    found: list[int] | None = None
-    for use in result.uses:
-        if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
-            return None
-        g = structured(use.operation)
-        if use.index >= len(g.inputs) or g.reduces or not is_identity(g.output_maps[0]):
-            return None
-        map_ = g.maps[use.index]
-        if not is_permutation(map_):
-            return None
-        dims = [cast(AffineDimExpr, e).position for e in map_.results]
-        order = [dims.index(d) for d in range(len(dims))]
-        if found not in (None, order):
-            return None
-        found = order
-    return found
-
-
-def _permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
-    """A splat or an empty tensor of static sizes with its dimensions in another order."""
-    shape, owner = shape_of(value), value.owner
-    assert isinstance(value.type, TensorType)
-    if not isinstance(owner, Operation) or any(n < 0 for n in shape):
-        return None
-    type_ = TensorType(value.type.element_type, [shape[d] for d in order])
-    if owner.name == "tensor.splat":
-        return before(tensor.SplatOp(owner.operands[0], [], type_), op)
-    return before(tensor.EmptyOp([], type_), op) if owner.name == "tensor.empty" else None
-
-
 # -- size 1
 
 
@@ -200,7 +139,7 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     if not _sizes_known(operands, maps):
         return None
     n = len(g.inputs)
-    new = _generic(op, operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
+    new = generic_like(op, operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
     return _with_units(op, new, op.results[0])
 
 
@@ -283,7 +222,7 @@ def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
 # -- building
 
 
-def _generic(
+def generic_like(
     op: Operation, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
     iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, place: Operation | None = None,
 ) -> SSAValue:  # fmt: skip

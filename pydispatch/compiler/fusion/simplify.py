@@ -25,8 +25,9 @@ from pydispatch.compiler.fusion.maps import (
     pad_without_unit_dimensions,
     read_through_copies,
     slice_without_unit_dimensions,
-    write_as_read,
 )
+from pydispatch.compiler.fusion.orders import elementwise_of_copy, write_as_computed, write_as_read
+from pydispatch.compiler.fusion.reshapes import collapse_after
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.dense import splat as splat_constant
 from pydispatch.ir.dialects.flow import tensors
@@ -318,7 +319,7 @@ def _single(op: Operation) -> SSAValue | None:
     return op.operands[0] if len(op.operands) == 1 else None
 
 
-ELEMENTWISE: Sequence[Rule] = (elementwise_without_unit_dimensions,)
+ELEMENTWISE: Sequence[Rule] = (elementwise_without_unit_dimensions, elementwise_of_copy)
 """What holds for all elementwise operations."""
 
 RULES: dict[str, Sequence[Rule]] = {
@@ -334,5 +335,7 @@ RULES: dict[str, Sequence[Rule]] = {
     "tensor.insert_slice": (_whole_slice,),
     "tensor.pad": (_no_padding, pad_before_copy, pad_without_unit_dimensions),
     "tensor.concat": (_single,),
-    "linalg.generic": (_copy, drop_unit_dimensions, read_through_copies, write_as_read),
+    "linalg.generic": (
+        _copy, drop_unit_dimensions, read_through_copies, write_as_read, write_as_computed, collapse_after,
+    ),
 }

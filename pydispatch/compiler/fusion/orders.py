@@ -1,0 +1,143 @@
+"""The order of the dimensions in which `linalg.generic` and elementwise operations write their results.
+
+Where it is the order in which the results are read, or that of what they are computed from, nothing between them has to
+transpose. No value changes, only where it is read and written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.kinds import is_fill
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types
+from pydispatch.compiler.fusion.maps import copied, generic_like
+from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projected_permutation, is_projection
+from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structured
+from pydispatch.ir.values import shape_of
+
+
+def write_as_read(op: Operation) -> SSAValue | None:
+    """A contraction whose result all its readers read through one permutation writes it in their order."""
+    g = structured(op)
+    if len(op.results) != 1 or not g.reduces or not is_projection(g.maps[-1]) or _order_computed(g) is not None:
+        return None
+    result = op.results[0]
+    order = _order_of_readers(result)
+    if order is None or order == sorted(order):
+        return None
+    init = _permuted_fill(op, g.outputs[0], order)
+    if init is None:
+        return None
+    out = g.maps[-1]
+    maps = [*g.maps[:-1], AffineMap(out.num_dims, 0, tuple(out.results[d] for d in order))]
+    new = generic_like(op, g.inputs, [init], maps, g.iterators)
+    for use in list(result.uses):
+        reader = structured(use.operation)
+        changed = list(reader.maps)
+        changed[use.index] = AffineMap(reader.maps[use.index].num_dims, 0, tuple(
+            reader.maps[use.index].results[d] for d in order))  # fmt: skip
+        use.operation.properties["indexing_maps"] = affine_maps(changed)
+        use.operation.operands[use.index] = new
+    return None
+
+
+def write_as_computed(op: Operation) -> SSAValue | None:
+    """An elementwise operation or a reduction of rows writes its result in the order of what it is computed from; its
+    readers read through a copy."""
+    g = structured(op)
+    order = _order_computed(g)
+    if order is None or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or copied(op.results[0]):
+        return None
+    written = [order.index(cast(AffineDimExpr, e).position) for e in g.maps[-1].results]
+    if order == sorted(order) and written == sorted(written):
+        return None
+    dims = sorted(range(len(written)), key=written.__getitem__)
+    init = _permuted_fill(op, g.outputs[0], dims)
+    if init is None:
+        return None
+    loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]
+    maps = [m.replace_dims_and_symbols(loops, [], len(order), 0) for m in g.maps[:-1]]
+    maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(place) for place in sorted(written))))
+    new = generic_like(op, g.inputs, [init], maps, [g.iterators[d] for d in order], loops)
+    return _transposed(new, dims, op)
+
+
+def _order_computed(g: Structured) -> list[int] | None:
+    """The order of the loops in which all computed tensors that a generic reads whole have them, where they cannot be
+    written as they are read. None for a contraction, which reads no tensor whole."""
+    if g.contracts:
+        return None
+    orders = {
+        tuple(cast(AffineDimExpr, e).position for e in map_.results)
+        for value, map_ in zip(g.inputs, g.maps, strict=False)
+        if isinstance(value, OpResult) and not is_fill(value.op) and is_permutation(map_)
+        and not (is_reduction(value.op) and _order_computed(structured(value.op)) is None and _order_of_readers(value))
+    }  # fmt: skip
+    return list(orders.pop()) if len(orders) == 1 else None
+
+
+def _order_of_readers(result: OpResult) -> list[int] | None:
+    """The dimensions of a result in the order in which all generics that read it have them in theirs."""
+    found: list[int] | None = None
+    for use in result.uses:
+        if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
+            return None
+        g = structured(use.operation)
+        if use.index >= len(g.inputs) or g.reduces or not is_identity(g.output_maps[0]):
+            return None
+        map_ = g.maps[use.index]
+        if not is_permutation(map_):
+            return None
+        dims = [cast(AffineDimExpr, e).position for e in map_.results]
+        order = [dims.index(d) for d in range(len(dims))]
+        if found not in (None, order):
+            return None
+        found = order
+    return found
+
+
+def _permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
+    """A splat or an empty tensor of static sizes with its dimensions in another order."""
+    shape, owner = shape_of(value), value.owner
+    assert isinstance(value.type, TensorType)
+    if not isinstance(owner, Operation) or any(n < 0 for n in shape):
+        return None
+    type_ = TensorType(value.type.element_type, [shape[d] for d in order])
+    if owner.name == "tensor.splat":
+        return before(tensor.SplatOp(owner.operands[0], [], type_), op)
+    return before(tensor.EmptyOp([], type_), op) if owner.name == "tensor.empty" else None
+
+
+def elementwise_of_copy(op: Operation) -> SSAValue | None:
+    """An elementwise operation on a transposed tensor becomes one on the tensor, which is transposed then."""
+    copy = copied(op.operands[0]) if len(op.operands) == len(op.results) == 1 and not op.regions else None
+    if copy is None or not all(is_permutation(m) for m in copy.maps):
+        return None
+    result, source = op.results[0].type, copy.inputs[0]
+    if not isinstance(result, TensorType) or any(n < 0 for n in shape_of(source)):
+        return None
+    type_ = TensorType(result.element_type, shape_of(source))
+    new = type(op).create(
+        operands=[source], result_types=[type_], properties=op.properties, attributes=op.attributes)  # fmt: skip
+    at = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]
+    return _transposed(before(new, op), [at.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results], op)
+
+
+def _transposed(value: SSAValue, places: Sequence[int], op: Operation) -> SSAValue:
+    """A copy of a tensor of known sizes. places: the dimensions of the copy that those of the tensor are."""
+    assert isinstance(value.type, TensorType)
+    element, rank = value.type.element_type, len(places)
+    type_ = TensorType(element, [shape_of(value)[places.index(d)] for d in range(rank)])
+    block = Block(arg_types=[element, element])
+    block.add_op(YieldOp(block.args[0]))
+    maps = affine_maps([AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in places)), AffineMap.identity(rank)])
+    empty = before(tensor.EmptyOp([], type_), op)
+    return before(GenericOp([value], [empty], Region(block), maps, iterator_types(["parallel"] * rank), [type_]), op)

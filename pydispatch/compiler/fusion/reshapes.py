@@ -1,0 +1,114 @@
+"""Reshapes moved behind the operations that read their results.
+
+Heads that are repeated (`broadcast_in_dim` and `reshape` of keys and values) then need no memory: the product runs over
+groups of heads, and what is computed from it, too. No value changes, only where it is read and written.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import cast
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.sizes import reassociation as groups_of
+from pydispatch.compiler.fusion.build import reassociation
+from pydispatch.compiler.fusion.maps import copied, generic_like
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.ir.values import shape_of
+
+Shapes = dict[int, list[int]]
+"""For each loop that becomes several: how many steps each of them has."""
+
+
+def collapse_after(op: Operation) -> SSAValue | None:
+    """A generic reads a tensor before a reshape that makes one dimension of several, and its result is reshaped so."""
+    g = structured(op)
+    if len(op.results) != 1 or any(n < 0 for v in g.operands for n in shape_of(v)):
+        return None
+    split: Shapes = {}
+    for value, map_ in zip(g.inputs, g.maps, strict=False):
+        split = split or _loops_collapsed(g, value, map_)
+    if not split or not _is_plain(g, split):
+        return None
+    parts = [len(split.get(loop, [0])) for loop in range(len(g.iterators))]
+    dims = _numbered(parts)  # the loops that each loop becomes
+    first: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
+    operands, maps = [], []
+    for value, map_ in zip(g.operands, g.maps, strict=True):
+        sizes: list[list[int]] = []
+        results: list[AffineExpr] = []
+        for n, r in zip(shape_of(value), map_.results, strict=False):
+            if isinstance(r, AffineDimExpr) and r.position in split:
+                sizes.append(split[r.position])
+                results += [AffineExpr.dimension(d) for d in dims[r.position]]
+            else:
+                sizes.append([n])
+                results.append(r.replace_dims_and_symbols(first, []))
+        operands.append(_expanded(op, value, sizes))
+        maps.append(AffineMap(sum(parts), 0, tuple(results)))
+    kinds = [kind for kind, count in zip(g.iterators, parts, strict=True) for _ in range(count)]
+    n = len(g.inputs)
+    new = generic_like(op, operands[:n], operands[n:], maps, kinds, first)
+    groups = _numbered([parts[cast(AffineDimExpr, e).position] for e in g.maps[-1].results])
+    properties = {"reassociation": reassociation(groups)}
+    return before(tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties), op)
+
+
+def _loops_collapsed(g: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
+    """The loops over dimensions that a reshape of a generic's result makes of several."""
+    reshape = value.owner
+    if not isinstance(reshape, Operation) or reshape.name != "tensor.collapse_shape":
+        return {}
+    source = reshape.operands[0]
+    if not isinstance(source.owner, Operation) or source.owner.name != GENERIC or 1 in shape_of(source):
+        return {}
+    if g.contracts and not _is_repeated(source):
+        return {}
+    found: Shapes = {}
+    for group, r in zip(groups_of(reshape), map_.results, strict=True):
+        if len(group) > 1:
+            if not isinstance(r, AffineDimExpr):
+                return {}
+            found[r.position] = [shape_of(source)[d] for d in group]
+    return found
+
+
+def _is_repeated(value: SSAValue) -> bool:
+    """Whether a tensor has the elements of another one several times."""
+    copy = copied(value)
+    return copy is not None and len(dims_in(copy.maps[0])) < len(copy.iterators)
+
+
+def _is_plain(g: Structured, split: Shapes) -> bool:
+    """Whether loops are parallel, dimensions of tensors as they are, and no number in the body."""
+    if any(g.iterators[loop] != "parallel" for loop in split):
+        return False
+    if any(inner.name == "linalg.index" and inner.dim.value.data in split for inner in g.block.walk()):  # type: ignore[attr-defined]
+        return False
+    return all(
+        isinstance(r, AffineDimExpr) or not split.keys() & {e.position for e in r.dfs() if isinstance(e, AffineDimExpr)}
+        for m in g.maps for r in m.results
+    )  # fmt: skip
+
+
+def _expanded(op: Operation, value: SSAValue, sizes: list[list[int]]) -> SSAValue:
+    if all(len(group) == 1 for group in sizes):
+        return value
+    assert isinstance(value.type, TensorType)
+    assert [prod(group) for group in sizes] == list(shape_of(value))
+    shape = [n for group in sizes for n in group]
+    type_ = TensorType(value.type.element_type, shape)
+    groups = reassociation(_numbered([len(group) for group in sizes]))
+    return before(tensor.ExpandShapeOp(value, [], groups, shape, type_), op)
+
+
+def _numbered(lengths: list[int]) -> list[list[int]]:
+    """Neighbouring groups of so many dimensions."""
+    starts = [sum(lengths[:i]) for i in range(len(lengths))]
+    return [list(range(start, start + n)) for start, n in zip(starts, lengths, strict=True)]
