@@ -100,15 +100,12 @@ def compile(source: Any, **options: Any) -> Artifact:
     for an option of another type.
     """
     from pydispatch.garbage import rarely_collected
-    from pydispatch.packages import importing, running
+    from pydispatch.packages import running
 
     with rarely_collected(), running("compiling", "compiler", CompileError):
-        with importing("compiling", "compiler", CompileError):
-            from pydispatch.compiler.worker import llvm_process
+        from pydispatch.compiler.driver import kept
 
-            llvm_process.start()
-            from pydispatch.compiler.driver.pipeline import compile as compile_
-        return compile_(source, **options)
+        return kept.compile(source, **options)
 
 
 def from_jax(function: Any, *args: Any, params: Any = None, **options: Any) -> Artifact:

@@ -7,13 +7,14 @@ import io
 import os
 import stat
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from pydispatch.errors import InvalidArgumentError, SystemError_
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 LIMIT = 1 << 30
 """The maximum size of a file or pipe to read, in bytes. Mapped files (.pdx, parameters) may be larger."""
@@ -122,10 +123,41 @@ def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
         raise SystemError_(error.errno, f"cannot write {what}: {error.strerror or error}", os.fspath(path)) from None
 
 
+@dataclass
+class Reads:
+    """found: paths of files that were read. missed: paths at which a file was looked for and none was."""
+
+    found: set[str] = field(default_factory=set)
+    missed: set[str] = field(default_factory=set)
+
+
+_recorders: list[Reads] = []
+
+
+@contextmanager
+def recording() -> Iterator[Reads]:
+    """What is read within the block, by any thread, and what `record` is called with."""
+    reads = Reads()
+    _recorders.append(reads)
+    try:
+        yield reads
+    finally:
+        _recorders[:] = [each for each in _recorders if each is not reads]
+
+
+def record(found: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
+    """Adds paths of files that others read, or looked for, on behalf of this process."""
+    found, missed = list(found), list(missed)
+    for reads in list(_recorders):
+        reads.found.update(found)
+        reads.missed.update(missed)
+
+
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
     """An unbuffered stream, and whether it is a pipe."""
     name = path_of("path", path, "the path of a file")
+    record([name])
     # Without O_NONBLOCK, opening a named pipe would wait for its writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydispatch.cli.progress import shown
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import LIMIT, open_mapped
 from pydispatch.garbage import rarely_collected
 from pydispatch.packages import importing, running
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -157,12 +153,7 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
     with rarely_collected(), running("compiling", "compiler", CompileError):
-        with importing("compiling", "compiler", CompileError):
-            from pydispatch.compiler.worker import llvm_process
-
-            llvm_process.start()
-            from pydispatch.compiler.driver import pipeline
-        return _run(args, pipeline)
+        return _run(args)
 
 
 def source_of(path: str) -> str | Path:
@@ -178,7 +169,9 @@ def source_of(path: str) -> str | Path:
         raise CompileError(f"standard input is not text: {error}", note="give MLIR text") from None
 
 
-def _run(args: argparse.Namespace, pipeline: ModuleType) -> int:
+def _run(args: argparse.Namespace) -> int:
+    from pydispatch.compiler.driver import kept
+
     source = source_of(args.source)
     options = {
         "targets": _targets(args.targets, args.cuda_targets),
@@ -190,10 +183,15 @@ def _run(args: argparse.Namespace, pipeline: ModuleType) -> int:
         **model_options(args),
     }
     if args.compile_to and args.compile_to != "end":
+        with importing("compiling", "compiler", CompileError):
+            from pydispatch.compiler.worker import llvm_process
+
+            llvm_process.start()
+            from pydispatch.compiler.driver import pipeline
         sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))
         return 0
     with shown(sys.stderr) as show:
-        artifact = pipeline.compile(source, reassociate=args.reassociate, progress=show, **options)
+        artifact = kept.compile(source, reassociate=args.reassociate, progress=show, **options)
     if args.output == "-" or (args.output is None and args.source == "-"):
         sys.stdout.buffer.write(artifact.to_bytes())
         return 0

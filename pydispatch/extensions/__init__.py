@@ -7,6 +7,6 @@ of pydispatch itself register in the same way (`extensions/builtin.py`).
 """
 
 from pydispatch.extensions.parts import ExtensionError, Extensions, Part
-from pydispatch.extensions.registry import part, parts
+from pydispatch.extensions.registry import others, part, parts
 
-__all__ = ["ExtensionError", "Extensions", "Part", "part", "parts"]
+__all__ = ["ExtensionError", "Extensions", "Part", "others", "part", "parts"]

@@ -27,6 +27,11 @@ def part(kind: str, name: str) -> Part | None:
     return None
 
 
+def others() -> bool:
+    """Whether other packages add anything."""
+    return any(each.owner != BUILT_IN for listed in _everything().values() for each in listed)
+
+
 @cache
 def _built_in() -> dict[str, list[Part]]:
     found: dict[str, list[Part]] = {}

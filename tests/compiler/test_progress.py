@@ -10,6 +10,7 @@ import pydispatch as pd
 from pydispatch.cli import progress as shown
 from pydispatch.compiler.driver import progress
 from pydispatch.compiler.driver.progress import Progress, Tracker
+from pydispatch.formats.storage import cache
 
 TWO = """
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -21,6 +22,12 @@ func.func @g(%x: tensor<5xf32>) -> tensor<5xf32> {
   return %y : tensor<5xf32>
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is reported of a program that is kept."""
+    monkeypatch.setenv(cache.SIZE, "0")
 
 
 def test_an_estimate() -> None:

@@ -182,6 +182,7 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, search_path:
                 return ObjectFile(str(path), files.read(path), location_of(op))
             except SystemError_ as error:
                 raise CompileError(f"object file '{name}': {error}", location_of(op)) from None
+        files.record(missed=[str(path)])
     raise CompileError(
         f"object file '{name}' was not found",
         location_of(op),

@@ -1,7 +1,8 @@
-"""A content-addressed cache of compiled objects in the user's cache folder.
+"""A content-addressed cache of what was compiled, in the user's cache folder.
 
-An entry is found by a digest of the compiler, its flags and the source text; it lists the files that were included and
-their digests, and holds only while these are unchanged. (A new header that would now shadow one of them is not seen.)
+An entry is found by a digest of the compiler, its flags and the source text; it lists the files that were read and
+their digests, and where files were looked for in vain, and holds only while all of this is unchanged. (A new header
+that would now shadow an included one is not seen.)
 Nothing here raises: a cache that cannot be written is a slower compiler, not a broken one.
 """
 
@@ -13,10 +14,15 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from pydispatch.files import record
 from pydispatch.formats.storage import cache, whole_file
 from pydispatch.formats.storage.cache import directory
 
-__all__ = ["digest", "directory", "load", "store"]
+__all__ = ["OBJECTS", "PROGRAMS", "digest", "directory", "load", "store"]
+
+OBJECTS, PROGRAMS = "objects", "programs"
+"""Kinds of entries: the code of a dispatch or of a C source; a whole artifact."""
+_FOLDERS = {OBJECTS: 256, PROGRAMS: 4}
 
 
 def digest(*parts: object) -> str:
@@ -29,35 +35,42 @@ def digest(*parts: object) -> str:
     return state.hexdigest()
 
 
-def load(key: str) -> bytes | None:
-    """The bytes kept under `key`, or None when there are none, they are damaged, or an included file has changed."""
-    blob = cache.load(*_path(key))
+def load(key: str, kind: str = OBJECTS) -> bytes | None:
+    """The bytes kept under `key`, or None when there are none, they are damaged, or a file has changed."""
+    blob = cache.load(*_path(key, kind))
     if blob is None:
         return None
     head, _, data = blob.partition(b"\n")
     try:
-        for file, known in json.loads(head).items():
-            if _digest_of(file) != known:
-                return None
+        known = json.loads(head)
+        if any(_digest_of(file) != digest for file, digest in known.items()):
+            return None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
+    record([file for file, digest in known.items() if digest is not None])
     return data
 
 
-def store(key: str, data: bytes, files: Iterable[str] = ()) -> None:
-    """Keeps `data` under `key` for as long as `files` stay as they are now."""
+def store(key: str, data: bytes, files: Iterable[str] = (), missed: Iterable[str] = (), kind: str = OBJECTS) -> None:
+    """Keeps `data` under `key` for as long as `files` stay as they are now, and `missed` are no files."""
+    files = list(files)
+    record(files)
     with contextlib.suppress(OSError, ValueError):
         known = {file: _digest_of(file) for file in files}
-        if None not in known.values():
-            head = json.dumps(known, sort_keys=True).encode() + b"\n"
-            cache.store(head + data, *_path(key), folders=256)
+        if None in known.values() or any(_digest_of(file) is not None for file in missed):
+            return
+        head = json.dumps({**known, **dict.fromkeys(missed)}, sort_keys=True).encode() + b"\n"
+        cache.store(head + data, *_path(key, kind), folders=_FOLDERS[kind])
 
 
 def _digest_of(file: str) -> str | None:
     """Of the content of a file, None of what is no file."""
-    data = whole_file.read(Path(file), cache.MAX_BYTES)
+    try:
+        data = whole_file.read(Path(file), cache.MAX_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
-def _path(key: str) -> tuple[str, str, str]:
-    return "objects", key[:2], key[2:]
+def _path(key: str, kind: str) -> tuple[str, ...]:
+    return (kind, key[:2], key[2:]) if kind == OBJECTS else (kind, key)

@@ -11,6 +11,7 @@ bit between variants (x86-64-v2 against v3). `-ffp-contract=off` in `extra_args`
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -18,7 +19,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,10 @@ from pydispatch.errors import Error, SystemError_
 MIN_CLANG = 17
 MIN_LLD = 14
 MAX_BITCODE_LLVM = 22  # llvmlite's LLVM; newer bitcode cannot be parsed
+
+_CLANG = ("clang", "PYDISPATCH_CLANG", MIN_CLANG)
+_LLD = ("ld.lld", "PYDISPATCH_LLD", MIN_LLD)
+"""Name, the variable that names it outright, the oldest version."""
 
 ARCHES = ("x86_64", "aarch64", "riscv64")
 GPU_ARCHES = ("nvptx64",)
@@ -221,16 +226,32 @@ class Toolchain:
 def find() -> Toolchain:
     """The toolchain of this process, looked up once. Raises ToolchainError that states what to install."""
     zig = _zig()
-    clangs = [tool for tool in (_on_path("clang", "PYDISPATCH_CLANG", MIN_CLANG),) if tool is not None]
+    clangs = [tool for tool in (_on_path(*_CLANG),) if tool is not None]
     if zig is not None:
         clangs.append(_zig_clang(zig))
-    lld = _on_path("ld.lld", "PYDISPATCH_LLD", MIN_LLD)
+    lld = _on_path(*_LLD)
     if lld is None and zig is not None:
         lld = Tool((zig, "ld.lld"), _version([zig, "ld.lld", "--version"], r"LLD (\d+)\.(\d+)\.(\d+)"), "ziglang")
     missing = [f"clang >= {MIN_CLANG}"] * (not clangs) + [f"ld.lld >= {MIN_LLD}"] * (lld is None)
     if missing or lld is None:
         raise ToolchainError(f"no {' and no '.join(missing)} on PATH; install the bundled one: pip install ziglang")
     return Toolchain(clangs, lld)
+
+
+def state() -> list[tuple[str, int, int]]:
+    """Every program that `find` may choose, its size and the time of its last change: changes when the tools may,
+    without running any."""
+    zig = _zig()
+    paths = [zig] if zig else []
+    for name, variable, minimum in (_CLANG, _LLD):
+        named = os.environ.get(variable)
+        paths += [shutil.which(named) or named] if named else _installed(name, minimum)
+    found = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            status = Path(path).stat()
+            found.append((path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns)))
+    return found
 
 
 def _zig() -> str | None:
@@ -262,10 +283,7 @@ def _on_path(name: str, variable: str, minimum: int) -> Tool | None:
                 f"{variable}={named}: version {'.'.join(map(str, version))}, expected {minimum} or newer"
             )
         return Tool((named,), version, "environment")
-    for candidate in (name, *(f"{name}-{major}" for major in range(MAX_BITCODE_LLVM, minimum - 1, -1))):
-        path = shutil.which(candidate)
-        if path is None:
-            continue
+    for path in _installed(name, minimum):
         try:
             version = _version([path, "--version"], pattern)
         except ToolchainError:
@@ -273,6 +291,14 @@ def _on_path(name: str, variable: str, minimum: int) -> Tool | None:
         if version[0] >= minimum:
             return Tool((path,), version, "PATH")
     return None
+
+
+def _installed(name: str, minimum: int) -> Iterator[str]:
+    """The programs on PATH that may be a tool, in the order in which they are tried."""
+    for candidate in (name, *(f"{name}-{major}" for major in range(MAX_BITCODE_LLVM, minimum - 1, -1))):
+        path = shutil.which(candidate)
+        if path is not None:
+            yield path
 
 
 def _version(argv: Sequence[str], pattern: str) -> tuple[int, int, int]:

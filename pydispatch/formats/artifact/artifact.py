@@ -235,6 +235,11 @@ class Artifact:
         """Names of all members, in the order of the file."""
         return self._content.members() if isinstance(self._content, ArtifactFile) else list(self._content)
 
+    @property
+    def size(self) -> int:
+        """The bytes of all members."""
+        return sum(part.nbytes for member in self.members for part in self._content_of(member))
+
     def read(self, member: str) -> memoryview:
         """The bytes of a member; those of a file are not copied. Raises ArtifactError when there is no such member."""
         if isinstance(self._content, ArtifactFile):

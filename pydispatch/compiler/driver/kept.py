@@ -1,0 +1,186 @@
+"""Artifacts of earlier compilations: a program that is compiled again is read back, before the compiler is imported.
+
+An artifact is kept under everything that it follows from: the source, its path and the working directory, the options,
+the files of this package, the versions of those that it uses, the C compiler and the linker, this machine's CPU. It is
+used for as long as the files that were read for it have the same content, and none is where one was looked for in vain.
+Options that show what happens or bring code of Python, other packages' extensions, targets whose tools are not in
+the key, and warnings are reasons to compile.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydispatch import extensions, files
+from pydispatch.compiler.toolchain import cache, tools
+from pydispatch.compiler.worker import llvm_process
+from pydispatch.errors import ArtifactError, CompileError
+from pydispatch.formats.storage import whole_file
+from pydispatch.formats.storage.cache import limit
+from pydispatch.packages import importing
+
+if TYPE_CHECKING:
+    from pydispatch.formats.artifact.artifact import Artifact
+
+LARGEST = 64 << 20
+"""Bytes of a source, and of an artifact, up to which it is kept."""
+
+USES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
+"""Packages whose versions may change an artifact."""
+
+_NAMED = ("targets", "cpu", "object_search_path")
+_NEUTRAL: dict[str, tuple[object, ...]] = {
+    "dump": (None,), "transform_spec": (None,), "pdl_spec": (None,), "patterns": ((), []), "require_match": (False,),
+    "explain": (False,), "kernels": (None, {}), "weights": ("embed",), "inputs": (None, {}), "constants": (None, {}),
+}  # fmt: skip
+"""Options with which artifacts are not kept -> their values that change nothing."""
+
+
+def compile(source: Any, **options: Any) -> Artifact:
+    """`pipeline.compile`, or what it gave for the same before. Raises as that, and CompileError where the compiler
+    cannot be imported."""
+    entry = _entry(source, options)
+    if entry is None:
+        return _compile(source, options)
+    found = entry.load()
+    if found is None:
+        with files.recording() as reads:
+            found = _compile(source, options)
+        entry.store(found, reads)
+    return found
+
+
+def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
+    with importing("compiling", "compiler", CompileError):
+        llvm_process.start()
+        from pydispatch.compiler.driver import pipeline
+    return pipeline.compile(source, **options)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """key: of the cache. path: of the source, if it is a file. start: when the compilation began, nanoseconds."""
+
+    key: str
+    path: str | None
+    start: int
+
+    def load(self) -> Artifact | None:
+        from pydispatch.formats.artifact.artifact import Artifact
+
+        data = cache.load(self.key, cache.PROGRAMS)
+        with suppress(ArtifactError):
+            return None if data is None else Artifact.from_bytes(data)
+        return None
+
+    def store(self, artifact: Artifact, reads: files.Reads) -> None:
+        from pydispatch.compiler.backends.cpu.target import BACKEND
+        from pydispatch.compiler.driver.sources import reader_of
+
+        if self.path is not None and reader_of(Path(self.path)) is not None:
+            return  # a model: what its frontend uses is not in the key
+        formats = {variant.format for executable in artifact.executables for variant in executable.variants}
+        if artifact.warnings or artifact.size > LARGEST or not all(map(BACKEND.has_format, formats)):
+            return
+        with suppress(OSError):
+            if all(_changed(path) < self.start for path in reads.found):
+                cache.store(self.key, artifact.to_bytes(), reads.found, reads.missed, cache.PROGRAMS)
+
+
+def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
+    """None for what is not kept."""
+    start, given, processor = time.time_ns(), _options(options), _processor()
+    if given is None or processor is None or not (limit() and cache.directory()) or extensions.others():
+        return None
+    with suppress(OSError, ValueError, TypeError):
+        if isinstance(source, str) and "\n" in source:
+            path, text = None, source.encode() if len(source) <= LARGEST else None
+        else:
+            path = os.fsdecode(source)
+            text = whole_file.read(Path(path), LARGEST)
+        if text is not None:
+            everything = text, path, str(Path.cwd()), given, processor, *_tools()
+            return _Entry(cache.digest("program 1", *everything), path, start)
+    return None
+
+
+def _options(options: Mapping[str, Any]) -> list[object] | None:
+    """Those that decide the artifact, in words; None when one is set with which artifacts are not kept."""
+    rest = dict(options)
+    progress, reassociate = rest.pop("progress", None), rest.pop("reassociate", True)
+    features = rest.pop("cpu_features", "")
+    named = [_words(rest.pop(name, None)) for name in _NAMED]
+    is_known = (progress is None or callable(progress)) and type(reassociate) is bool and type(features) is str
+    if not is_known or any(words is None for words in named):
+        return None
+    for name, value in rest.items():
+        if not any(type(value) is type(each) and value == each for each in _NEUTRAL.get(name, ())):
+            return None
+    return [reassociate, features, *named]
+
+
+def _words(value: object) -> list[str] | None:
+    """Names or paths; None for what is neither."""
+    if value is None:
+        return ["-"]
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    if not all(isinstance(each, (str, os.PathLike)) for each in listed):
+        return None
+    return [os.fsdecode(each) for each in listed]
+
+
+def _tools() -> tuple[object, ...]:
+    """What artifacts are made with."""
+    return sys.version, _package(), _versions(), tools.state()
+
+
+@functools.cache
+def _versions() -> list[str]:
+    from importlib import metadata
+
+    found = []
+    for name in USES:
+        with suppress(metadata.PackageNotFoundError):
+            found.append(f"{name} {metadata.version(name)}")
+    return found
+
+
+@functools.cache
+def _package() -> str:
+    """The files of this package, by their sizes and times of change: also of one that is being worked on."""
+    import pydispatch
+    from pydispatch import _core
+
+    seen = []
+    for root in (*pydispatch.__path__, *_core.__path__):
+        for folder, folders, names in os.walk(root):
+            folders[:] = sorted(name for name in folders if name != "__pycache__")
+            for name in sorted(names):
+                state = Path(folder, name).stat()
+                seen.append((folder, name, state.st_size, state.st_mtime_ns))
+    return cache.digest(seen)
+
+
+@functools.cache
+def _processor() -> str | None:
+    """What the system says of this machine's CPU, which "native" stands for; None where it says nothing."""
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_bytes().partition(b"\n\n")[0].decode(errors="replace")
+        varying = ("processor", "cpu MHz", "apicid", "initial apicid", "core id", "physical id", "bogomips", "BogoMIPS")
+        lines = [line for line in text.splitlines() if not line.startswith(varying)]
+        return "\n".join([os.uname().machine, *lines]) if lines else None
+    return None
+
+
+def _changed(path: str) -> int:
+    """When a file was last changed or put in its place, nanoseconds."""
+    state = Path(path).stat()
+    return max(state.st_mtime_ns, state.st_ctime_ns)
