@@ -96,8 +96,9 @@ def __dir__() -> list[str]:
 def compile(source: Any, **options: Any) -> Artifact:
     """Compiles a program: MLIR text, a path, or a module. Needs the extra "compiler".
 
-    See `pydispatch.compiler.driver.pipeline.compile` for the options. Raises CompileError, and InvalidArgumentError
-    for an option of another type.
+    See `pydispatch.compiler.driver.pipeline.compile` for the options, and `pydispatch.tuning.compile.compile` for
+    `tune` and `tune_on`, which choose by measurement. Raises CompileError, and InvalidArgumentError for an option of
+    another type.
     """
     from pydispatch.garbage import rarely_collected
     from pydispatch.packages import importing, running
@@ -107,7 +108,7 @@ def compile(source: Any, **options: Any) -> Artifact:
             from pydispatch.compiler.worker import llvm_process
 
             llvm_process.start()
-            from pydispatch.compiler.driver.pipeline import compile as compile_
+            from pydispatch.tuning.compile import compile as compile_
         return compile_(source, **options)
 
 

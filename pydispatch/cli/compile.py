@@ -14,7 +14,11 @@ from pydispatch.garbage import rarely_collected
 from pydispatch.packages import importing, running
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
+
+    from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.runtime.device import Device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-reassociate", dest="reassociate", action="store_false",
         help="sums of floats in the written order, one by one",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tune", type=float, metavar="SECONDS",
+        help="measure on this machine, for so long at most, which kernels are the fastest; 0: take what was measured "
+        "before",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tune-plugin", dest="tune_plugins", action="append", default=[], metavar="FILE",
+        help="a plugin for imports of programs that are measured; repeatable",
     )  # fmt: skip
     parser.add_argument("--compile-to", metavar="PHASE", help="print the program after a phase instead")
     parser.add_argument(
@@ -162,7 +175,8 @@ def run(args: argparse.Namespace) -> int:
 
             llvm_process.start()
             from pydispatch.compiler.driver import pipeline
-        return _run(args, pipeline)
+            from pydispatch.tuning.compile import compile as compile_tuned
+        return _run(args, pipeline, compile_tuned)
 
 
 def source_of(path: str) -> str | Path:
@@ -178,7 +192,19 @@ def source_of(path: str) -> str | Path:
         raise CompileError(f"standard input is not text: {error}", note="give MLIR text") from None
 
 
-def _run(args: argparse.Namespace, pipeline: ModuleType) -> int:
+def _measured_on(args: argparse.Namespace) -> Device | None:
+    """The device that --tune measures on, where it needs plugins."""
+    if not args.tune_plugins:
+        return None
+    from pydispatch.runtime.device import device
+
+    found = device()
+    for plugin in args.tune_plugins:
+        found.add_plugin(plugin)
+    return found
+
+
+def _run(args: argparse.Namespace, pipeline: ModuleType, compile_tuned: Callable[..., Artifact]) -> int:
     source = source_of(args.source)
     options = {
         "targets": _targets(args.targets, args.cuda_targets),
@@ -190,10 +216,14 @@ def _run(args: argparse.Namespace, pipeline: ModuleType) -> int:
         **model_options(args),
     }
     if args.compile_to and args.compile_to != "end":
+        if args.tune is not None:
+            raise InvalidArgumentError("--tune: makes an artifact; leave --compile-to out")
         sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))
         return 0
     with shown(sys.stderr) as show:
-        artifact = pipeline.compile(source, reassociate=args.reassociate, progress=show, **options)
+        artifact = compile_tuned(
+            source, tune=args.tune, tune_on=_measured_on(args), reassociate=args.reassociate, progress=show, **options
+        )
     if args.output == "-" or (args.output is None and args.source == "-"):
         sys.stdout.buffer.write(artifact.to_bytes())
         return 0

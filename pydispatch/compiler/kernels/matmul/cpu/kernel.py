@@ -52,8 +52,7 @@ def _lower(
     c, results = found
     frame = Frame(source, backend)
     try:
-        updates = any(argument >= 0 for argument in frame.updated)
-        plans = [] if updates else plans_of(c, frame.elements, level, schedule)
+        plans = _plans(frame, c, level, schedule)
     except IllegalSchedule as error:
         raise refused(source, str(error)) from None
     if not plans:
@@ -63,6 +62,18 @@ def _lower(
     frame.bind()
     _choose(frame, plans, results)
     return frame.finish(lambda e, build: groups(plans, build, loop_sizes(e, c.generic)))
+
+
+def _plans(frame: Frame, c: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
+    return [] if any(argument >= 0 for argument in frame.updated) else plans_of(c, frame.elements, level, schedule)
+
+
+def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | None:
+    """The plan that `lower_contraction` has for a function that is one contraction of known sizes and states no
+    schedule; None for others."""
+    found = None if lower_windows(source, backend) is not None else contraction_in(source)
+    plans = [] if found is None else _plans(Frame(source, backend), found[0], level_of(machine))
+    return plans[0] if len(plans) == 1 else None
 
 
 def _choose(frame: Frame, plans: Sequence[Plan], results: list[list[int]]) -> None:

@@ -38,6 +38,7 @@ class Plan:
     """How one contraction is done. compute: the type of packed elements; sums: of accumulators."""
 
     c: Contraction
+    problem: Problem
     schedule: Schedule
     compute: Attribute
     sums: Attribute
@@ -130,7 +131,7 @@ def plan_of(
     single = not around and k is not None and schedule.kc >= k
     rows_of_k = problem.along_k and not schedule.pack_b
     dims = tuple(inside), tuple(around)
-    return Plan(c, schedule, compute, sums, pairs, rows_of_k, *dims, single, sizes, rows, panels)
+    return Plan(c, problem, schedule, compute, sums, pairs, rows_of_k, *dims, single, sizes, rows, panels)
 
 
 class IllegalSchedule(Exception):
