@@ -96,16 +96,17 @@ def __dir__() -> list[str]:
 def compile(source: Any, **options: Any) -> Artifact:
     """Compiles a program: MLIR text, a path, or a module. Needs the extra "compiler".
 
-    See `pydispatch.compiler.driver.pipeline.compile` for the options. Raises CompileError, and InvalidArgumentError
-    for an option of another type.
+    See `pydispatch.compiler.driver.pipeline.compile` for the options, and `pydispatch.tuning.compile.compile` for
+    `tune` and `tune_on`, which choose by measurement. Raises CompileError, and InvalidArgumentError for an option of
+    another type.
     """
     from pydispatch.garbage import rarely_collected
     from pydispatch.packages import running
 
     with rarely_collected(), running("compiling", "compiler", CompileError):
-        from pydispatch.compiler.driver import kept
+        from pydispatch.tuning.compile import compile as compile_
 
-        return kept.compile(source, **options)
+        return compile_(source, **options)
 
 
 def from_jax(function: Any, *args: Any, params: Any = None, **options: Any) -> Artifact:

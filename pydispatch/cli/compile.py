@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydispatch.cli.progress import shown
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import LIMIT, open_mapped
 from pydispatch.garbage import rarely_collected
 from pydispatch.packages import importing, running
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.device import Device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-reassociate", dest="reassociate", action="store_false",
         help="sums of floats in the written order, one by one",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tune", type=float, metavar="SECONDS",
+        help="measure on this machine, for so long at most, which kernels are the fastest; 0: take what was measured "
+        "before",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tune-plugin", dest="tune_plugins", action="append", default=[], metavar="FILE",
+        help="a plugin for imports of programs that are measured; repeatable",
     )  # fmt: skip
     parser.add_argument("--compile-to", metavar="PHASE", help="print the program after a phase instead")
     parser.add_argument(
@@ -169,8 +182,20 @@ def source_of(path: str) -> str | Path:
         raise CompileError(f"standard input is not text: {error}", note="give MLIR text") from None
 
 
+def _measured_on(args: argparse.Namespace) -> Device | None:
+    """The device that --tune measures on, where it needs plugins."""
+    if not args.tune_plugins:
+        return None
+    from pydispatch.runtime.device import device
+
+    found = device()
+    for plugin in args.tune_plugins:
+        found.add_plugin(plugin)
+    return found
+
+
 def _run(args: argparse.Namespace) -> int:
-    from pydispatch.compiler.driver import kept
+    from pydispatch.tuning.compile import compile as compile_
 
     source = source_of(args.source)
     options = {
@@ -183,6 +208,8 @@ def _run(args: argparse.Namespace) -> int:
         **model_options(args),
     }
     if args.compile_to and args.compile_to != "end":
+        if args.tune is not None:
+            raise InvalidArgumentError("--tune: makes an artifact; leave --compile-to out")
         with importing("compiling", "compiler", CompileError):
             from pydispatch.compiler.worker import llvm_process
 
@@ -191,7 +218,9 @@ def _run(args: argparse.Namespace) -> int:
         sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))
         return 0
     with shown(sys.stderr) as show:
-        artifact = kept.compile(source, reassociate=args.reassociate, progress=show, **options)
+        artifact = compile_(
+            source, tune=args.tune, tune_on=_measured_on(args), reassociate=args.reassociate, progress=show, **options
+        )
     if args.output == "-" or (args.output is None and args.source == "-"):
         sys.stdout.buffer.write(artifact.to_bytes())
         return 0

@@ -14,7 +14,7 @@ from typing import Any
 from pydispatch.cli import cuda_files, models
 from pydispatch.errors import ArtifactError
 from pydispatch.files import open_mapped, read
-from pydispatch.formats.artifact import dispatches
+from pydispatch.formats.artifact import choices, dispatches
 from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, FunctionEntry, VariantEntry, warnings_of
 from pydispatch.formats.elf import cubin, elf
 from pydispatch.formats.elf.reader import is_elf
@@ -72,12 +72,13 @@ def _run_artifact(args: argparse.Namespace) -> int:
             report["program"] = _program_text(artifact)
         if args.dispatches:
             report[dispatches.KEY] = {f: [asdict(d) for d in found] for f, found in _listing(artifact)}
+            report[choices.KEY] = [asdict(choice) for choice in _choices(artifact)]
         _print(json.dumps(report, indent=1, ensure_ascii=False))
     elif args.program or args.dispatches:
         if args.program:
             _print(_program_text(artifact))
         if args.dispatches:
-            _print(dispatches.render(_listing(artifact)))
+            _print(dispatches.render(_listing(artifact), _choices(artifact)))
     else:
         _print(render(args.file, artifact))
         if args.verify:
@@ -102,6 +103,11 @@ def _program_text(artifact: Artifact) -> str:
 def _listing(artifact: Artifact) -> dispatches.Listing:
     text = artifact.manifest.extra.get(dispatches.KEY)
     return [] if text is None else dispatches.decode(text)
+
+
+def _choices(artifact: Artifact) -> list[choices.Choice]:
+    text = artifact.manifest.extra.get(choices.KEY)
+    return [] if text is None else choices.decode(text)
 
 
 def _run_elf(args: argparse.Namespace) -> int:
@@ -131,7 +137,8 @@ def _run_cuda(args: argparse.Namespace) -> int:
 def describe(artifact: Artifact) -> dict[str, Any]:
     """What `--json` prints: the manifest, with sizes, and the list of members."""
     report = artifact.manifest.to_json()
-    report.pop(dispatches.KEY, None)
+    for key in (dispatches.KEY, choices.KEY):
+        report.pop(key, None)
     for executable in report["executables"]:
         for variant in executable["variants"]:
             variant["size"] = artifact.read(variant["member"]).nbytes

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydispatch import ir
-from pydispatch.compiler.driver import arguments, pipeline
+from pydispatch.compiler.driver import arguments
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.frontend import FRONTEND
 from pydispatch.packages import importing
+from pydispatch.tuning.compile import compile as compile_tuned
 
 
 def from_jax(
@@ -38,7 +39,7 @@ def from_jax(
     read = arguments.read_options(kernels, weights)
     module = ir.parse(text, getattr(function, "__name__", "jax"))
     module = FRONTEND.read(module, ReadOptions(weights, read.kernels, bound))
-    return pipeline.compile(module, kernels=kernels, **options)
+    return compile_tuned(module, kernels=kernels, **options)
 
 
 def _text(jax: Any, function: Callable[..., Any], given: tuple[Any, ...]) -> str:

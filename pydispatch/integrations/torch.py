@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydispatch.compiler.driver import arguments, pipeline
+from pydispatch.compiler.driver import arguments
 from pydispatch.errors import CompileError, InvalidArgumentError, Location
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.frontends.torch import fx
@@ -17,6 +17,7 @@ from pydispatch.frontends.torch.read import module_of
 from pydispatch.frontends.torch.schema import ExportedProgram, Graph, GraphInput, GraphOutput, Name, Symbolic
 from pydispatch.packages import importing
 from pydispatch.runtime.device import device
+from pydispatch.tuning.compile import compile as compile_tuned
 
 _NAME = "torch.compile"
 
@@ -45,7 +46,7 @@ def from_torch(
     elif args or keywords or dynamic_shapes is not None:
         raise InvalidArgumentError("args: an exported program knows its arguments; give them where it is exported")
     table = {op: f for op, f in torch.export.default_decompositions().items() if not _is_known(op)}
-    return pipeline.compile(program.run_decompositions(table), **options)
+    return compile_tuned(program.run_decompositions(table), **options)
 
 
 def _is_known(operator: Any) -> bool:
@@ -74,7 +75,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 
     def compiled(graph: Any, example: Sequence[Any]) -> Any:
         traced = _traced(graph)
-        artifact = pipeline.compile(module_of(traced.model, _NAME, read), kernels=kernels, **given)
+        artifact = compile_tuned(module_of(traced.model, _NAME, read), kernels=kernels, **given)
         return make_boxed_func(_Runner(torch, runs_on.load(artifact)["main"], traced))
 
     table = {op: f for op, f in core_aten_decompositions().items() if not _is_known(op)}

@@ -19,7 +19,7 @@ from pydispatch.compiler.constants.functions import DerivedFunctions, constant_o
 from pydispatch.compiler.constants.known import SOURCES
 from pydispatch.compiler.constants.relay import Matrix, in_panels
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
-from pydispatch.compiler.kernels.matmul.cpu.plan import lies_well
+from pydispatch.compiler.kernels.matmul.cpu.schedule import lies_well
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, from_panels, into_panels, type_in_panels
 from pydispatch.ir.core.locations import set_location

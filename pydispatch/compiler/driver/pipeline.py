@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from pydispatch import ir
 from pydispatch.compiler.analysis.interface import interface_of
@@ -43,7 +44,8 @@ from pydispatch.compiler.toolchain import tools as toolchain
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.files import writing
-from pydispatch.formats.artifact import dispatches
+from pydispatch.formats.artifact import choices, dispatches
+from pydispatch.formats.artifact.choices import Choice
 from pydispatch.formats.artifact.manifest import FunctionEntry
 from pydispatch.formats.program.program import disassemble
 from pydispatch.frontends.source import ReadOptions
@@ -62,7 +64,8 @@ class Options:
 
     targets: names of targets, None for the module's own. cpu: CPU names, one variant for each. cpu_features: LLVM
     features for every CPU target. object_search_path: folders for object files. dump: receives (file name, content)
-    of every intermediate. rewrites: specs and patterns to apply. reassociate, progress: see `compile`.
+    of every intermediate. rewrites: specs and patterns to apply. reassociate, progress: see `compile`. choose: decides
+    between ways to compute what the dispatches of a pipeline do; called when they are formed.
     """
 
     targets: tuple[str, ...] | None = None
@@ -73,6 +76,7 @@ class Options:
     rewrites: Rewrites = field(default_factory=Rewrites)
     reassociate: bool = True
     progress: Callable[[Progress], object] | None = None
+    choose: Choose | None = None
 
 
 def compile(
@@ -94,6 +98,7 @@ def compile(
     inputs: Mapping[str, Sequence[int | str]] | None = None,
     constants: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], object] | None = None,
+    choose: Choose | None = None,
 ) -> Artifact:
     """Compiles a program into an artifact.
 
@@ -117,6 +122,7 @@ def compile(
     constants: elements of inputs of a model that are no arguments then, by name.
     progress: is called now and then, from any thread, once a compilation takes longer than two seconds: with a
     `progress.Progress`, which has the phase, the dispatch whose code was made last, and an estimate.
+    choose: see `Options`; `pydispatch.compile(tune=)` gives one that measures.
 
     Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
@@ -124,14 +130,32 @@ def compile(
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
     explain = arguments.flag("explain", explain)
     options = replace(
-        options, reassociate=arguments.flag("reassociate", reassociate), progress=arguments.called("progress", progress)
-    )
+        options, reassociate=arguments.flag("reassociate", reassociate),
+        progress=arguments.called("progress", progress), choose=choose,
+    )  # fmt: skip
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
     pipeline = Pipeline(module, options)
     artifact = pipeline.artifact()
     if explain:
-        sys.stderr.write(dispatches.render(listing(pipeline.reports, pipeline.module)) + "\n")
+        shown = dispatches.render(listing(pipeline.reports, pipeline.module), pipeline.choices)
+        sys.stderr.write(shown + "\n")
     return artifact
+
+
+def compile_formed(
+    module: ModuleOp, options: Options, reports: Sequence[Report], derived: Mapping[str, Operation]
+) -> Artifact:
+    """The artifact of a program whose dispatches are formed and nothing else.
+
+    module: is changed. reports: of its functions. derived: the functions in it that derive constants, by name.
+    """
+    pipeline = Pipeline(module, options)
+    with reading():
+        pipeline.interfaces = _interfaces(module)
+        pipeline.reports = list(reports)
+        pipeline.derive(DerivedFunctions(module, dict(derived)))
+    pipeline.done = "dispatches"
+    return pipeline.artifact()
 
 
 def compile_to(
@@ -217,6 +241,7 @@ class Pipeline:
         self.added.targets = options.rewrites.targets = self._formats
         self.done = ""
         self.reports: list[Report] = []
+        self.choices: list[Choice] = []
         self.interfaces: dict[str, FunctionEntry] = {}
         self.tracker = Tracker(options.progress)
 
@@ -248,21 +273,29 @@ class Pipeline:
 
     def _form(self) -> None:
         """Dispatches, and the constants that are derived for them."""
-        functions, reassociate = DerivedFunctions(self.module), self.options.reassociate
-        blocks = self._has_register_blocks()
-        legality = partial(why_not, chains=blocks)
+        functions = DerivedFunctions(self.module)
         hoist_constants(self.module, functions)
         hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
-        self.reports = form_dispatches(self.module, legality, reassociate, hosts)
-        if blocks:
+        self.reports = self._formed(hosts)
+        if self.options.choose is not None:
+            self.choices = self.options.choose(self, functions.made)
+        self.derive(functions)
+
+    def derive(self, functions: DerivedFunctions) -> None:
+        """Constants into panels, and the dispatches of the functions that derive constants."""
+        if self._has_register_blocks():
             pack_constants(self.module, functions)
-        self.reports += form_dispatches(self.module, legality, reassociate, list(functions.made.values()))
+        self.reports += self._formed(list(functions.made.values()))
+
+    def _formed(self, functions: Sequence[Operation]) -> list[Report]:
+        legality = partial(why_not, chains=self._has_register_blocks())
+        return form_dispatches(self.module, legality, self.options.reassociate, functions)
 
     def _rewrite(self, phase: str) -> None:
         self.options.rewrites.apply(phase, self.module)
         self.added.apply(phase, self.module)
 
-    def _targets(self) -> list[hal.ExecutableTargetAttr]:
+    def targets(self) -> list[hal.ExecutableTargetAttr]:
         options = self.options
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features)
 
@@ -272,14 +305,14 @@ class Pipeline:
         if not self.options.reassociate:
             return False
         with suppress(CompileError):  # targets that are refused, when their variants are made
-            return all(require_backend(target).contract_machine(target) is not None for target in self._targets())
+            return all(require_backend(target).contract_machine(target) is not None for target in self.targets())
         return False
 
     def _formats(self) -> tuple[str, ...]:
-        return tuple(target.format.data for target in self._targets())
+        return tuple(target.format.data for target in self.targets())
 
     def _expand(self) -> None:
-        options, targets = self.options, self._targets()
+        options, targets = self.options, self.targets()
         if not options.reassociate:
             targets = [in_written_order(target) for target in targets]
         share_executables(self.module, self.reports, targets)
@@ -316,6 +349,7 @@ class Pipeline:
             constants=list(constants.arrays.values()),
             producers=producers(),
             dispatches=dispatches.encode(listing(self.reports, self.module)),
+            choices=choices.encode(self.choices),
             contracts=contracts,
         )
 
@@ -348,6 +382,11 @@ class Pipeline:
         return backend.compile_variant(
             variant, None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
         )
+
+
+Choose = Callable[[Pipeline, Mapping[str, Operation]], "list[Choice]"]
+"""What chooses between ways to compute: takes a compilation whose dispatches are formed, and the functions that derive
+constants by name; changes its module in place and gives what it chose."""
 
 
 def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:

@@ -13,6 +13,8 @@ from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.files import path_of, writing
 from pydispatch.formats.artifact import manifest as manifests
+from pydispatch.formats.artifact.choices import KEY as CHOICES
+from pydispatch.formats.artifact.dispatches import KEY as DISPATCHES
 from pydispatch.formats.artifact.manifest import (
     ConstantEntry,
     ExecutableEntry,
@@ -141,6 +143,7 @@ class Artifact:
         producers: Mapping[str, str] | None = None,
         version: str | None = None,
         dispatches: str = "",
+        choices: str = "",
         contracts: bytes = b"",
     ) -> Artifact:
         """Packs a program.
@@ -148,8 +151,9 @@ class Artifact:
         functions: (name, signature), or entries of the manifest. program: the bytes of docs/program.md, in the same
         order of executables, variants, functions and constants. constants: arrays, stored as .npy; their memory stays
         that of the artifact. producers: tools used → their versions.
-        dispatches: what formats/artifact/dispatches.py makes of the compiler's decisions, for people. contracts: the
-        bytes of docs/program.md again, functions that the variants' key "contracts" numbers; empty for none.
+        dispatches, choices: what formats/artifact/dispatches.py and choices.py make of the compiler's decisions, for
+        people. contracts: the bytes of docs/program.md again, functions that the variants' key "contracts" numbers;
+        empty for none.
         Raises ArtifactError for duplicate names.
         """
         data: dict[str, Content] = {}
@@ -178,8 +182,9 @@ class Artifact:
             manifest.constants.append(ConstantEntry(member, array.dtype.str, list(array.shape)))
         if parameters := parameters_of(program):
             manifest.extra["parameters"] = parameters
-        if dispatches:
-            manifest.extra["dispatches"] = dispatches
+        for key, value in ((DISPATCHES, dispatches), (CHOICES, choices)):
+            if value:
+                manifest.extra[key] = value
         manifest = Manifest.from_json(manifest.to_json())  # refuses what a reader would refuse
         head: dict[str, Content] = {
             manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")

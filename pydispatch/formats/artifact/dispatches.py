@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.artifact.choices import Choice
 from pydispatch.formats.artifact.strict import listed, text
 
 KEY = "dispatches"
@@ -80,9 +81,10 @@ def _boundary(first: str, second: str, third: str | None = None) -> Boundary:
     return Boundary("", first, second) if third is None else Boundary(first, second, third)
 
 
-def render(listing: Listing) -> str:
-    """The listing for people."""
+def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
+    """The listing for people. choices: what was measured, shown with its dispatch, or at the end."""
     lines: list[str] = []
+    left = {choice.subject: choice for choice in choices}
     for function, dispatches in listing:
         count = len(dispatches)
         lines.append(f"@{function}: {count} dispatch{'' if count == 1 else 'es'}")
@@ -93,4 +95,7 @@ def render(listing: Listing) -> str:
             for producer, consumer, reason in dispatch.apart:
                 reads = f", which reads {producer}" if producer else ""
                 lines.append(f"    apart from {consumer}{reads}: {reason}")
+            if choice := left.pop(dispatch.export, None):
+                lines.append(f"    measured: {choice.words()}")
+    lines += [f"{subject}\n    measured: {choice.words()}" for subject, choice in left.items()]
     return "\n".join(lines) or "no dispatches were formed"

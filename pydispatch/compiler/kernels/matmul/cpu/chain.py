@@ -62,7 +62,7 @@ class _Chained:
         self.outer = [shape[d] for d in chain.outer]
         size = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4
         self.stride = self.columns + (level.vector // size if self.columns * size % 256 == 0 else 0)
-        block = self.block = min(max(first.tiles.mr, second.tiles.mr), self.count)
+        block = self.block = min(max(first.schedule.mr, second.schedule.mr), self.count)
         blocks = max(1, SCORES // (size * self.stride * block))
         while blocks > 1 and prod(self.outer) * ceil(self.count, blocks * block) < FEWEST:
             blocks -= 1

@@ -17,8 +17,9 @@ from xdsl.dialects import func
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.matmul.cpu.chain import lower_chain
 from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
-from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, groups, holds, plans_of
-from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
+from pydispatch.compiler.kernels.matmul.cpu.plan import IllegalSchedule, Plan, groups, holds, plans_of
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, refused, schedule_of
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.kernels.matmul.cpu.windows import lower_windows
 from pydispatch.compiler.kernels.matmul.cpu.write import Writer
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
@@ -33,22 +34,46 @@ from pydispatch.ir.structured import is_reduction
 def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
     """The kernel of a dispatch function that is one contraction, a chain of two, or one reduction over windows, with
     elementwise code around it, else None. machine: for whose registers it is cut into blocks."""
-    windows = lower_windows(source, backend)
-    if windows is not None:
-        return windows
-    found = contraction_in(source)
-    if found is None:
-        return lower_chain(source, backend, machine)
+    schedule = schedule_of(source)
+    kernel = lower_windows(source, backend)
+    found = None if kernel is not None else contraction_in(source)
+    if found is not None:
+        return _lower(source, backend, level_of(machine), found, schedule)
+    if schedule is not None:
+        raise refused(source, "the function is no contraction that is computed in register blocks")
+    return kernel or lower_chain(source, backend, machine)
+
+
+def _lower(
+    source: func.FuncOp, backend: Backend, level: Level, found: tuple[Contraction, list[list[int]]],
+    schedule: Schedule | None,
+) -> Kernel | None:  # fmt: skip
+    """The kernel of a function that is one contraction. found: see `contraction_in`."""
     c, results = found
     frame = Frame(source, backend)
-    if any(argument >= 0 for argument in frame.updated):
-        return None
-    plans = plans_of(c, frame.elements, level_of(machine))
+    try:
+        plans = _plans(frame, c, level, schedule)
+    except IllegalSchedule as error:
+        raise refused(source, str(error)) from None
     if not plans:
+        if schedule is not None:
+            raise refused(source, "the function is computed without register blocks")
         return None
     frame.bind()
     _choose(frame, plans, results)
     return frame.finish(lambda e, build: groups(plans, build, loop_sizes(e, c.generic)))
+
+
+def _plans(frame: Frame, c: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
+    return [] if any(argument >= 0 for argument in frame.updated) else plans_of(c, frame.elements, level, schedule)
+
+
+def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | None:
+    """The plan that `lower_contraction` has for a function that is one contraction of known sizes and states no
+    schedule; None for others."""
+    found = None if lower_windows(source, backend) is not None else contraction_in(source)
+    plans = [] if found is None else _plans(Frame(source, backend), found[0], level_of(machine))
+    return plans[0] if len(plans) == 1 else None
 
 
 def _choose(frame: Frame, plans: Sequence[Plan], results: list[list[int]]) -> None:

@@ -12,11 +12,13 @@ from pydispatch.compiler.target.cpu import Machine
 class Level:
     """What a CPU level offers.
 
-    vector: its bytes; accumulators: how many fit the registers; rows, vectors: the largest register block; height,
-    width: rows and bytes of columns of a workgroup's tile; cache: bytes of packed operands of a workgroup.
+    vector: its bytes; registers: vector registers; accumulators: how many of them may hold sums; rows, vectors: the
+    largest register block; height, width: rows and bytes of columns of a workgroup's tile; cache: bytes of packed
+    operands of a workgroup.
     """
 
     vector: int
+    registers: int
     accumulators: int
     rows: int
     vectors: int
@@ -34,12 +36,12 @@ class Level:
 #   1024 cubed    52x256: 248   104x256: 251   208x256: 241; B packed: 241
 # Packing in parts of K costs 4 % at 1024: packed operands may be twice as large as the cache, as they are prefetched.
 LEVELS = {
-    "avx512f": Level(64, 28, 14, 2, 112, 1024, 2 << 20),
-    "avx2": Level(32, 12, 6, 2, 96, 1024, 1 << 20),
-    "avx": Level(32, 10, 5, 2, 96, 1024, 512 << 10),
-    "x86_64": Level(16, 8, 4, 2, 96, 1024, 512 << 10),
-    "aarch64": Level(16, 24, 12, 2, 96, 1024, 1 << 20),
-    "riscv64": Level(16, 6, 6, 1, 96, 512, 512 << 10),
+    "avx512f": Level(64, 32, 28, 14, 2, 112, 1024, 2 << 20),
+    "avx2": Level(32, 16, 12, 6, 2, 96, 1024, 1 << 20),
+    "avx": Level(32, 16, 10, 5, 2, 96, 1024, 512 << 10),
+    "x86_64": Level(16, 16, 8, 4, 2, 96, 1024, 512 << 10),
+    "aarch64": Level(16, 32, 24, 12, 2, 96, 1024, 1 << 20),
+    "riscv64": Level(16, 8, 6, 6, 1, 96, 512, 512 << 10),
 }
 
 GROUPS = ((8, 1 << 20), (64, 1 << 25))

@@ -17,6 +17,7 @@ from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, Side, across, narrowed, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of, counts, extents_of, sizes_of
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles
 from pydispatch.compiler.kernels.matmul.match import Factor
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
@@ -42,7 +43,8 @@ class Writer:
         self, frame: Frame, build: Builder, plan: Plan, outputs: Sequence[Output], a: Side | None = None
     ) -> None:
         self.frame, self.build, self.plan, self.outputs, self.given_a = frame, build, plan, outputs, a
-        self.e, self.c, self.t = frame.elements, plan.c, plan.tiles
+        self.e, self.c = frame.elements, plan.c
+        self.t: Tiles = plan.schedule
         self.sizes = sizes_of(plan, loop_sizes(self.e, self.c.generic))
         self.low: dict[int, Index] = {}
         self.valid: dict[int, Index] = {}

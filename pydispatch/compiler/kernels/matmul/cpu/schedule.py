@@ -1,0 +1,227 @@
+"""The free choices of a contraction's kernel as a value: the default for a CPU, and which others are legal.
+
+A dispatch function may carry one in the attribute `pydispatch.schedule` (docs/ir.md), which replaces the default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import gcd
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil, choose
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+SCHEDULE = "pydispatch.schedule"
+"""The attribute of a dispatch function with the schedule of its contraction."""
+
+ROW_IN_PLACE = 4096
+"""Bytes between rows of B up to which it is read in place. Longer ones are a page each."""
+
+CACHE_SETS, CACHE_WAYS = 1024, 16
+"""Of a second-level cache. Rows of B at a power of two of bytes share few sets: on large pages, 1024 rows of 4 KiB ran
+at 194 GFLOP/s in place and 235 packed. Twice the ways are fine, the rest is prefetched."""
+
+SET_STRIDE = 2048
+"""Rows of A that are a multiple of so many bytes apart share few cache sets: more than 8 of them are packed."""
+
+PANEL = 512 << 10
+"""Bytes of one panel of B, K steps long, that stay in the cache while the rows of a tile pass."""
+
+FEW_ROWS = 64
+"""Rows of A up to which a transposed B is read in place along K; for more, transposing it once pays."""
+
+STREAMED = (4, 8, 5, 7, 6, 3)
+"""Steps of K at a time for one or two rows: B passes once, by whole rows of the tile. Against a panel after the other
+this took 36 us instead of 55 for 1x1024x1024, 14 instead of 17 for 1x784x512, 6.3 instead of 8.5 for 1x512x512."""
+
+LARGEST = 16 << 20
+"""Bytes of a packed operand, and of the sums of a tile, in a schedule that is given."""
+
+
+@dataclass(frozen=True)
+class Schedule(Tiles):
+    """Tiles, and which operands are packed: copied into workgroup memory in the order of the blocks. Others are read
+    in place. The sums of f32 and f64 do not depend on it, unless a transposed B is read in place (along K)."""
+
+    pack_a: bool
+    pack_b: bool
+
+    def attribute(self) -> DictionaryAttr:
+        """The value of `pydispatch.schedule`."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return DictionaryAttr(
+            {n: BoolAttr.from_bool(v) if isinstance(v, bool) else IntegerAttr(v, i64) for n, v in values.items()}
+        )
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A factor. direct: it is an element of an argument, in the type that is computed in, so that it may be read in
+    place; stride: bytes between its rows, along M in A and along K in B, 0 where that is not known; along_k, along_n:
+    whether neighbours along that dimension lie side by side."""
+
+    direct: bool
+    stride: int
+    along_k: bool
+    along_n: bool
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What of a contraction decides its schedule.
+
+    size: bytes of a sum; m, n, k: sizes, None where they are not known while compiling; least, most: rows for which the
+    kernel is used, None for any number; outer, reductions: products of the sizes of the other parallel and reduced
+    dimensions; panel: columns of a panel that B lies in, 0 where it lies in none; pairs: steps of K are taken by two.
+    """
+
+    size: int
+    m: int | None
+    n: int | None
+    k: int | None
+    least: int
+    most: int | None
+    outer: int
+    reductions: int
+    a: Operand
+    b: Operand
+    panel: int
+    pairs: bool
+
+    @property
+    def few(self) -> bool:
+        """Whether the kernel is for a range of rows that may be less than a block."""
+        return self.most is not None and self.least != self.most
+
+    @property
+    def along_k(self) -> bool:
+        """Whether B can be read in place along K only, so that sums have partial sums in their lanes."""
+        return not self.panel and self.b.along_k and not self.b.along_n
+
+    @property
+    def a_in_place(self) -> bool:
+        """Whether A may be read in place, by blocks that have no more rows."""
+        return self.a.direct and self.m is not None and not self.few
+
+    @property
+    def b_in_place(self) -> bool:
+        """Whether B may be read in place, by blocks that have no more columns."""
+        known = self.m is not None and self.n is not None
+        return self.b.direct and bool(self.panel or (known and (self.b.along_n or (self.along_k and self.a.along_k))))
+
+
+def default_schedule(level: Level, p: Problem) -> Schedule:
+    """The schedule of a contraction that states none."""
+    pack_b = not (p.b_in_place and (p.panel or _reads_b_well(level, p)))
+    along_k = p.along_k and not pack_b
+    panel = p.panel or None
+    tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, packed=pack_b, panel=panel)
+    if along_k:
+        tiles = _tiles_along_k(level, p, tiles.kc)
+    elif not pack_b and not p.panel and p.n is not None and p.n < tiles.nr:
+        tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, padded=False)
+    mr, nr, mt, nt, kc = tiles.mr, tiles.nr, tiles.mt, tiles.nt, tiles.kc
+    if p.few and p.most is not None:
+        mt = ceil(p.most, mr) * mr
+    pack_a = not (p.a_in_place and (p.m or 0) >= mr and (mr <= 8 or not _crowded(p)))
+    long = p.k is not None and p.k > 8 * len(STREAMED)
+    if not pack_b and not along_k and not p.panel and p.m is not None and p.m <= 2 and long:
+        assert p.k is not None and p.n is not None
+        kc = next((steps for steps in STREAMED if p.k % steps == 0), STREAMED[0])
+        width = level.width // p.size
+        wide = max(nr, (2 * width if p.n >= 4 * width else width) // nr * nr)
+        nt = min(wide, ceil(max(p.n, 1), nr) * nr)
+    elif not pack_a and not pack_b and p.k is not None and (p.k * nr * p.size <= PANEL or (p.m or 0) <= mr):
+        kc = max(1, p.k)
+    return Schedule(mr, nr, mt, nt, kc + kc % 2 if p.pairs else kc, pack_a, pack_b)
+
+
+def _reads_b_well(level: Level, p: Problem) -> bool:
+    """Whether B, which may be read in place, is."""
+    assert p.m is not None and p.n is not None
+    if p.along_k:
+        return p.m <= 4 or (p.m <= FEW_ROWS and (p.k or 0) >= 64)
+    mr = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions).mr
+    return p.m <= 4 * mr or lies_well(p.n * p.size, p.k or 1024)
+
+
+def _tiles_along_k(level: Level, p: Problem, kc: int) -> Tiles:
+    """Blocks whose vectors lie along K: mr rows of A times nr columns of B."""
+    assert p.m is not None and p.n is not None
+    mr = max(1, min(p.m, 4))
+    nr = max(1, min(p.n, 8 // mr if p.m <= 4 else (level.accumulators - 4) // 4))
+    per_group = max(1, min(p.n, (1 << 16) // max(1, p.k or 1024)))
+    return Tiles(mr, nr, mr * ceil(max(1, p.m), mr), max(nr, per_group // nr * nr), kc)
+
+
+def lies_well(stride: int, rows: int) -> bool:
+    """Whether rows of B so many bytes apart are read in place: they are short, and fit the sets of the cache that they
+    fall into."""
+    if stride > ROW_IN_PLACE:
+        return False
+    return stride % 64 != 0 or rows <= 2 * CACHE_WAYS * CACHE_SETS // gcd(stride // 64, CACHE_SETS)
+
+
+def _crowded(p: Problem) -> bool:
+    """Whether rows of A, read in place, fall into few cache sets."""
+    return p.a.stride > 0 and p.a.stride % SET_STRIDE == 0
+
+
+def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
+    """Why a schedule is none of a contraction, None where it is one."""
+    if min(s.mr, s.nr, s.mt, s.nt, s.kc) < 1:
+        return "sizes are at least 1"
+    if s.mt % s.mr or s.nt % s.nr:
+        return f"the tile of {s.mt}x{s.nt} is not made of whole register blocks of {s.mr}x{s.nr}"
+    along_k = p.along_k and not s.pack_b
+    registers = s.mr * (s.nr if along_k else ceil(s.nr * p.size, level.vector))
+    if registers > level.registers:
+        return f"the sums of a block of {s.mr}x{s.nr} take {registers} vector registers of {level.registers}"
+    if p.pairs and s.kc % 2:
+        return f"pairs of steps of K are multiplied, and kc = {s.kc} is odd"
+    if not s.pack_a and not (p.a_in_place and (p.m or 0) >= s.mr):
+        return "A cannot be read in place: it is computed, has fewer rows than a block, or an unknown number of them"
+    if not s.pack_b and not p.b_in_place:
+        return "B cannot be read in place: it is computed, of unknown sizes, or contiguous along neither N nor K"
+    if s.pack_b and p.panel:
+        return "B lies in panels, which are read in place"
+    if p.panel and p.panel % s.nr:
+        return f"B lies in panels of {p.panel} columns, which are not made of whole blocks of {s.nr}"
+    if not s.pack_b and (p.n or 0) < s.nr:
+        return f"B cannot be read in place: it has {p.n} columns, fewer than a block"
+    largest = p.size * max(s.mt * s.nt, s.pack_a * s.mt * s.kc, s.pack_b * s.nt * s.kc)
+    if largest > LARGEST:
+        return f"a workgroup needs {largest} bytes for an operand or its sums, the limit is {LARGEST}"
+    return None
+
+
+def schedule_of(source: func.FuncOp) -> Schedule | None:
+    """The schedule that a dispatch function states. CompileError for a malformed one."""
+    stated = source.attributes.get(SCHEDULE)
+    if stated is None:
+        return None
+    names = [f.name for f in fields(Schedule)]
+    values = stated.data if isinstance(stated, DictionaryAttr) else {}
+    found = {name: _value(values[name], name.startswith("pack")) for name in names if name in values}
+    if set(values) != set(names) or None in found.values():
+        types = ", ".join(f"{name}: {'i1' if name.startswith('pack') else 'i64'}" for name in names)
+        raise refused(source, f"it is not a dictionary of {types}")
+    return Schedule(**found)  # type: ignore[arg-type]
+
+
+def refused(source: func.FuncOp, reason: str) -> CompileError:
+    """The error for a schedule that cannot be used."""
+    note = f"drop the attribute `{SCHEDULE}` for the default, or state another schedule"
+    return CompileError(f"the schedule of '@{source.sym_name.data}': {reason}", location_of(source), note)
+
+
+def _value(attribute: Attribute, truth: bool) -> int | bool | None:
+    """A number, or a truth value; None for anything else."""
+    if not isinstance(attribute, IntegerAttr) or (attribute.type == BoolAttr.from_bool(True).type) != truth:
+        return None
+    return bool(attribute.value.data) if truth else attribute.value.data

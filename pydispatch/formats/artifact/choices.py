@@ -1,0 +1,67 @@
+"""The key `choices` of a manifest: what was chosen by measurement while compiling, for people.
+
+It is JSON inside a string, so that loading an artifact skips it at the speed of a copy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.artifact.strict import listed, text
+
+KEY = "choices"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One choice. subject: the export of a dispatch, or the place of operations in the source. chosen: one of the ways
+    to compute it; default: what is taken without measurement. us, default_us: microseconds of a call, each the only
+    thing that runs. machine: where they were measured."""
+
+    subject: str
+    chosen: str
+    us: float
+    default: str
+    default_us: float
+    machine: str
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was faster."""
+        return self.chosen == self.default
+
+    def words(self) -> str:
+        """For people: `8x48, tile 104x256: 812.3 us; default 14x32, tile 112x256: 1004.1 us (-19.1 %)`."""
+        if self.is_default:
+            return f"{self.chosen}: {self.us:.1f} us; nothing tried was faster"
+        gain = (1 - self.us / self.default_us) * 100 if self.default_us else 0
+        return f"{self.chosen}: {self.us:.1f} us; default {self.default}: {self.default_us:.1f} us (-{gain:.1f} %)"
+
+
+def encode(choices: Sequence[Choice]) -> str:
+    """The text, compact and deterministic; empty for none."""
+    rows = [[c.subject, c.chosen, c.us, c.default, c.default_us, c.machine] for c in choices]
+    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else ""
+
+
+def decode(encoded: object) -> list[Choice]:
+    """Inverse of `encode`. Raises ArtifactError for anything else."""
+    try:
+        return [_choice(*listed(row, 6)) for row in listed(json.loads(text(encoded)))]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ArtifactError(f"manifest.json: {KEY}: {error}") from None
+
+
+def _choice(
+    subject: object, chosen: object, us: object, default: object, default_us: object, machine: object
+) -> Choice:
+    return Choice(text(subject), text(chosen), _time(us), text(default), _time(default_us), text(machine))
+
+
+def _time(value: object) -> float:
+    if type(value) not in (int, float) or not 0 <= value < 1e15:  # type: ignore[operator]
+        raise ValueError(f"expected microseconds, got {value!r:.60}")
+    return float(value)  # type: ignore[arg-type]

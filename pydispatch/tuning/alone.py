@@ -1,0 +1,122 @@
+"""One dispatch as a function of its own, for what it takes to compute it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.compiler.analysis.kinds import is_view
+from pydispatch.compiler.constants.known import SOURCES
+from pydispatch.compiler.flatten.inline import DERIVED
+from pydispatch.formats.artifact.dispatches import DispatchEntry
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.functions import FUNCTIONS, symbol_name
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a value is a constant or a view of one."""
+    while isinstance(value, OpResult) and len(value.op.operands) == 1 and is_view(value.op):
+        value = value.op.operands[0]
+    return isinstance(value, OpResult) and value.op.name in SOURCES
+
+
+def dispatches_of(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
+    """(executable, export) -> its dispatches in host functions, apart from those that run once after loading."""
+    found: dict[tuple[str, str], list[flow.DispatchOp]] = {}
+    for host in module.body.block.ops:
+        if host.name in FUNCTIONS and DERIVED not in host.attributes:
+            for op in host.walk():
+                if isinstance(op, flow.DispatchOp):
+                    entry = op.entry_point
+                    names = entry.root_reference.data, entry.nested_references.data[-1].data
+                    found.setdefault(names, []).append(op)
+    return found
+
+
+def fewest_constants(uses: Sequence[flow.DispatchOp]) -> flow.DispatchOp:
+    """Of the dispatches of an export the one that gives the fewest constants: one that all give may be laid out for
+    the kernel before the first call."""
+    return min(uses, key=lambda use: sum(map(is_constant, use.arguments)))
+
+
+def can_run_alone(dispatch: flow.DispatchOp) -> bool:
+    """Whether all sizes are known, so that a call can be made up."""
+    values = (*dispatch.arguments, *dispatch.results)
+    static = all(v.type.has_static_shape() for v in values if isinstance(v.type, TensorType))
+    sizes = (*dispatch.workload, *dispatch.argument_dims, *dispatch.result_dims)
+    return static and len(dispatch.entry_points.data) == 1 and all(is_constant(v) for v in sizes)
+
+
+def add_alone(module: ModuleOp, executable: Operation, export: str, use: flow.DispatchOp, number: int) -> DispatchEntry:
+    """Adds the function `trial_NUMBER` with a dispatch, and its executable, which becomes the module's.
+
+    The function takes what the dispatch reads, apart from constants; what these hold decides no time.
+    """
+    name, own = f"executable_{number}", export
+    executable.properties["sym_name"] = StringAttr(name)
+    if isinstance(executable, flow.ExecutableOp):  # may be joined with others, where names must differ
+        own = f"{export}_{number}"
+        for op in executable.walk():
+            if "sym_name" in op.properties and symbol_name(op) == export:
+                op.properties["sym_name"] = StringAttr(own)
+    module.body.block.add_op(executable)
+    module.body.block.add_op(_host(use, SymbolRefAttr(name, [StringAttr(own)]), f"trial_{number}"))
+    return DispatchEntry(name, own, ())
+
+
+def _host(use: flow.DispatchOp, entry: SymbolRefAttr, name: str) -> func.FuncOp:
+    block = Block()
+    mapping: dict[SSAValue, SSAValue] = {}
+    for value in use.operands:
+        if value not in mapping:
+            mapping[value] = _given(block, value)
+    dispatch = use.clone(mapping)
+    dispatch.properties["entry_points"] = ArrayAttr([entry])
+    block.add_op(dispatch)
+    block.add_op(func.ReturnOp(*dispatch.results))
+    types = [v.type for v in block.args], [v.type for v in dispatch.results]
+    return func.FuncOp(name, types, Region(block), visibility="public")
+
+
+def _given(block: Block, value: SSAValue) -> SSAValue:
+    """What a dispatch is given in place of a value: an argument of the function, or a constant."""
+    if isinstance(value.type, TensorType):
+        if not is_constant(value):
+            return block.insert_arg(value.type, len(block.args))
+        return _put(block, _splat(value.type))
+    if isinstance(value, OpResult) and value.op.name in SOURCES:
+        return _put(block, value.op.clone())
+    return _put(block, _one(value.type))
+
+
+def _put(block: Block, op: Operation) -> SSAValue:
+    block.add_op(op)
+    return op.results[0]
+
+
+def _splat(type_: TensorType[Any]) -> Operation:
+    value = 0.5 if isinstance(type_.element_type, AnyFloat) else 1
+    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)
+
+
+def _one(type_: Attribute) -> Operation:
+    if isinstance(type_, AnyFloat):
+        return arith.ConstantOp(FloatAttr(1.0, type_))
+    assert isinstance(type_, IntegerType | IndexType)
+    return arith.ConstantOp(IntegerAttr(1, type_))

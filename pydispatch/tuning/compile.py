@@ -1,0 +1,35 @@
+"""`compile(tune=...)`: a program compiled with what is the fastest on this machine."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.compiler.driver import kept
+from pydispatch.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pydispatch.formats.artifact.artifact import Artifact
+
+
+def compile(source: Any, *, tune: float | None = None, tune_on: Any = None, **options: Any) -> Artifact:
+    """`pydispatch.compiler.driver.pipeline.compile`, with choices by measurement (docs/tuning.md).
+
+    tune: seconds that are measured at most, besides what compiling takes; 0 takes what was measured before and
+    measures nothing; None takes the defaults. tune_on: the CPU device to measure on, with its plugins and imports;
+    None for all CPUs of this machine. What was measured stays in the cache folder of the compiler and holds for this
+    machine. Lines on standard error tell what was gained.
+
+    Raises what `pipeline.compile` does, InvalidArgumentError for a bad time or device, and CompileError where the
+    program is compiled for more than one CPU.
+    """
+    if tune is None:
+        if tune_on is not None:
+            raise InvalidArgumentError("tune_on: there is nothing to measure without tune=SECONDS")
+        return kept.compile(source, **options)
+    if not isinstance(tune, (int, float)) or isinstance(tune, bool) or not 0 <= tune < math.inf:
+        raise InvalidArgumentError(f"tune: expected seconds, 0 or more, got {tune!r}")
+    from pydispatch.tuning.bench import Bench
+    from pydispatch.tuning.tuner import Tuner
+
+    return kept.compile(source, choose=Tuner(float(tune), Bench(tune_on)).choose, **options)

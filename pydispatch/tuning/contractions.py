@@ -1,0 +1,65 @@
+"""Dispatches of one contraction, whose schedules are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.constants.functions import DerivedFunctions
+from pydispatch.compiler.constants.pack import pack_constants
+from pydispatch.compiler.kernels.matmul.cpu.kernel import plan_in
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
+from pydispatch.compiler.kernels.matmul.cpu.schedule import SCHEDULE, Schedule, refusal
+from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
+from pydispatch.compiler.target.backend import Backend
+from pydispatch.compiler.target.cpu import Machine
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.functions import symbol_name
+from pydispatch.tuning.alone import add_alone, fewest_constants
+from pydispatch.tuning.dispatches import DispatchSite
+from pydispatch.tuning.schedules import name_of, near, schedule_named
+
+
+class ContractionSite(DispatchSite):
+    """A dispatch whose function is one contraction. Its ways are schedules by name."""
+
+    def __init__(
+        self, executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], machine: Machine, plan: Plan
+    ) -> None:
+        super().__init__(executable, export, uses)
+        self._level, self._problem, self.default = level_of(machine), plan.problem, name_of(plan.schedule)
+
+    def near(self, name: str) -> Sequence[str]:
+        schedule = schedule_named(name)
+        assert schedule is not None
+        return [name_of(each) for each in near(self._level, self._problem, schedule)]
+
+    def is_legal(self, name: str) -> bool:
+        schedule = schedule_named(name)
+        return schedule is not None and refusal(self._level, self._problem, schedule) is None
+
+    def prepare(self, executable: Operation, way: str) -> None:
+        schedule = schedule_named(way)
+        assert isinstance(schedule, Schedule)
+        if way != self.default:
+            function_named(executable, self.subject).attributes[SCHEDULE] = schedule.attribute()
+
+
+def contraction_site(
+    executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], backend: Backend, machine: Machine
+) -> ContractionSite | None:
+    """The site of an export that is one contraction of known sizes and states no schedule; None for others."""
+    module, use = ModuleOp([]), fewest_constants(uses)
+    entry = add_alone(module, executable.clone(), export, use, 0)
+    pack_constants(module, DerivedFunctions(module))  # schedules are for panels, where the compiler makes any
+    function = function_named(module, entry.export)
+    plan = None if SCHEDULE in function.attributes else plan_in(function, backend, machine)
+    return None if plan is None else ContractionSite(executable, export, uses, machine, plan)
+
+
+def function_named(holder: Operation, name: str) -> func.FuncOp:
+    """The function of an export."""
+    return next(op for op in holder.walk() if isinstance(op, func.FuncOp) and symbol_name(op) == name)

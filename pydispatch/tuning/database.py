@@ -1,0 +1,77 @@
+"""What was measured before: one file for each dispatch and machine, in the compiler's cache folder.
+
+Files are replaced whole, so that processes that tune at once leave one of their results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydispatch.formats.artifact.artifact import package_version
+from pydispatch.formats.artifact.strict import flag, table, text
+from pydispatch.formats.storage import cache
+
+VERSION = 1
+"""Of the content of a file. Others are not read."""
+
+FOLDER = "tuning"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was found of a site. default: what it was compared with; us, default_us: microseconds of a call; complete:
+    whether everything near the chosen way was tried."""
+
+    chosen: str
+    us: float
+    default: str
+    default_us: float
+    complete: bool
+
+
+class Database:
+    """The entries of one machine. machine: text that is equal where measurements hold. note: takes sentences about
+    entries that cannot be used."""
+
+    def __init__(self, machine: str, note: Callable[[str], object]) -> None:
+        self.machine, self._note = machine, note
+
+    def load(self, key: str) -> Entry | None:
+        """The entry of a site, None where there is none or it is damaged."""
+        parts = self._parts(key)
+        data = cache.load(*parts)
+        if data is None:
+            root = cache.directory()
+            if cache.limit() and root is not None and Path(root, *parts).exists():
+                self._note(f"{Path(root, *parts)}: a damaged entry is ignored")
+            return None
+        try:
+            return _entry(table(json.loads(data)))
+        except (ValueError, KeyError, RecursionError) as error:
+            self._note(f"{Path(cache.directory() or '', *parts)}: an entry is ignored: {error}")
+            return None
+
+    def store(self, key: str, entry: Entry) -> None:
+        """Keeps an entry, when the cache folder can be written."""
+        data = json.dumps({"version": VERSION, "machine": self.machine, **asdict(entry)}, sort_keys=True)
+        cache.store(data.encode(), *self._parts(key), folders=256)
+
+    def _parts(self, key: str) -> tuple[str, str, str]:
+        """Another release may generate other code for the same text, so its entries are others."""
+        digest = hashlib.sha256("\0".join((package_version(), self.machine, key)).encode()).hexdigest()
+        return FOLDER, digest[:2], digest[2:]
+
+
+def _entry(found: dict[str, Any]) -> Entry:
+    if found["version"] != VERSION:
+        raise ValueError(f"expected version {VERSION}, got {found['version']!r:.60}")
+    times = [found[key] for key in ("us", "default_us")]
+    if not all(type(time) in (int, float) and 0 <= time < 1e15 for time in times):
+        raise ValueError(f"expected microseconds, got {times!r:.60}")
+    us, default_us = map(float, times)
+    return Entry(text(found["chosen"]), us, text(found["default"]), default_us, flag(found["complete"]))

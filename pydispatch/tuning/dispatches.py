@@ -1,0 +1,78 @@
+"""The dispatches of a program that may be computed in several ways, and programs that compute them alone."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from pydispatch import ir
+from pydispatch.compiler.driver.pipeline import Options, compile_formed
+from pydispatch.compiler.match import Rewrites
+from pydispatch.compiler.outline.explain import Report
+from pydispatch.errors import CompileError
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.functions import symbol_name
+from pydispatch.tuning.alone import add_alone, fewest_constants, is_constant
+from pydispatch.tuning.site import Builder, Built, Site
+
+
+class DispatchSite(Site):
+    """An export of an executable. use: the dispatch of it that is measured."""
+
+    def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
+        self.executable, self.subject, self.calls = executable, export, len(uses)
+        self.use = fewest_constants(uses)
+        self.key = self._text()
+
+    @abstractmethod
+    def prepare(self, executable: Operation, way: str) -> None:
+        """Changes the executable, or a copy of it, so that it computes in a way."""
+
+    def choose(self, name: str) -> None:
+        self.prepare(self.executable, name)
+
+    def _text(self) -> str:
+        """The executable without names, and what it is called with."""
+        copy = self.executable.clone()
+        for op in copy.walk():
+            for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
+                value.name_hint = None
+        text = ir.print_module(ModuleOp([copy])).replace(f"@{self.subject}", "@export")
+        text = text.replace(f"@{symbol_name(self.executable)}", "@executable")
+        given = [f"{'constant ' * is_constant(v)}{v.type}" for v in (*self.use.workload, *self.use.arguments)]
+        return f"{text}({', '.join(given)})"
+
+
+class Programs(Builder):
+    """Programs of dispatches that are formed. options: of the compilation that they come from."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, choose=None)
+
+    def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
+        """One program for all, or where that does not compile one for each."""
+        pairs = [(site, way) for site, way in wanted if isinstance(site, DispatchSite)]
+        assert len(pairs) == len(wanted), "only dispatches are built here"
+        built = self._program(pairs)
+        if None not in built or len(pairs) == 1:
+            return built
+        return [self._program([pair])[0] for pair in pairs]
+
+    def _program(self, wanted: Sequence[tuple[DispatchSite, str]]) -> Sequence[Built | None]:
+        if not wanted:
+            return []
+        module = ModuleOp([])
+        report = Report("trials")
+        for number, (site, way) in enumerate(wanted):
+            executable = site.executable.clone()
+            site.prepare(executable, way)
+            report.dispatches.append(add_alone(module, executable, site.subject, site.use, number))
+        try:
+            artifact = compile_formed(module, self._options, [report], {})
+        except CompileError:
+            return [None] * len(wanted)
+        return [Built(artifact, f"trial_{number}", way) for number, (_, way) in enumerate(wanted)]

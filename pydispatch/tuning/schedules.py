@@ -1,0 +1,75 @@
+"""Schedules of contractions by name, and which to try."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Problem, Schedule, refusal
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
+
+_NAME = re.compile(r"(\d{1,6})x(\d{1,6}), tile (\d{1,9})x(\d{1,9}), K (\d{1,9})(?:, packs (A|B|A and B))?")
+
+STEP = 8
+"""Steps of K are tried in multiples of so many."""
+
+
+def name_of(schedule: Schedule) -> str:
+    """`14x32, tile 112x256, K 512, packs B`: register block, tile of a workgroup, steps of K, operands that are copied
+    into the order of the blocks."""
+    s = schedule
+    packed = " and ".join(name for name, packs in (("A", s.pack_a), ("B", s.pack_b)) if packs)
+    return f"{s.mr}x{s.nr}, tile {s.mt}x{s.nt}, K {s.kc}" + (f", packs {packed}" if packed else "")
+
+
+def schedule_named(name: str) -> Schedule | None:
+    """Inverse of `name_of`; None for what is no name."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    mr, nr, mt, nt, kc = (int(found[i]) for i in range(1, 6))
+    return Schedule(mr, nr, mt, nt, kc, pack_a="A" in (found[6] or ""), pack_b="B" in (found[6] or ""))
+
+
+def near(level: Level, p: Problem, s: Schedule) -> list[Schedule]:
+    """Legal schedules that differ from one in one respect: what is packed, the tile, the steps of K or the block."""
+    found = (_fitted(p, each) for each in _moves(level, p, s))
+    return [each for each in dict.fromkeys(found) if each != s and refusal(level, p, each) is None]
+
+
+def _moves(level: Level, p: Problem, s: Schedule) -> Iterator[Schedule]:
+    yield replace(s, pack_b=not s.pack_b)
+    yield replace(s, pack_a=not s.pack_a)
+    for height, width in ((2, 1), (1, 2), (0.5, 1), (1, 0.5), (0.5, 2), (2, 0.5)):
+        yield replace(s, mt=_multiple(s.mt * height, s.mr), nt=_multiple(s.nt * width, s.nr))
+    for times in (0.5, 2, 0.25):
+        yield replace(s, kc=_multiple(s.kc * times, STEP))
+    if p.k is not None:
+        yield replace(s, kc=p.k)
+    if not (p.along_k and not s.pack_b):
+        for mr, nr in _blocks(level, p, s):
+            yield replace(s, mr=mr, nr=nr, mt=_multiple(s.mt, mr), nt=_multiple(s.nt, nr))
+
+
+def _blocks(level: Level, p: Problem, s: Schedule) -> Iterator[tuple[int, int]]:
+    """Register blocks of whole vectors that use most of the registers, and the neighbours of the one there is."""
+    lanes = level.vector // p.size
+    for vectors in (1, 2, 3, 4):
+        most = min(level.accumulators // vectors, p.m or level.accumulators)
+        for mr in (most, most - 1, most - 2) if vectors * lanes == s.nr else (most,):
+            if mr >= 1:
+                yield mr, vectors * lanes
+
+
+def _multiple(size: float, block: int) -> int:
+    """The multiple of a block that is not less than a size."""
+    return max(1, ceil(int(size), block)) * block
+
+
+def _fitted(p: Problem, s: Schedule) -> Schedule:
+    """The same with tiles and steps that are not larger than they need to be."""
+    mt = s.mt if p.m is None else min(s.mt, _multiple(p.m, s.mr))
+    nt = s.nt if p.n is None else min(s.nt, _multiple(p.n, s.nr))
+    kc = s.kc if p.k is None else min(s.kc, max(1, p.k))
+    return replace(s, mt=mt, nt=nt, kc=kc + kc % 2 if p.pairs else kc)

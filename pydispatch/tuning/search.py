@@ -1,0 +1,178 @@
+"""Which way is the fastest: what takes most of the time first, in a limited time.
+
+What is near the best way so far is measured briefly. The fastest of it are measured in turns with the best, and one
+that is faster by a margin is the best from then on. In the end the best must be faster than the default once more.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pydispatch.tuning.bench import Call
+from pydispatch.tuning.database import Database, Entry
+from pydispatch.tuning.site import Builder, Built, Site
+
+MARGIN = 0.03
+"""By how much of the time a way must be faster."""
+
+BRIEF = 0.003
+"""Seconds of a first measurement."""
+
+ROUNDS, SLICE = 7, 0.002
+"""How often two ways are measured in turns, and the seconds of each."""
+
+FINALISTS = 3
+"""Ways that are compared with the best, of those that were tried at once."""
+
+BATCH = 4
+"""Ways that are compiled at once, side by side where there are processors; the time is looked at after each batch."""
+
+
+class Timer(Protocol):
+    """What `bench.Bench` does."""
+
+    def load(self, built: Built) -> Call | None: ...
+
+    def microseconds(self, call: Call, seconds: float) -> float: ...
+
+
+@dataclass
+class Race:
+    """The way of a site so far, with programs of it and of the default. tried: names."""
+
+    site: Site
+    chosen: str
+    us: float
+    default_us: float
+    call: Call
+    default_call: Call
+    tried: set[str] = field(default_factory=set)
+    complete: bool = False
+
+
+
+@dataclass
+class Search:
+    """say: takes a line for people about each site. clock: seconds."""
+
+    builder: Builder
+    timer: Timer
+    database: Database
+    say: Callable[[str], object]
+    clock: Callable[[], float] = time.monotonic
+
+    def run(self, sites: Sequence[Site], seconds: float) -> dict[Site, Entry]:
+        """What is known in the end of sites that are measured now or were before; `choose` is called on each.
+
+        seconds: how long is measured at most, besides compiling what the defaults are; 0 for what the database has.
+        """
+        found = {site: entry for site in sites if (entry := self._known(site)) is not None}
+        races = self._begin([s for s in sites if s not in found or not found[s].complete], found) if seconds else []
+        end = self.clock() + seconds
+        weights = [race.default_us * race.site.calls for race in races]
+        left = total = sum(weights)
+        for weight, race in sorted(zip(weights, races, strict=True), key=lambda pair: -pair[0]):
+            now = self.clock()
+            if now >= end:
+                break
+            self._race(race, now + (end - now) * weight / left if left else end)
+            left -= weight
+            self._confirm(race)
+            entry = Entry(race.chosen, round(race.us, 2), race.site.default, round(race.default_us, 2), race.complete)
+            found[race.site] = entry
+            self.database.store(race.site.key, entry)
+            self.say(_line(race, weight / total if total else 0))
+        for site, entry in found.items():
+            if entry.chosen != site.default:
+                site.choose(entry.chosen)
+        return {site: found[site] for site in sites if site in found}
+
+    def _known(self, site: Site) -> Entry | None:
+        entry = self.database.load(site.key)
+        if entry is not None and (entry.default != site.default or not site.is_legal(entry.chosen)):
+            return None  # the compiler has other ways by now
+        return entry
+
+    def _begin(self, sites: Sequence[Site], found: dict[Site, Entry]) -> list[Race]:
+        """The defaults, measured; sites that cannot be measured are left out."""
+        races = []
+        for site, built in zip(sites, self.builder.build([(site, site.default) for site in sites]), strict=True):
+            call = None if built is None else self.timer.load(built)
+            if call is None:
+                self.say(f"{site.subject}: cannot be measured alone")
+                continue
+            us = self.timer.microseconds(call, BRIEF)
+            races.append(Race(site, site.default, us, us, call, call, {site.default}))
+        for race in races:
+            entry = found.get(race.site)
+            if entry is not None and entry.chosen != race.site.default:
+                self._resume(race, entry)
+        return races
+
+    def _resume(self, race: Race, entry: Entry) -> None:
+        """Goes on where the time was over."""
+        (built,) = self.builder.build([(race.site, entry.chosen)])
+        call = None if built is None else self.timer.load(built)
+        if call is not None:
+            race.chosen, race.us, race.call = entry.chosen, self.timer.microseconds(call, BRIEF), call
+            race.tried.add(entry.chosen)
+
+    def _race(self, race: Race, end: float) -> None:
+        while True:
+            names = [n for n in dict.fromkeys(race.site.near(race.chosen)) if n not in race.tried]
+            fast: list[tuple[float, str, Call]] = []
+            for at in range(0, len(names), BATCH):
+                begin = self.clock()
+                if begin >= end:
+                    return
+                fast += self._try(race, names[at : at + BATCH])
+                spent = self.clock() - begin
+                if self.clock() + spent > end and at + BATCH < len(names):
+                    self._compare(race, fast)
+                    return
+            if not self._compare(race, fast):
+                race.complete = True
+                return
+
+    def _try(self, race: Race, names: Sequence[str]) -> list[tuple[float, str, Call]]:
+        """Measures ways briefly; those that look faster than the best."""
+        fast = []
+        for name, built in zip(names, self.builder.build([(race.site, n) for n in names]), strict=True):
+            call = None if built is None else self.timer.load(built)
+            race.tried.add(name)
+            if call is not None and (us := self.timer.microseconds(call, BRIEF)) < race.us:
+                fast.append((us, name, call))
+        return fast
+
+    def _compare(self, race: Race, fast: Sequence[tuple[float, str, Call]]) -> bool:
+        """Whether one of those that looked faster is; it is the best then."""
+        for _, name, call in sorted(fast, key=lambda each: each[0])[:FINALISTS]:
+            best, other = self._in_turns(race.call, call)
+            if other <= best * (1 - MARGIN):
+                race.chosen, race.us, race.call = name, other, call
+                return True
+        return False
+
+    def _confirm(self, race: Race) -> None:
+        """Compares what was chosen with the default once more; what is not faster now was so by chance."""
+        if race.chosen != race.site.default:
+            race.default_us, race.us = self._in_turns(race.default_call, race.call)
+            if race.us > race.default_us * (1 - MARGIN):
+                race.chosen, race.us, race.call = race.site.default, race.default_us, race.default_call
+
+    def _in_turns(self, first: Call, second: Call) -> tuple[float, float]:
+        """Median microseconds of two calls that take turns, so that what else the machine does meets both."""
+        pairs = [[self.timer.microseconds(call, SLICE) for call in (first, second)] for _ in range(ROUNDS)]
+        return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+
+
+def _line(race: Race, share: float) -> str:
+    """`41.2 %  main_dispatch_3_matmul: 1004.1 -> 812.3 us (-19.1 %): 8x48, ..., 14 tried`."""
+    line, tried = f"{share * 100:4.1f} %  {race.site.subject}: {race.default_us:.1f}", f"{len(race.tried) - 1} tried"
+    if race.chosen == race.site.default:
+        return f"{line} us; the default stays, {tried}"
+    return f"{line} -> {race.us:.1f} us (-{(1 - race.us / race.default_us) * 100:.1f} %): {race.chosen}, {tried}"

@@ -1,0 +1,84 @@
+"""Chooses for a compilation what is the fastest on this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+
+from xdsl.ir import Operation
+
+from pydispatch._core.elf import host_machine
+from pydispatch.compiler.driver.pipeline import Pipeline
+from pydispatch.compiler.target.backend import require_backend
+from pydispatch.compiler.target.cpu import Machine
+from pydispatch.errors import CompileError
+from pydispatch.formats.artifact.choices import Choice
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.functions import symbol_name
+from pydispatch.tuning.alone import can_run_alone, dispatches_of
+from pydispatch.tuning.bench import Bench
+from pydispatch.tuning.contractions import contraction_site
+from pydispatch.tuning.database import Database, Entry
+from pydispatch.tuning.dispatches import DispatchSite, Programs
+from pydispatch.tuning.search import Search
+from pydispatch.tuning.site import Site
+
+Say = Callable[[str], object]
+
+
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+class Tuner:
+    """Chooses for one compilation."""
+
+    def __init__(self, seconds: float, bench: Bench, say: Say = _to_stderr) -> None:
+        self._seconds, self._bench, self._say = seconds, bench, say
+
+    def choose(self, compilation: Pipeline, derived: Mapping[str, Operation]) -> list[Choice]:
+        """See `pipeline.Choose`."""
+        machine = _machine(compilation)
+        where = f"{self._bench.machine}, code for {machine.cpu} {machine.llvm_features}".rstrip()
+        sites = sites_of(compilation, machine)
+        search = Search(Programs(compilation.options), self._bench, Database(where, self._say), self._say)
+        found = search.run(sites, self._seconds)
+        self._say(summary(found, len(sites)))
+        return [
+            Choice(site.subject, e.chosen, e.us, e.default, e.default_us, self._bench.machine)
+            for site, e in found.items()
+        ]
+
+
+def summary(found: Mapping[Site, Entry], count: int) -> str:
+    """What was gained, of so many dispatches that there is a choice for."""
+    before = sum(entry.default_us * site.calls for site, entry in found.items())
+    after = sum(entry.us * site.calls for site, entry in found.items())
+    gain = f" (-{(1 - after / before) * 100:.1f} %)" if after < before else ""
+    return f"measured {len(found)} of {count} dispatches with a choice: {before:.1f} -> {after:.1f} us a call{gain}"
+
+
+def _machine(compilation: Pipeline) -> Machine:
+    """The machine that the program is compiled for. CompileError where it is not one CPU like this one."""
+    targets = compilation.targets()
+    machine = require_backend(targets[0]).contract_machine(targets[0]) if len(targets) == 1 else None
+    if machine is None or machine.arch != host_machine():
+        names = ", ".join(str(target) for target in targets)
+        raise CompileError(
+            f"tune: measures code for one CPU of this machine, and the program is compiled for {names}",
+            note="compile with targets='cpu' and one cpu=, such as 'native'",
+        )
+    return machine
+
+
+def sites_of(compilation: Pipeline, machine: Machine) -> list[DispatchSite]:
+    """What there is to choose in a program whose dispatches are formed."""
+    backend = require_backend(compilation.targets()[0])
+    executables = {symbol_name(op): op for op in compilation.module.body.block.ops if "sym_name" in op.properties}
+    found: list[DispatchSite] = []
+    for (name, export), uses in dispatches_of(compilation.module).items():
+        executable = executables.get(name)
+        if isinstance(executable, flow.ExecutableOp) and all(map(can_run_alone, uses)):
+            site = contraction_site(executable, export, uses, backend, machine)
+            found += [] if site is None else [site]
+    return found
