@@ -86,6 +86,12 @@ cdef class Procedure(PublicFunction):
         `out`."""
         return PreparedProcedure(self, self.arranged(args, named) if named else args, out)
 
+    def batched(self, *args, **named):
+        """InvalidArgumentError: control flow and state are about a call, not about a row."""
+        raise InvalidArgumentError(
+            f"@{self.name} cannot be batched: it has control flow, state or checks, which see all rows of a call: "
+            + self.text())
+
     def close(self):
         """Nothing to forget: the plans go with the program."""
 

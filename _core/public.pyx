@@ -114,6 +114,22 @@ cdef class PublicFunction:
                 + self.usage())
         return tuple(values)
 
+    def batched(self, max_batch=64, max_delay=0.001, *, constants=None, example=None, tolerance=0.0, caller=None):
+        """Collects requests of threads and coroutines into calls with up to `max_batch` rows: a `Batched`.
+
+        max_delay: seconds that the first request of a call waits for others. constants: name or position -> value of an
+        argument that is the same in all requests. example: the arguments of a request, whose rows are used to check
+        that rows are independent; without one random numbers are, or, where not every value is allowed, the first
+        requests that share a call. tolerance: the largest difference that other rows in a call may make, relative to
+        the largest element of a result; 0: not a bit. caller: what runs the function on another device.
+
+        Raises InvalidArgumentError for a function that has no row for each request in its arguments and results, or
+        whose results depend on the other rows.
+        """
+        from pydispatch._core.batching import Batched
+
+        return Batched(caller or self, max_batch, max_delay, constants, example, tolerance)
+
     cdef object wrong_name(self, str name, bint is_ambiguous):
         if is_ambiguous:
             places = [str(i) for i in range(self.arg_count) if self.arg_names[i] == name]

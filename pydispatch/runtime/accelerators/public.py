@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import inspect
 
     from pydispatch._core.arrays import ElementType
+    from pydispatch._core.batching import Batched
     from pydispatch._core.interface import ValueInfo
     from pydispatch._core.public import PublicFunction
 
@@ -53,6 +54,11 @@ class Callee:
     @property
     def __signature__(self) -> inspect.Signature:
         return self._public.described().signature()
+
+    def batched(self, max_batch: int = 64, max_delay: float = 0.001, **options: Any) -> Batched:
+        """Collects requests of threads and coroutines into calls with up to `max_batch` rows, as `batched` of functions
+        on the CPU does. Results are arrays."""
+        return self._public.batched(max_batch, max_delay, **options, caller=self)
 
     def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in order, of which `named` are given by name. InvalidArgumentError."""

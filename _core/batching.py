@@ -1,0 +1,326 @@
+"""Requests of many threads and coroutines as calls with many rows: `function.batched()`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydispatch._core.rowwise import Key, Row, Stacking
+from pydispatch._core.status import Error, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+
+class Batched:
+    """A function whose requests are collected into calls with up to `max_batch` rows.
+
+        mlp = program.main.batched(max_batch=64, max_delay=0.001, constants={"w": w})
+        y = mlp(x)               # waits
+        y = await mlp.submit(x)  # in a coroutine
+
+    A request gives the arguments of the function without the constants. Each of its arrays has the same number of rows,
+    1 to `max_batch`, and so have the results. Arrays must not be changed before the request is done. Requests that
+    differ in other sizes, or in numbers, go into different calls.
+
+    Results are views into those of the call: one that is kept holds the memory of its whole batch.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        max_batch: int,
+        max_delay: float,
+        constants: Mapping[str | int, Any] | None,
+        example: Sequence[Any] | None,
+        tolerance: float,
+    ) -> None:
+        """See `PublicFunction.batched`."""
+        if isinstance(max_batch, bool) or not isinstance(max_batch, int) or max_batch < 1:
+            raise InvalidArgumentError(f"max_batch: expected a number of rows, at least 1, got {max_batch!r}")
+        for name, value in (("max_delay", max_delay), ("tolerance", tolerance)):
+            if not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+                raise InvalidArgumentError(f"{name}: expected a number, at least 0, got {value!r}")
+        self._stacking = Stacking(function, constants or {}, max_batch, tolerance)
+        self.max_batch = self._stacking.max_batch
+        """The most rows of a call: as given, or the batch size that the program was compiled for, if that is less."""
+        self.max_delay = max_delay
+        self._types = self._stacking.types()
+        key: Key = ()
+        rows = self._stacking.examples()
+        if example is not None:
+            row, key, _ = self._row(tuple(example), {})
+            rows = [row]
+        if rows and (refusal := self._stacking.refusal(key, rows)):
+            raise refusal
+        self._collector = _Collector(self._stacking, max_delay)
+        self._finalizer = weakref.finalize(self, self._collector.close)
+
+    def submit(self, *args: Any, **named: Any) -> Request:
+        """Adds a request and returns at once. InvalidArgumentError for arguments that do not fit."""
+        if self._types is not None and not named and len(args) == len(self._types):
+            count = len(args[0]) if type(args[0]) is np.ndarray else 0
+            for value, (dtype, tail) in zip(args, self._types):  # noqa: B905
+                if type(value) is not np.ndarray or value.shape != (count, *tail) or value.dtype != dtype:
+                    break
+            else:
+                if 0 < count <= self.max_batch:
+                    return self._collector.add((), args, count)
+        row, key, count = self._row(args, named)
+        return self._collector.add(key, row, count)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The result of a request, or a tuple of several. Waits until the call that it is part of has ended."""
+        return self.submit(*args, **named).result()
+
+    def close(self) -> None:
+        """Waits until all requests are done. Later ones raise Error."""
+        self._collector.close()
+        self._collector.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<@{self._stacking.name} in batches of up to {self.max_batch}>"
+
+    def _row(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Row, Key, int]:
+        """The arguments of a request in order, what it has in common with those of its call, and its number of rows."""
+        arguments = self._stacking.arguments
+        values = self._ordered(args, named)
+        row: list[Any] = []
+        key: list[Any] = []
+        count = 0
+        for value, argument in zip(values, arguments, strict=True):
+            if argument.tail is None:
+                if isinstance(value, np.ndarray) or not np.isscalar(value):
+                    raise InvalidArgumentError(f"{argument.text}: expected a number, got {type(value).__name__}")
+                key.append(value)
+                row.append(value)
+                continue
+            array = np.asarray(value)
+            shape = array.shape
+            fits = len(shape) == 1 + len(argument.tail) and all(
+                size in (None, n) for size, n in zip(argument.tail, shape[1:], strict=True)
+            )
+            if array.dtype != argument.dtype or not fits:
+                sizes = ", ".join("?" if n is None else str(n) for n in argument.tail)
+                raise InvalidArgumentError(
+                    f"{argument.text}: expected {argument.dtype}[rows{', ' if sizes else ''}{sizes}], got "
+                    f"{array.dtype}{list(shape)}"
+                )
+            count = count or shape[0]
+            if not 0 < shape[0] <= self.max_batch or shape[0] != count:
+                raise InvalidArgumentError(
+                    f"{argument.text}: {shape[0]} rows; a request has 1 to {self.max_batch} (max_batch), the same "
+                    f"number in all of its arrays"
+                )
+            key.extend(n for size, n in zip(argument.tail, shape[1:], strict=True) if size is None)
+            row.append(array)
+        return tuple(row), tuple(key), count
+
+    def _ordered(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        arguments = self._stacking.arguments
+        names = [argument.name for argument in arguments]
+        rest = names[len(args) :]
+        if len(args) + len(named) != len(names) or any(rest.count(name) != 1 for name in named):
+            expected = ", ".join(name or f"argument {a.place}" for name, a in zip(names, arguments, strict=True))
+            given = [*(["one by position"] if len(args) == 1 else [f"{len(args)} by position"] if args else []), *named]
+            raise InvalidArgumentError(
+                f"@{self._stacking.name}: a request takes {expected}, without the constants; got "
+                f"{' and '.join(given) or 'none'}"
+            )
+        return [*args, *(named[name] for name in rest)]
+
+
+class Request:
+    """Rows on their way. `result()` waits for their results, and so does `await` in a coroutine of asyncio."""
+
+    __slots__ = ("_batch", "_first", "_index", "_last")
+
+    def __init__(self, batch: _Batch, index: int, first: int, last: int) -> None:
+        self._batch, self._index, self._first, self._last = batch, index, first, last
+
+    def done(self) -> bool:
+        return self._batch.done
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The result, or a tuple of several. Raises what the call raised, and TimeoutError after `timeout` seconds."""
+        batch = self._batch
+        if not batch.done and not batch.event.wait(timeout):
+            raise TimeoutError(f"the request is not done after {timeout} seconds")
+        made = batch.outcomes[self._index] if batch.outcomes else batch.results
+        if isinstance(made, BaseException):
+            raise made.with_traceback(None)
+        if not batch.outcomes and batch.size > 1:
+            made = [result[self._first : self._last] for result in made]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What `result` raises; None for a request that succeeded."""
+        try:
+            self.result(timeout)
+        except TimeoutError:
+            raise
+        except BaseException as error:
+            return error
+        return None
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        batch = self._batch
+        if not batch.done:
+            loop = asyncio.get_running_loop()
+            future = loop.create_future()
+            batch.waiting.append((loop, future))
+            if not batch.done:  # else nobody may look at the list any more
+                yield from future
+        return self.result()
+
+
+class _Batch:
+    """Requests that go into one call. `done` is set before `waiting` is read, so that nobody is forgotten."""
+
+    __slots__ = ("count", "deadline", "done", "event", "key", "outcomes", "results", "rows", "size", "waiting")
+
+    def __init__(self, key: Key, deadline: float) -> None:
+        self.key, self.deadline = key, deadline
+        self.rows: list[Row] = []
+        self.count = 0  # of rows of arrays
+        self.size = 0  # of requests
+        self.results: Sequence[np.ndarray] = ()
+        self.outcomes: list[Any] = []  # for each request, where they ran one by one: results or an exception
+        self.done = False
+        self.event = threading.Event()
+        self.waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+
+    def run(self, stacking: Stacking) -> None:
+        """Calls the function. Never raises: errors belong to requests."""
+        try:
+            refusal = stacking.refusal(self.key, self.rows) if self.size > 1 else None
+            if refusal is None:
+                self.results = stacking.run(self.rows, self.count)
+            else:
+                self.outcomes = [refusal] * self.size
+        except BaseException as error:
+            self.outcomes = [error] if self.size == 1 else [self._alone(stacking, row) for row in self.rows]
+        self.rows = []
+        self.done = True
+        self.event.set()
+        loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+        for loop, future in self.waiting:
+            loops.setdefault(loop, []).append(future)
+        for loop, futures in loops.items():
+            try:
+                loop.call_soon_threadsafe(_wake, futures)
+            except RuntimeError:  # the loop was closed: nobody waits in it
+                continue
+
+    def _alone(self, stacking: Stacking, row: Row) -> Any:
+        try:
+            return stacking.run([row], stacking.rows_of(row))
+        except BaseException as error:
+            return error
+
+
+def _wake(futures: Sequence[asyncio.Future[None]]) -> None:
+    for future in futures:
+        if not future.done():  # cancelled
+            future.set_result(None)
+
+
+class _Collector:
+    """Batches that are being filled, and the thread that runs them. The thread ends after `close`."""
+
+    def __init__(self, stacking: Stacking, max_delay: float) -> None:
+        self._stacking, self._max_delay = stacking, max_delay
+        self._is_closed = False
+        self._reset()
+        _collectors.add(self)
+
+    def _reset(self) -> None:
+        self._changed = threading.Condition()  # its lock may be taken again: `close` may run in a garbage collection
+        self._open: dict[Key, _Batch] = {}  # the oldest first
+        self._full: deque[_Batch] = deque()
+        self._thread: threading.Thread | None = None
+
+    def add(self, key: Key, row: Row, count: int) -> Request:
+        most = self._stacking.max_batch
+        with self._changed:
+            if self._is_closed:
+                raise Error(f"@{self._stacking.name}: its batches were closed")
+            batch = self._open.get(key)
+            if batch is not None and batch.count + count > most:
+                self._full.append(self._open.pop(key))
+                batch = None
+            if batch is None:
+                batch = self._open[key] = _Batch(key, time.monotonic() + self._max_delay)
+                if self._thread is None:
+                    name = f"batches of @{self._stacking.name}"
+                    self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+                    self._thread.start()
+                self._changed.notify()
+            request = Request(batch, batch.size, batch.count, batch.count + count)
+            batch.rows.append(row)
+            batch.size += 1
+            batch.count += count
+            if batch.count == most:
+                self._full.append(self._open.pop(key))
+                self._changed.notify()
+        return request
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+
+    def join(self) -> None:
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _work(self) -> None:
+        while (batch := self._next()) is not None:
+            batch.run(self._stacking)
+            del batch
+
+    def _next(self) -> _Batch | None:
+        """The next batch that is full or has waited for long enough, the oldest first. None after `close`."""
+        with self._changed:
+            while self._open or self._full or not self._is_closed:
+                oldest = next(iter(self._open.values()), None)
+                if self._full and (oldest is None or self._full[0].deadline <= oldest.deadline):
+                    return self._full.popleft()
+                left = None if oldest is None else oldest.deadline - time.monotonic()
+                if oldest is not None and left is not None and (left <= 0 or self._is_closed):
+                    return self._open.pop(oldest.key)
+                if self._full:
+                    return self._full.popleft()
+                self._changed.wait(left)
+        return None
+
+
+_collectors: weakref.WeakSet[_Collector] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a child process: its parent's requests are not its own, and threads did not come along."""
+    for collector in _collectors:
+        collector._reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,231 @@
+"""How requests become one call: which arguments have a row per request, and whether rows are independent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydispatch._core.interface import Interface
+from pydispatch._core.status import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pydispatch._core.interface import ValueInfo
+
+Row = tuple[Any, ...]
+"""The arguments of a request in order, without constants: arrays, and numbers."""
+
+Key = tuple[Any, ...]
+"""What requests of one kind have in common: the sizes that the function leaves open, and numbers."""
+
+ROWS = 8
+"""Different rows that a check uses at most."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument that every request gives. tail: the sizes after the first, None for an open one; None: a number."""
+
+    place: int
+    text: str
+    name: str
+    dtype: np.dtype[Any]
+    tail: tuple[int | None, ...] | None
+
+
+class Stacking:
+    """The call of a function with the rows of several requests.
+
+    constants: argument -> its value, by name or position. max_batch: the most rows of a call. tolerance: of
+    differences that rows in one call make, relative to the largest element of a result. Raises InvalidArgumentError for
+    a function whose arguments or results cannot be stacked along dimension 0.
+    """
+
+    def __init__(
+        self, function: Any, constants: Mapping[str | int, Any], max_batch: int, tolerance: float
+    ) -> None:
+        self._function, self._tolerance = function, tolerance
+        self._text = Interface(function.name, tuple(function.inputs), tuple(function.outputs)).text()
+        self._refusals: dict[Key, InvalidArgumentError | None] = {}
+        self.name: str = function.name
+        inputs: Sequence[ValueInfo] = function.inputs
+        self._constants = self._places(constants)
+        self.arguments = [
+            Argument(i, f"@{self.name}: argument {i}" + (f" '{value.name}'" if value.name else ""), value.name,
+                     value.dtype, None if value.shape is None else _tail(value.shape))
+            for i, value in enumerate(inputs)
+            if i not in self._constants
+        ]  # fmt: skip
+        stacked = {a.place: inputs[a.place].shape or () for a in self.arguments if a.tail is not None}
+        if not stacked:
+            raise self._refused("no argument is a tensor that is given by requests")
+        for place, shape in stacked.items():
+            if not shape:
+                raise self._refused(f"argument {place} has no dimension 0; give it in constants=")
+        sizes = {shape[0] for shape in stacked.values()}
+        fixed = {size for size in sizes if isinstance(size, int)}
+        if fixed and len(sizes) > 1:
+            raise self._refused(
+                f"dimension 0 of its arguments is {' and '.join(map(str, sorted(sizes, key=str)))}; "
+                "give those that are the same for all requests in constants="
+            )
+        others = {n for shape in stacked.values() for n in shape[1:]}
+        others |= {n for i in self._constants for n in inputs[i].shape or ()}
+        if not fixed and sizes & others:
+            raise self._refused("its batch size is the size of another dimension, too, so rows cannot be stacked")
+        if fixed == {1}:
+            raise self._refused(
+                "it was compiled for a batch of one; compile it with an open batch size (tensor<?x...>, a symbolic or "
+                "dynamic dimension in the framework)"
+            )
+        if not function.outputs or any(value.shape is None for value in function.outputs):
+            raise self._refused("every result must be a tensor with a row per request")
+        self.fixed: int | None = fixed.pop() if fixed else None
+        self.max_batch = min(max_batch, self.fixed or max_batch)
+
+    def _places(self, constants: Mapping[str | int, Any]) -> dict[int, Any]:
+        """Constants by position."""
+        names = [value.name for value in self._function.inputs]
+        places: dict[int, Any] = {}
+        for key, value in constants.items():
+            place = key if isinstance(key, int) else names.index(key) if names.count(key) == 1 else -1
+            if not 0 <= place < len(names) or place in places:
+                raise InvalidArgumentError(
+                    f"@{self.name}: constants: expected the names or positions of different arguments, got {key!r}: "
+                    f"{self._text}"
+                )
+            places[place] = value
+        return places
+
+    def _refused(self, why: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"@{self.name} cannot be batched: {why}: {self._text}")
+
+    def run(self, rows: Sequence[Row], count: int) -> tuple[np.ndarray, ...]:
+        """One call with the rows of requests: `count` in all. Returns the results, with `count` rows each.
+
+        A function of a fixed batch size gets copies of the first row in the place of missing ones.
+        """
+        given: list[Any] = [None] * (len(self.arguments) + len(self._constants))
+        for place, value in self._constants.items():
+            given[place] = value
+        missing = self.fixed - count if self.fixed else 0
+        for i, argument in enumerate(self.arguments):
+            value = rows[0][i]
+            if argument.tail is None:
+                pass
+            elif missing or len(rows) > 1:
+                stacked = np.empty((count + missing, *value.shape[1:]), argument.dtype)
+                np.concatenate([row[i] for row in rows], out=stacked[:count])
+                stacked[count:] = value[0]
+                value = stacked
+            else:
+                value = np.ascontiguousarray(value)
+            given[argument.place] = value
+        made = self._function(*given)
+        results = tuple(map(np.asarray, made if isinstance(made, tuple) else (made,)))
+        for i, result in enumerate(results):
+            if result.shape[:1] != (count + missing,):
+                raise InvalidArgumentError(
+                    f"@{self.name} cannot be batched: result {i} has the shape {result.shape} for {count + missing} "
+                    f"rows; every result must have a row per request"
+                )
+        return tuple(result[:count] for result in results) if missing else results
+
+    def types(self) -> list[tuple[np.dtype[Any], tuple[int, ...]]] | None:
+        """Of each argument the element type and the sizes after the first; None unless all of them are known."""
+        tails = [tuple(n for n in a.tail or () if n is not None) for a in self.arguments]
+        if any(a.tail != tail for a, tail in zip(self.arguments, tails, strict=True)):
+            return None
+        return [(a.dtype, tail) for a, tail in zip(self.arguments, tails, strict=True)]
+
+    def examples(self) -> list[Row] | None:
+        """Rows of random numbers; None for a function that also takes something of which not every value may be
+        allowed, such as indices, or rows of open sizes."""
+        types = self.types()
+        if types is None or not all(_is_float(dtype) for dtype, _ in types):
+            return None
+        rng = np.random.default_rng(0)
+        return [tuple(rng.standard_normal((1, *tail)).astype(dtype) for dtype, tail in types) for _ in range(ROWS)]
+
+    def refusal(self, key: Key, rows: Sequence[Row]) -> InvalidArgumentError | None:
+        """Why requests of a kind cannot share a call; None when they can. It is checked with the first ones, unless
+        these are all the same, which tells nothing of the next. Raises what a call with these rows raises."""
+        if key not in self._refusals:
+            example = self._single(rows)
+            refusal = self._check(example)
+            is_alike = len({b"".join(np.asarray(value).tobytes() for value in row) for row in example}) < 2
+            if refusal is not None or not is_alike:
+                self._refusals[key] = refusal
+            return refusal
+        return self._refusals[key]
+
+    def rows_of(self, row: Row) -> int:
+        return next(len(value) for value, a in zip(row, self.arguments, strict=True) if a.tail is not None)
+
+    def _single(self, rows: Sequence[Row]) -> list[Row]:
+        """Up to ROWS rows of requests, each a request by itself."""
+        single = []
+        for row in rows[:ROWS]:
+            for k in range(min(self.rows_of(row), ROWS)):
+                values = zip(row, self.arguments, strict=True)
+                single.append(tuple(value if a.tail is None else value[k : k + 1] for value, a in values))
+        return single[:ROWS]
+
+    def _check(self, rows: Sequence[Row]) -> InvalidArgumentError | None:
+        """Compares calls with several rows with calls with one. rows: of one row each."""
+        singles = [self.run([row], 1) for row in rows]
+        for count in _counts(self.max_batch):
+            order = [(i + i // len(rows)) % len(rows) for i in range(count)]
+            found = self.run([rows[j] for j in order], count)
+            for i, result in enumerate(found):
+                wanted = np.concatenate([singles[j][i] for j in order])
+                difference = _difference(result, wanted)
+                if difference > self._tolerance:
+                    return InvalidArgumentError(self._found(i, count, difference))
+        return None
+
+    def _found(self, result: int, count: int, difference: float) -> str:
+        tolerance = self._tolerance
+        allowed = f"more than the tolerance of {tolerance:g}" if tolerance else "where the same bits were expected"
+        remedy = (
+            "rows influence each other; call the function itself"
+            if difference > 1e-2
+            else f"if that is accurate enough, pass tolerance={2 * difference:.0e}, else call the function itself"
+        )
+        return (
+            f"@{self.name} cannot be batched: result {result} of {count} rows in one call differs from calls of one "
+            f"row by {difference:.1e} of its largest element, {allowed}; {remedy}"
+        )
+
+
+def _tail(shape: Sequence[int | str]) -> tuple[int | None, ...]:
+    return tuple(size if isinstance(size, int) else None for size in shape[1:])
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "fc" or dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+
+def _counts(most: int) -> list[int]:
+    """Numbers of rows to try: kernels may be others for one row, for few, and where a block is not full."""
+    tried = {2, 3, most}
+    count = 8
+    while count <= most:
+        tried |= {count - 1, count}
+        count *= 2
+    return sorted(n for n in tried if n <= most)
+
+
+def _difference(found: np.ndarray, wanted: np.ndarray) -> float:
+    """The largest difference of an element, relative to the largest element. 0: the same bits."""
+    if found.shape != wanted.shape:
+        return float("inf")
+    if found.tobytes() == wanted.tobytes():
+        return 0.0
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    a, b = found.astype(wide), wanted.astype(wide)
+    off = np.abs(a - b)
+    off[np.isnan(a) & np.isnan(b)] = 0
+    worst = float(np.max(off)) / max(float(np.abs(b[np.isfinite(b)]).max(initial=0.0)), 1e-30)
+    return max(worst, 5e-324) if worst == worst else float("inf")
