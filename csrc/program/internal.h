@@ -148,7 +148,7 @@ typedef struct pyd_procedure_s {
   // What its steps need at most, for scratch memory.
   uint32_t max_moves, max_dims, max_scalars, max_regs, max_args, max_results;
   bool has_stores;
-  bool needs_gate;  // it touches a mutable global, so that its calls come one after another
+  bool loads_mutable;  // without stores: its calls see the globals as they were at their beginning
 } pyd_procedure_t;
 
 typedef struct pyd_global_s {

@@ -3,8 +3,8 @@
 //   program ─ link ─ state ─ initialize ─ call ─ invocation: results and values observed by checks
 //
 // A state holds what one loaded program keeps between calls: globals, and plans of the functions that procedures run. It
-// may be used from any thread; calls of procedures that access a mutable global are serialised. An invocation belongs
-// to one thread at a time.
+// may be used from any thread; calls of procedures that store to globals come one after another, others wait for nobody and
+// see the globals as they were when they began. An invocation belongs to one thread at a time.
 #ifndef PYDISPATCH_PROCEDURE_H_
 #define PYDISPATCH_PROCEDURE_H_
 
@@ -50,7 +50,7 @@ typedef struct pyd_value_s {
 } pyd_value_t;
 
 // Runs |procedure| and returns when it has ended. INVALID_ARGUMENT for mismatched sizes, bad indices, empty slots
-// and globals, and for a recursive call of a procedure with mutable globals (from a kernel that the running one
+// and globals, and for a recursive call of a procedure that stores to globals (from a kernel that the running one
 // dispatched, on any thread of a scheduler); KERNEL and OUT_OF_MEMORY as pyd_call_run. |interrupt|, which may be NULL, is
 // called at every backward jump, while the call waits for another one to leave the globals, and within its functions as
 // pyd_call_run_until does. After a failure every global is unchanged.

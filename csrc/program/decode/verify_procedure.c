@@ -134,7 +134,7 @@ static pyd_status_t verify_global(const verifier_t* v, uint32_t number, uint32_t
   if (number >= v->program->global_count) return CORRUPT(v, "global %u, the program has %u", number, v->program->global_count);
   const pyd_global_t* global = &v->program->globals[number];
   v->p->has_stores |= is_store;
-  v->p->needs_gate |= is_store || global->is_mutable;
+  v->p->loads_mutable |= !is_store && global->is_mutable;
   return check_value(v, "global", number, slot, is_store, &global->type);
 }
 

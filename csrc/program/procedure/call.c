@@ -82,40 +82,49 @@ static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
   pyd_carve_t block = {base, 0, sizeof(uint64_t)};
   PYD_CARVE(&block, frame->slots, p->slot_count);
   PYD_CARVE(&block, frame->moves, p->max_moves);
-  PYD_CARVE(&block, frame->pending, p->has_stores ? frame->state->program->global_count : 0);
+  bool has_own = p->has_stores || p->loads_mutable;
+  PYD_CARVE(&block, frame->own, has_own ? frame->state->program->global_count : 0);
   *out_cleared = block.size;
   PYD_CARVE(&block, frame->dims, p->max_dims);
   PYD_CARVE(&block, frame->scalars, p->max_scalars);
   PYD_CARVE(&block, frame->regs, p->max_regs);
   PYD_CARVE(&block, frame->staged, p->max_args);
   PYD_CARVE(&block, frame->made, p->max_results);
-  if (!p->has_stores) frame->pending = NULL;
+  if (!has_own) frame->own = NULL;
   return block.size;
 }
 
-// With the frame in |memory|.
-static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
-  pyd_state_t* state = frame->state;
-  const pyd_procedure_t* p = frame->p;
-  pyd_status_t status = set_arguments(frame, inputs);
-  if (pyd_ok(status) && p->needs_gate) {
-    pyd_scope_t scope;
-    status = pyd_state_enter(state, frame->interrupt, &scope);
-    status = pyd_status_annotate(status, "procedure '%.*s': %s", STRING(p->info.name), pyd_status_text(status));
-    if (pyd_ok(status)) {
-      status = run_steps(frame);
-      for (uint32_t i = 0; i < p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
-      if (pyd_ok(status)) status = make_results_alone(frame);
-      if (pyd_ok(status) && frame->pending) pyd_state_commit(state, frame->pending);
-      pyd_state_leave(state, &scope);
-    }
-  } else if (pyd_ok(status)) {
-    status = run_steps(frame);
-    for (uint32_t i = 0; i < p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
-    if (pyd_ok(status)) status = make_results_alone(frame);
+// All steps, and results that are the caller's alone.
+static pyd_status_t run_whole(pyd_frame_t* frame) {
+  pyd_status_t status = run_steps(frame);
+  for (uint32_t i = 0; i < frame->p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
+  return pyd_ok(status) ? make_results_alone(frame) : status;
+}
+
+// Calls that store come one after another.
+static pyd_status_t run_storing(pyd_frame_t* frame) {
+  pyd_scope_t scope;
+  pyd_status_t status = pyd_state_enter(frame->state, frame->interrupt, &scope);
+  if (!pyd_ok(status)) {
+    return pyd_status_annotate(status, "procedure '%.*s': %s", STRING(frame->p->info.name), pyd_status_text(status));
   }
-  for (uint32_t i = 0; i < p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
-  for (uint32_t i = 0; frame->pending && i < state->program->global_count; ++i) pyd_cell_clear(&frame->pending[i]);
+  status = run_whole(frame);
+  if (pyd_ok(status)) pyd_state_commit(frame->state, frame->own);
+  pyd_state_leave(frame->state, &scope);
+  return status;
+}
+
+// With the frame in memory.
+static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
+  pyd_status_t status = set_arguments(frame, inputs);
+  if (pyd_ok(status) && frame->p->has_stores) {
+    status = run_storing(frame);
+  } else if (pyd_ok(status)) {
+    if (frame->p->loads_mutable) pyd_state_snapshot(frame->state, frame->p, frame->own);
+    status = run_whole(frame);
+  }
+  for (uint32_t i = 0; i < frame->p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
+  for (uint32_t i = 0; frame->own && i < frame->state->program->global_count; ++i) pyd_cell_clear(&frame->own[i]);
   return status;
 }
 

@@ -26,7 +26,7 @@ typedef struct pyd_frame_s {
   pyd_invocation_t* invocation;
   const pyd_interrupt_t* interrupt;  // or NULL
   pyd_cell_t* slots;
-  pyd_cell_t* pending;  // stores by global; NULL in a procedure without
+  pyd_cell_t* own;  // by global: what this call has stored, or has taken a snapshot of; NULL in a procedure without
   pyd_cell_t* moves;
   // Of the function that runs:
   int64_t* dims;

@@ -91,6 +91,15 @@ void pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out) {
   pthread_mutex_unlock(&state->mutex);
 }
 
+void pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
+  pthread_mutex_lock(&state->mutex);
+  for (uint32_t i = 0; i < p->step_count; ++i) {
+    const pyd_step_t* step = &p->steps[i];
+    if (step->op == PYD_STEP_LOAD && !out[step->b].is_set) pyd_cell_share(&state->globals[step->b], &out[step->b]);
+  }
+  pthread_mutex_unlock(&state->mutex);
+}
+
 void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
   pthread_mutex_lock(&state->mutex);
   for (uint32_t i = 0; i < state->program->global_count; ++i) {

@@ -33,7 +33,7 @@ struct pyd_state_s {
   pthread_mutex_t mutex;  // of everything below, held for moments
   pyd_state_cache_t* caches;  // by function
   pyd_cell_t* globals;
-  pyd_gate_t gate;  // of calls that touch mutable globals
+  pyd_gate_t gate;  // of calls that store to globals
 };
 
 // A call of a function that is in use.
@@ -49,13 +49,15 @@ void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease);
 // |entry| may be NULL. It is not in use.
 void pyd_state_free_entry(pyd_state_entry_t* entry);
 
-// The gate of mutable globals. |scope|, which the caller keeps until it leaves, tells threads that work for the call that
+// The gate of calls that store. |scope|, which the caller keeps until it leaves, tells threads that work for the call that
 // they are inside. INVALID_ARGUMENT when this thread is, INTERRUPTED when |interrupt| (may be NULL) ends the waiting.
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope);
 void pyd_state_leave(pyd_state_t* state, const pyd_scope_t* scope);
 
 // |out| holds nothing.
 void pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out);
+// The globals that |p| loads, as one moment has them, into the empty cells |out|, one per global.
+void pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out);
 // Stores the cells that are set, one per global, and empties them.
 void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells);
 

@@ -64,8 +64,8 @@ static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {
 
 static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t found = {NULL, 0, false};
-  if (frame->pending && frame->pending[step->b].is_set) {
-    pyd_cell_share(&frame->pending[step->b], &found);
+  if (frame->own && frame->own[step->b].is_set) {
+    pyd_cell_share(&frame->own[step->b], &found);
   } else {
     pyd_state_load(frame->state, step->b, &found);
   }
@@ -103,8 +103,8 @@ static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
   }
   status = keep(frame, cell, &kept);
   if (!pyd_ok(status)) return status;
-  pyd_cell_clear(&frame->pending[step->a]);
-  frame->pending[step->a] = kept;
+  pyd_cell_clear(&frame->own[step->a]);
+  frame->own[step->a] = kept;
   if (step->b & PYD_LAST_USE) pyd_cell_clear(cell);
   return status;
 }

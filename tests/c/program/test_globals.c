@@ -1,0 +1,169 @@
+// links: base platform sched memory program
+// with: double.c
+// tsan: 5
+// Globals: callers that only read them wait for nobody, and see what one call has stored, or none of it.
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "program/builder.h"
+#include "program/procedure_builder.h"
+
+enum { SIZE = 64 };
+
+// Fills the result with one more than the first element, when |g_may_go_on|.
+static atomic_bool g_is_inside, g_may_go_on;
+static int32_t k_slow_next(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
+  (void)e, (void)w;
+  atomic_store(&g_is_inside, true);
+  while (!atomic_load(&g_may_go_on)) sched_yield();
+  const float* in = d->binding_ptrs[0];
+  float* out = d->binding_ptrs[1];
+  for (size_t i = 0; i < SIZE; ++i) out[i] = in[0] + 1;
+  return 0;
+}
+static const pyd_dispatch_fn_t kFunctions[] = {k_slow_next};
+static const pyd_library_export_attrs_t kAttrs[] = {{.binding_count = 2}};
+static const char* const kNames[] = {"slow_next"};
+static const pyd_library_header_t kHeader = {.version = 6, .name = "test"};
+static const pyd_executable_t kExecutable = {
+    .library = {.header = &kHeader, .exports = {.count = 1, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
+
+typedef struct world_s {
+  pyd_program_t* program;
+  pyd_pool_t* pool;
+  pyd_state_t* state;
+} world_t;
+
+enum { P_ADVANCE, P_READ };
+
+// advance: stores the next of @a, and a copy of it in @b. read: both.
+static void open_world(world_t* w) {
+  static const _Alignas(64) float kZeros[SIZE];
+  static builder_t b;
+  static procs_t s;
+  memset(&b, 0, sizeof(b));
+  memset(&s, 0, sizeof(s));
+  uint32_t executable = add_executable(&b, "exe"), zeros = add_constant(&b, "zeros", 0, sizeof(kZeros));
+  add_export(&b, executable, 0, "slow_next", 0, 2);
+  fn_t* f = add_function(&b, "next");
+  add_tensor(&b, f, F32, "x", 1, (int64_t[]){SIZE});
+  uint32_t one = constant(f, 1), size = constant(f, SIZE), bytes = constant(f, sizeof(kZeros));
+  uint32_t out = add_result(f, F32, 1, &size, bytes);
+  add_dispatch(f, 0, constant(f, 0), (uint32_t[]){one, one, one}, 0, NULL, 2, (uint32_t[]){0, NONE, NONE, out, NONE, NONE});
+  uint32_t globals[2];
+  for (int i = 0; i < 2; ++i) {
+    globals[i] = add_global(&b, &s, i ? "b" : "a", 0, F32, 1, (int64_t[]){SIZE}, zeros, 0, true);
+  }
+  proc_t* p = add_procedure(&b, &s, "advance");
+  uint32_t x = add_slot(p, 0, F32, 1);
+  step(p, PYD_STEP_LOAD, x, globals[0], 0, 0);
+  step(p, PYD_STEP_RUN, 0, push_all(&p->pool, 2, x | PYD_LAST_USE, x), 0, 0);
+  step(p, PYD_STEP_STORE, globals[0], x, 0, 0);
+  step(p, PYD_STEP_STORE, globals[1], x | PYD_LAST_USE, 0, 0);
+  step(p, PYD_STEP_RETURN, 0, 0, 0, 0);
+  p = add_procedure(&b, &s, "read");
+  uint32_t slots[2];
+  for (int i = 0; i < 2; ++i) {
+    slots[i] = add_slot(p, 0, F32, 1);
+    step(p, PYD_STEP_LOAD, slots[i], globals[i], 0, 0);
+    add_output(p, 0, F32, 1);
+  }
+  step(p, PYD_STEP_RETURN, push_all(&p->pool, 2, slots[0], slots[1]), 0, 0, 0);
+  finish_procs(&b, &s);
+  w->program = decode(&b);
+  CHECK_OK(pyd_program_set_constant(w->program, zeros, (pyd_span_t){(const uint8_t*)kZeros, sizeof(kZeros)}));
+  CHECK_OK(pyd_program_set_executable(w->program, 0, &kExecutable, 0, 4));
+  CHECK_OK(pyd_pool_create(1 << 20, &w->pool));
+  CHECK_OK(pyd_state_create(w->program, NULL, w->pool, &w->state));
+  CHECK_OK(pyd_state_initialize(w->state, NULL));
+}
+
+static void close_world(world_t* w) {
+  pyd_state_free(w->state);
+  pyd_pool_stats_t stats;
+  pyd_pool_stats(w->pool, &stats);
+  CHECK(stats.live_blocks == 0);
+  pyd_pool_destroy(w->pool);
+  pyd_program_free(w->program);
+}
+
+// What both globals are filled with, which is the same number.
+static float read_both(const world_t* w) {
+  pyd_invocation_t* invocation;
+  CHECK_OK(pyd_procedure_call(w->state, P_READ, NULL, NULL, &invocation));
+  float found = -1;
+  for (uint32_t i = 0; i < 2; ++i) {
+    pyd_value_t value;
+    CHECK(pyd_invocation_result(invocation, i, &value) && value.bytes == SIZE * sizeof(float));
+    const float* data = value.data;
+    if (i == 0) found = data[0];
+    for (uint32_t k = 0; k < SIZE; ++k) CHECK(data[k] == found);
+  }
+  pyd_invocation_free(invocation);
+  return found;
+}
+
+static void* advance(void* arg) {
+  const world_t* w = arg;
+  pyd_invocation_t* invocation;
+  CHECK_OK(pyd_procedure_call(w->state, P_ADVANCE, NULL, NULL, &invocation));
+  pyd_invocation_free(invocation);
+  return NULL;
+}
+
+static void test_a_reader_does_not_wait(void) {
+  world_t w;
+  open_world(&w);
+  for (int round = 0; round < 3; ++round) {
+    atomic_store(&g_is_inside, false);
+    atomic_store(&g_may_go_on, false);
+    pthread_t writer;
+    CHECK(pthread_create(&writer, NULL, advance, &w) == 0);
+    while (!atomic_load(&g_is_inside)) sched_yield();
+    CHECK(read_both(&w) == (float)round);  // the writer is inside, and stays there
+    atomic_store(&g_may_go_on, true);
+    pthread_join(writer, NULL);
+    CHECK(read_both(&w) == (float)(round + 1));
+  }
+  close_world(&w);
+}
+
+enum { WRITERS = 2, READERS = 3, ROUNDS = 300 };
+static atomic_int g_writing;
+
+static void* advance_often(void* arg) {
+  for (int i = 0; i < ROUNDS; ++i) advance(arg);
+  atomic_fetch_sub(&g_writing, 1);
+  return NULL;
+}
+
+static void* read_often(void* arg) {
+  float last = 0;
+  while (atomic_load(&g_writing)) {
+    float found = read_both(arg);
+    CHECK(found >= last);
+    last = found;
+  }
+  return NULL;
+}
+
+static void test_readers_see_one_call_whole(void) {
+  world_t w;
+  open_world(&w);
+  atomic_store(&g_may_go_on, true);
+  atomic_store(&g_writing, WRITERS);
+  pthread_t threads[WRITERS + READERS];
+  for (int i = 0; i < WRITERS + READERS; ++i) {
+    CHECK(pthread_create(&threads[i], NULL, i < WRITERS ? advance_often : read_often, &w) == 0);
+  }
+  for (int i = 0; i < WRITERS + READERS; ++i) pthread_join(threads[i], NULL);
+  CHECK(read_both(&w) == WRITERS * ROUNDS);
+  close_world(&w);
+}
+
+int main(void) {
+  test_a_reader_does_not_wait();
+  test_readers_see_one_call_whole();
+  return 0;
+}
