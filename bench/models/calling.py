@@ -43,7 +43,7 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
 
     function = pydispatch.device(f"cpu?workers={workers}").load(folder / f"{name}.pdx").main
     prepared = function.prepare(*arguments)
-    figures["difference"] = _difference(prepared(), expected)
+    figures["difference"] = difference(prepared(), expected)
     figures["tolerance"] = model.tolerance
     on_device = jax.tree.map(jax.device_put, model.call(lambda *args: args))
     contenders: dict[str, Callable[[], Any]] = {
@@ -53,19 +53,21 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
     module = folder / f"{name}.vmfb"
     if module.exists():  # there are models that the peer cannot compile
         peer = Peer(module, "local-sync" if workers == 1 else "local-task")
-        figures["iree difference"] = _difference(peer.function("main")(*arguments), expected)
+        figures["iree difference"] = difference(peer.function("main")(*arguments), expected)
         contenders["iree"] = peer.raw("main", *arguments)
     session = onnx_session(model, workers)
     if session is not None:
-        figures["onnxruntime difference"] = _difference(session.results(), expected)
+        figures["onnxruntime difference"] = difference(session.results(), expected)
         contenders["onnxruntime"] = session.call
     clock = time.process_time if workers == 1 else time.perf_counter
-    figures["ms"] = {k: v * 1e3 for k, v in _least(contenders, seconds, clock).items()}
+    figures["ms"] = {k: v * 1e3 for k, v in least_seconds(contenders, seconds, clock).items()}
     return figures
 
 
-def _least(contenders: dict[str, Callable[[], Any]], budget: float, clock: Callable[[], float]) -> dict[str, float]:
-    """Seconds per call; contenders take turns."""
+def least_seconds(
+    contenders: dict[str, Callable[[], Any]], budget: float, clock: Callable[[], float]
+) -> dict[str, float]:
+    """Seconds per call by contender; these take turns. budget: seconds for each."""
     calls: dict[str, int] = {}
     for name, call in contenders.items():
         call()
@@ -87,7 +89,7 @@ def _least(contenders: dict[str, Callable[[], Any]], budget: float, clock: Calla
     return least
 
 
-def _difference(found: Any, expected: Sequence[Any]) -> float:
+def difference(found: Any, expected: Sequence[Any]) -> float:
     """The largest difference of an element, relative to the largest element of its result."""
     import numpy as np
 

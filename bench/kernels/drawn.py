@@ -1,0 +1,111 @@
+"""Kernels of sizes that nobody chose: what a seed draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from work import (
+    Work,
+    attention,
+    convolution,
+    gather,
+    group_norm,
+    layer_norm,
+    pooling,
+    product,
+    reduction,
+    softmax,
+    transposed_convolution,
+)
+
+LARGEST = 2e9
+"""Multiplications of a kernel: larger ones are drawn again."""
+
+Maker = Callable[[], Work]
+
+
+class Draw:
+    """One kernel of each kind, as often as it is asked. A kernel that is too large is None."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def size(self, low: int, high: int) -> int:
+        """Small sizes are as likely as large ones, and every second one is a multiple of 8 where that is possible."""
+        found = round(float(np.exp(self.rng.uniform(np.log(low), np.log(high + 1)))))
+        found = found // 8 * 8 if self.rng.integers(2) and found >= 8 else found
+        return min(max(found, low), high)
+
+    def products(self) -> Maker | None:
+        m, k, n, turned = self.size(1, 600), self.size(1, 5000), self.size(1, 5000), bool(self.rng.integers(2))
+        return None if m * k * n > LARGEST else lambda: product("drawn", m, k, n, turned)
+
+    def convolutions(self) -> Maker | None:
+        places, inputs, outputs = self.size(3, 112), self.size(1, 512), self.size(1, 512)
+        window, stride = int(self.rng.choice([1, 2, 3, 5, 7])), int(self.rng.choice([1, 1, 2]))
+        first, line, dilation = bool(self.rng.integers(2)), not self.rng.integers(4), int(self.rng.choice([1, 1, 1, 2]))
+        shape = (places * 8,) if line else (places, places)
+        if float(np.prod(shape)) * inputs * outputs * window ** len(shape) / stride ** len(shape) > LARGEST:
+            return None
+        return lambda: convolution("drawn", shape, inputs, outputs, window, stride, first=first, dilation=dilation)
+
+    def depthwise(self) -> Maker:
+        places, channels, window = self.size(5, 112), self.size(4, 600), int(self.rng.choice([3, 5, 7]))
+        stride, first = int(self.rng.choice([1, 2])), bool(self.rng.integers(2))
+        return lambda: convolution("drawn", (places, places), channels, channels, window, stride, first=first,
+                                   groups=channels)  # fmt: skip
+
+    def grouped(self) -> Maker:
+        groups, each, places = int(self.rng.choice([2, 4, 8, 32])), self.size(2, 32), self.size(5, 56)
+        first = bool(self.rng.integers(2))
+        return lambda: convolution("drawn", (places, places), groups * each, groups * each, 3, first=first,
+                                   groups=groups)  # fmt: skip
+
+    def transposed(self) -> Maker:
+        places, window = self.size(4, 48), int(self.rng.choice([2, 3, 4]))
+        inputs, outputs = self.size(4, 256), self.size(4, 128)
+        return lambda: transposed_convolution("drawn", places, inputs, outputs, window, 2)
+
+    def poolings(self) -> Maker:
+        kind, places, channels = str(self.rng.choice(["max", "mean"])), self.size(8, 112), self.size(3, 600)
+        window = int(self.rng.choice([2, 3]))
+        return lambda: pooling("drawn", kind, places, channels, window, 2)
+
+    def reductions(self) -> Maker:
+        rank = int(self.rng.integers(1, 4))
+        sizes = tuple(self.size(1, int(4e6 ** (1 / rank))) for _ in range(rank))
+        axes = tuple(sorted(self.rng.choice(rank, int(self.rng.integers(1, rank + 1)), replace=False).tolist()))
+        return lambda: reduction("drawn", sizes, axes, "sum")
+
+    def rows(self) -> Maker:
+        make, rows, width = [softmax, layer_norm][self.rng.integers(2)], self.size(1, 2000), self.size(8, 5000)
+        return lambda: make(rows, width)
+
+    def group_norms(self) -> Maker:
+        groups, each, places = int(self.rng.choice([4, 8, 32])), self.size(2, 32), self.size(4, 64)
+        return lambda: group_norm(places, groups * each, groups)
+
+    def gathers(self) -> Maker:
+        rows, width, count = self.size(100, 20000), self.size(1, 2000), self.size(1, 2000)
+        return lambda: gather("drawn", rows, width, count)
+
+    def attentions(self) -> Maker:
+        queries, heads = int(self.rng.choice([1, self.size(2, 400)])), self.size(1, 16)
+        width = int(self.rng.choice([32, 64, 80, 128]))
+        keys = max(queries, self.size(16, 600))
+        return lambda: attention("drawn attention", queries, keys, heads, width)
+
+
+def drawn(count: int, seed: int) -> Iterator[Maker]:
+    """Functions that make `count` kernels; equal seeds draw equal kernels."""
+    draw = Draw(seed)
+    kinds: list[Callable[[], Maker | None]] = [
+        draw.products, draw.products, draw.convolutions, draw.convolutions, draw.depthwise, draw.grouped,
+        draw.transposed, draw.poolings, draw.reductions, draw.rows, draw.group_norms, draw.gathers, draw.attentions,
+    ]  # fmt: skip
+    while count > 0:
+        made = kinds[draw.rng.integers(len(kinds))]()
+        if made is not None:
+            count -= 1
+            yield made
