@@ -171,7 +171,7 @@ cdef class ArtifactFile:
     def __contains__(self, str name):
         return self.member(name.encode("utf-8", "surrogatepass")) != NULL
 
-    def find(self, str name, bint verify=False):
+    def find(self, str name not None, bint verify=False):
         """The bytes of a member as a read-only memoryview without a copy; it keeps the file open.
 
         verify: compare the checksum first. Raises ArtifactError when there is no such member or it is damaged.

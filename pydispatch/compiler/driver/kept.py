@@ -132,9 +132,8 @@ def _words(value: object) -> list[str] | None:
     if value is None:
         return ["-"]
     listed = value if isinstance(value, (list, tuple)) else [value]
-    if not all(isinstance(each, (str, os.PathLike)) for each in listed):
-        return None
-    return [os.fsdecode(each) for each in listed]
+    words = [os.fsdecode(each) for each in listed if isinstance(each, (str, os.PathLike))]
+    return words if len(words) == len(listed) else None
 
 
 def _tools() -> tuple[object, ...]:
