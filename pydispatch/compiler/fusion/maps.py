@@ -61,7 +61,7 @@ def read_through_copies(op: Operation) -> SSAValue | None:
             inputs[number], maps = copy.inputs[0], trial
     if inputs == list(g.inputs) or len(op.results) != 1:
         return None
-    return _generic(op, inputs, g.outputs, maps, g.iterators)
+    return _generic(op, op.detach_region(0), inputs, g.outputs, maps, g.iterators)
 
 
 def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
@@ -84,7 +84,7 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
     padded, type_ = _padded(pad, copy.inputs[0], order), pad.result.type
     assert isinstance(type_, TensorType)
     empty = before(tensor.EmptyOp([], type_), op)
-    return _generic(copy.op, [padded], [empty], copy.maps, copy.iterators, place=op)
+    return _generic(copy.op, copy.op.regions[0].clone(), [padded], [empty], copy.maps, copy.iterators, place=op)
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
@@ -135,7 +135,7 @@ def write_as_read(op: Operation) -> SSAValue | None:
         return None
     out = g.maps[-1]
     maps = [*g.maps[:-1], AffineMap(out.num_dims, 0, tuple(out.results[d] for d in order))]
-    new = _generic(op, g.inputs, [init], maps, g.iterators)
+    new = _generic(op, op.regions[0].clone(), g.inputs, [init], maps, g.iterators)
     for use in list(result.uses):
         reader = structured(use.operation)
         changed = list(reader.maps)
@@ -200,7 +200,7 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     if not _sizes_known(operands, maps):
         return None
     n = len(g.inputs)
-    new = _generic(op, operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
+    new = _generic(op, op.detach_region(0), operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
     return _with_units(op, new, op.results[0])
 
 
@@ -284,12 +284,11 @@ def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
 
 
 def _generic(
-    op: Operation, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
+    op: Operation, body: Region, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
     iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, place: Operation | None = None,
 ) -> SSAValue:  # fmt: skip
-    """The generic `op` with other operands and maps, before `place` or itself. loops: what each of its loops is among
-    the new ones."""
-    body = cast(GenericOp, op).body.clone()
+    """The generic `op` with other operands and maps, before `place` or itself. body: its body, taken out of it where it
+    is replaced, else a copy. loops: what each of its loops is among the new ones."""
     for inner in [o for o in body.walk() if o.name == "linalg.index"] if loops is not None else []:
         assert loops is not None
         where = loops[cast("IntegerAttr[IndexType]", inner.properties["dim"]).value.data]
