@@ -167,8 +167,11 @@ def reading() -> Iterator[None]:
 
 def _state(op: Operation) -> tuple[object, ...]:
     """Everything that the structure of a generic and facts about it follow from."""
-    operands, body = op._operands, list(op.regions[0].block.ops)
+    operands, body = op._operands, list[object]()
+    inner = op.regions[0].block.first_op
+    while inner is not None:  # asked for so often that iterators of blocks would be half of the time
+        body += (inner, inner._operands)
+        inner = inner.next_op
     return (
-        operands, [v.type for v in operands], op.properties["indexing_maps"], op.properties["iterator_types"],
-        body, [inner._operands for inner in body],
+        operands, [v.type for v in operands], op.properties["indexing_maps"], op.properties["iterator_types"], body
     )  # fmt: skip

@@ -16,7 +16,14 @@ from pydispatch.ir.values import constant_index, shape_of
 
 def inputs_of(op: Operation) -> list[SSAValue]:
     """The operands of an operation and of everything inside its regions."""
-    return [*op.operands, *(v for region in op.regions for inner in region.walk() for v in inner.operands)]
+    found = list(op._operands)
+    for region in op.regions:
+        for block in region.blocks:
+            inner = block.first_op
+            while inner is not None:
+                found += inputs_of(inner) if inner.regions else inner._operands
+                inner = inner.next_op
+    return found
 
 
 MOST_SCALARS = 28  # two 32-bit constants each at most, of 64 that an export may have

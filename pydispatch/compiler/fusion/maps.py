@@ -60,7 +60,7 @@ def read_through_copies(op: Operation) -> SSAValue | None:
             inputs[number], maps = copy.inputs[0], trial
     if inputs == list(g.inputs) or len(op.results) != 1:
         return None
-    return generic_like(op, inputs, g.outputs, maps, g.iterators)
+    return generic_like(op, op.detach_region(0), inputs, g.outputs, maps, g.iterators)
 
 
 def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
@@ -83,7 +83,7 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
     padded, type_ = _padded(pad, copy.inputs[0], order), pad.result.type
     assert isinstance(type_, TensorType)
     empty = before(tensor.EmptyOp([], type_), op)
-    return generic_like(copy.op, [padded], [empty], copy.maps, copy.iterators, place=op)
+    return generic_like(copy.op, copy.op.regions[0].clone(), [padded], [empty], copy.maps, copy.iterators, place=op)
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
@@ -139,7 +139,7 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     if not _sizes_known(operands, maps):
         return None
     n = len(g.inputs)
-    new = generic_like(op, operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
+    new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
     return _with_units(op, new, op.results[0])
 
 
@@ -223,12 +223,11 @@ def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
 
 
 def generic_like(
-    op: Operation, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
+    op: Operation, body: Region, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
     iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, place: Operation | None = None,
 ) -> SSAValue:  # fmt: skip
-    """The generic `op` with other operands and maps, before `place` or itself. loops: what each of its loops is among
-    the new ones."""
-    body = cast(GenericOp, op).body.clone()
+    """The generic `op` with other operands and maps, before `place` or itself. body: its body, taken out of it where it
+    is replaced, else a copy. loops: what each of its loops is among the new ones."""
     for inner in [o for o in body.walk() if o.name == "linalg.index"] if loops is not None else []:
         assert loops is not None
         where = loops[cast("IntegerAttr[IndexType]", inner.properties["dim"]).value.data]

@@ -38,7 +38,7 @@ def write_as_read(op: Operation) -> SSAValue | None:
         return None
     out = g.maps[-1]
     maps = [*g.maps[:-1], AffineMap(out.num_dims, 0, tuple(out.results[d] for d in order))]
-    new = generic_like(op, g.inputs, [init], maps, g.iterators)
+    new = generic_like(op, op.regions[0].clone(), g.inputs, [init], maps, g.iterators)
     for use in list(result.uses):
         reader = structured(use.operation)
         changed = list(reader.maps)
@@ -66,7 +66,7 @@ def write_as_computed(op: Operation) -> SSAValue | None:
     loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]
     maps = [m.replace_dims_and_symbols(loops, [], len(order), 0) for m in g.maps[:-1]]
     maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(place) for place in sorted(written))))
-    new = generic_like(op, g.inputs, [init], maps, [g.iterators[d] for d in order], loops)
+    new = generic_like(op, op.detach_region(0), g.inputs, [init], maps, [g.iterators[d] for d in order], loops)
     return _transposed(new, dims, op)
 
 

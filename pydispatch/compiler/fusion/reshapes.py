@@ -54,7 +54,7 @@ def collapse_after(op: Operation) -> SSAValue | None:
         maps.append(AffineMap(sum(parts), 0, tuple(results)))
     kinds = [kind for kind, count in zip(g.iterators, parts, strict=True) for _ in range(count)]
     n = len(g.inputs)
-    new = generic_like(op, operands[:n], operands[n:], maps, kinds, first)
+    new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, first)
     groups = _numbered([parts[cast(AffineDimExpr, e).position] for e in g.maps[-1].results])
     properties = {"reassociation": reassociation(groups)}
     return before(tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties), op)

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
-from pydispatch.compiler.kernels.matmul.results import dependents, is_of_columns, positions
+from pydispatch.compiler.kernels.matmul.results import Places, dependents, is_of_columns, positions
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import is_reduction
 from pydispatch.ir.values import shape_of
@@ -30,11 +30,12 @@ def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
     c = found[0]
     members = set(group)
     after, before = dependents(c.op, group), _before_of(c.op, members)
+    known: Places = {}
     for other in group:
         if other is c.op or info_of(other).cost is Cost.FREE:
             continue
         if other in after:
-            reason = _after(other, c)
+            reason = _after(other, c, known)
         elif any(use.operation not in members for value in other.results for use in value.uses):
             reason = reasons.SECOND_RESULT.format(other.name)
         else:
@@ -56,9 +57,9 @@ def _before_of(c: Operation, members: set[Operation]) -> set[Operation]:
     return found
 
 
-def _after(op: Operation, c: Contraction) -> str | None:
+def _after(op: Operation, c: Contraction, known: Places) -> str | None:
     for value in op.results:
-        if isinstance(value.type, TensorType) and positions(value, c.op.results[0]) is None:
+        if isinstance(value.type, TensorType) and positions(value, c.op.results[0], known) is None:
             return reasons.OTHER_PLACES.format(op.name)
     return None
 

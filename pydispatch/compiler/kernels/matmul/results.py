@@ -18,11 +18,15 @@ from pydispatch.compiler.tensor_ops.registry import rule_of, source_of
 from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
+Places = dict[SSAValue, "list[int] | bool | None"]
+"""What `positions` found out of values, for one contraction's result."""
 
-def positions(value: SSAValue, result: SSAValue) -> list[int] | None:
+
+def positions(value: SSAValue, result: SSAValue, known: Places | None = None) -> list[int] | None:
     """For each dimension of `value` the dimension of `result` that it is, when every element of `value` is computed
-    from the element of `result` in the same place, and from nothing else of it. None otherwise."""
-    known: dict[SSAValue, list[int] | bool | None] = {}
+    from the element of `result` in the same place, and from nothing else of it. None otherwise. known: what was found
+    out before, of the same operations."""
+    known = {} if known is None else known
 
     def of(at: SSAValue) -> list[int] | bool | None:
         """False: does not depend on the result."""
@@ -85,9 +89,9 @@ def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool |
     if isinstance(result.owner, Operation) and not result.owner.is_before_in_block(op):
         return False  # what comes before the contraction cannot depend on it
     below = [of(operand) for operand in op.operands]
-    inner = any(of(v) is not False for o in op.walk() if o is not op for v in o.operands if v.owner is not o)
     if all(b is False for b in below):
-        return None if op.regions and op.name != "linalg.generic" and inner else False
+        inside = op.regions and op.name != GENERIC and any(of(v) is not False for v in inputs_of(op))
+        return None if inside else False
     if op.name == "linalg.generic":
         return _through(op, at.index, below)
     rule = rule_of(op)
