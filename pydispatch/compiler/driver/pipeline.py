@@ -28,6 +28,7 @@ from pydispatch.compiler.host.contract_program import Numbers, contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
 from pydispatch.compiler.kernels.legality import why_not
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.match import Rewrites, caller_level, patterns_of, rewrites_of
 from pydispatch.compiler.match.custom import patterns_for
 from pydispatch.compiler.normalize import normalize
@@ -249,13 +250,13 @@ class Pipeline:
     def _form(self) -> None:
         """Dispatches, and the constants that are derived for them."""
         functions, reassociate = DerivedFunctions(self.module), self.options.reassociate
-        blocks = self._has_register_blocks()
-        legality = partial(why_not, chains=blocks)
+        levels = self._levels()
+        legality = partial(why_not, chains=bool(levels))
         hoist_constants(self.module, functions)
         hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
         self.reports = form_dispatches(self.module, legality, reassociate, hosts)
-        if blocks:
-            pack_constants(self.module, functions)
+        if levels:
+            pack_constants(self.module, functions, levels)
         self.reports += form_dispatches(self.module, legality, reassociate, list(functions.made.values()))
 
     def _rewrite(self, phase: str) -> None:
@@ -266,14 +267,16 @@ class Pipeline:
         options = self.options
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features)
 
-    def _has_register_blocks(self) -> bool:
-        """Whether the kernels of every target are the CPU's, which compute products in blocks of registers from panels:
-        chains of products and constant panels are for these."""
+    def _levels(self) -> list[Level]:
+        """The CPU levels of the targets where the kernels of all are the CPU's, which compute products in blocks of
+        registers from panels: chains of products and constant panels are for these. Else none."""
         if not self.options.reassociate:
-            return False
+            return []
         with suppress(CompileError):  # targets that are refused, when their variants are made
-            return all(require_backend(target).contract_machine(target) is not None for target in self._targets())
-        return False
+            machines = [require_backend(target).contract_machine(target) for target in self._targets()]
+            levels = [level_of(machine) for machine in machines if machine is not None]
+            return levels if len(levels) == len(machines) else []
+        return []
 
     def _formats(self) -> tuple[str, ...]:
         return tuple(target.format.data for target in self._targets())
