@@ -13,9 +13,9 @@ X86_64 = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 
 @cache
-def runs(level: str) -> bool:
-    """Whether code that is compiled for a level runs here."""
-    if level in ("generic", "native"):
+def runs(level: str, features: str = "") -> bool:
+    """Whether code that is compiled for a level, and features such as "+avxvnni", runs here."""
+    if not features and level in ("generic", "native"):
         return True
     if platform.machine() != "x86_64":
         return False
@@ -24,7 +24,8 @@ def runs(level: str) -> bool:
     from pydispatch.compiler.kernel_ir.kernel import Target
     from pydispatch.compiler.target.cpu import machine_of
 
-    return set(machine_of(Target("llvm-cpu", "embedded-elf-x86_64", level)).requires) <= set(cpu_features())
+    stated = tuple(features.split(",")) if features else ()
+    return set(machine_of(Target("llvm-cpu", "embedded-elf-x86_64", level, stated)).requires) <= set(cpu_features())
 
 
 def of_this_machine(*levels: str) -> list[str]:

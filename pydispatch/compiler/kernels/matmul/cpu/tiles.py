@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from pydispatch.compiler.target.cpu import Machine
@@ -14,7 +14,7 @@ class Level:
 
     vector: its bytes; registers: vector registers; accumulators: how many of them may hold sums; rows, vectors: the
     largest register block; height, width: rows and bytes of columns of a workgroup's tile; cache: bytes of packed
-    operands of a workgroup.
+    operands of a workgroup; bytes: which bytes an instruction multiplies and adds up by four, "" for none.
     """
 
     vector: int
@@ -25,6 +25,7 @@ class Level:
     height: int
     width: int
     cache: int
+    bytes: str = ""
 
 
 # AVX-512 has 32 registers: 14 rows of 2 vectors leave 2 for B and 2 for broadcasts. AVX2 and SSE have 16; SSE has no
@@ -50,10 +51,15 @@ GROUPS = ((8, 1 << 20), (64, 1 << 25))
 
 def level_of(machine: Machine) -> Level:
     """The level of a machine."""
-    for name in ("avx512f", "avx2", "avx"):
-        if name in machine.has:
-            return LEVELS[name]
-    return LEVELS[machine.arch]
+    name = next((name for name in ("avx512f", "avx2", "avx") if name in machine.has), machine.arch)
+    return replace(LEVELS[name], bytes=_byte_products(machine))
+
+
+def _byte_products(machine: Machine) -> str:
+    """Which bytes the machine multiplies and adds up by four: vpdpbusd in vectors of the level's width, or sdot."""
+    if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):
+        return "unsigned by signed"
+    return "signed" if machine.arch == "aarch64" and "dotprod" in machine.has else ""
 
 
 @dataclass(frozen=True)
