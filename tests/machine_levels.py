@@ -14,8 +14,8 @@ X86_64 = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 @cache
 def runs(level: str, features: str = "") -> bool:
-    """Whether code that is compiled for a level or CPU, with these features besides, runs here."""
-    if level in ("generic", "native"):
+    """Whether code that is compiled for a level or CPU, and features such as "+avxvnni", runs here."""
+    if not features and level in ("generic", "native"):
         return True
     if platform.machine() != "x86_64":
         return False

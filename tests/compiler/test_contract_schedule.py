@@ -98,8 +98,8 @@ def test_transposed_b(pack_b: bool) -> None:
     np.testing.assert_allclose(found, a @ b.T, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("schedule", [BLOCKS, replace(BLOCKS, kc=16, mr=2, mt=6)], ids=str)
-def test_pairs(schedule: Schedule) -> None:
+@pytest.mark.parametrize("schedule", [replace(BLOCKS, kc=72), replace(BLOCKS, kc=16, mr=2, mt=6)], ids=str)
+def test_groups_of_steps(schedule: Schedule) -> None:
     rng = np.random.default_rng(1)
     a, b = rng.integers(-128, 127, (M, K), np.int8), rng.integers(-128, 127, (K, N), np.int8)
     found = run(product(type_="i8"), schedule, a, b, np.zeros((M, N), np.int32))
@@ -129,8 +129,8 @@ ILLEGAL = [
     (product(), spelled(replace(BLOCKS, mt=1 << 16, nt=1 << 12)), "the limit is 16777216"),
     (product(), spelled(replace(BLOCKS, pack_b=False, nr=96, nt=96, mr=1)), "90 columns, fewer than a block"),
     (product(rows="3"), spelled(replace(BLOCKS, pack_a=False)), "A cannot be read in place"),
-    (product(type_="i8"), spelled(replace(BLOCKS, kc=7)), "kc = 7 is odd"),
-    (product(type_="i8"), spelled(replace(BLOCKS, pack_b=False)), "B cannot be read in place"),
+    (product(type_="i8"), spelled(replace(BLOCKS, kc=7)), "kc = 7 is not a multiple"),
+    (product(type_="i8"), spelled(replace(BLOCKS, kc=72, pack_b=False)), "B cannot be read in place"),
     (product(), "{mr = 4}", "it is not a dictionary of mr: i64, nr: i64, mt: i64, nt: i64, kc: i64, pack_a: i1"),
     (product(), "7 : i64", "it is not a dictionary"),
     (product(), spelled(BLOCKS).replace("true", "1 : i64"), "it is not a dictionary"),

@@ -51,7 +51,9 @@ REFUSED = {
     "memref<4x8xf32>, memref<9x4xf32>, memref<4x4xf32>": "is not memref<4x4xf32>",
     "memref<?x8xf32>, memref<8x4xf32>, memref<?x4xf32>": "must be static",
     "memref<4x8xf32>, memref<8x4xf32>, memref<4xf32>": "got ranks",
-    "memref<4x8x3xi16>, memref<8x4x3xi16>, memref<4x4xi32>": "two steps of K",
+    "memref<4x8x3xi16>, memref<8x4x3xi16>, memref<4x4xi32>": "groups two steps of K of i16 or four of i8",
+    "memref<4x8x4xi16>, memref<8x4x4xi16>, memref<4x4xi32>": "groups two steps of K of i16 or four of i8",
+    "memref<4x8x4xi8>, memref<8x4x2xi8>, memref<4x4xi32>": "groups two steps of K of i16 or four of i8",
 }
 
 
@@ -61,6 +63,48 @@ def test_refused(types: str) -> None:
     text = f"func.func @f({', '.join(names)}) {{\n  pyd.contract %a, %b, %c : {types}\n  func.return\n}}"
     with pytest.raises(CompileError, match=REFUSED[types]):
         ir.verify(ir.parse(text))
+
+
+def test_unsigned_bytes_only() -> None:
+    types = "memref<4x8xf32>, memref<8x4xf32>, memref<4x4xf32>"
+    names = [f"%{v}: {t}" for v, t in zip("abc", types.split(", "), strict=True)]
+    text = f"func.func @f({', '.join(names)}) {{\n  pyd.contract %a, %b, %c unsigned_a : {types}\n  func.return\n}}"
+    with pytest.raises(CompileError, match="unsigned_a is for groups of i8"):
+        ir.verify(ir.parse(text))
+
+
+GROUPS = """
+func.func @kernel() {{
+  %k32 = hal.interface.constant.load[0] : i32
+  %k = arith.index_cast %k32 : i32 to index
+  %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<{m}x10x4xi8>
+  %b = hal.interface.binding.subspan binding(1) flags(ReadOnly) : memref<10x{n}x4xi8>
+  %c = hal.interface.binding.subspan binding(2) : memref<{m}x{n}xi32>
+  %x = memref.reinterpret_cast %a to offset: [0], sizes: [{m}, %k, 4], strides: [40, 4, 1]
+      : memref<{m}x10x4xi8> to memref<{m}x?x4xi8, strided<[40, 4, 1]>>
+  %y = memref.reinterpret_cast %b to offset: [0], sizes: [%k, {n}, 4], strides: [{n4}, 4, 1]
+      : memref<10x{n}x4xi8> to memref<?x{n}x4xi8, strided<[{n4}, 4, 1]>>
+  pyd.contract %x, %y, %c {how}
+      : memref<{m}x?x4xi8, strided<[40, 4, 1]>>, memref<?x{n}x4xi8, strided<[{n4}, 4, 1]>>, memref<{m}x{n}xi32>
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "x86-64-v4", "native"]))
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 5), (4, 40), (13, 32)])
+@pytest.mark.parametrize("how", ["", "accumulate unsigned_a"])
+def test_groups_of_bytes(m: int, n: int, how: str, cpu: str) -> None:
+    """With the instruction, where it is native, and without it, in vectors of every width."""
+    kernel = load(GROUPS.format(m=m, n=n, n4=4 * n, how=how), cpu=cpu, constants=1, bindings=3)
+    rng = np.random.default_rng(1)
+    a, b = (buffer(rng.integers(-128, 128, s).astype(np.int8)) for s in ((m, 10, 4), (10, n, 4)))
+    c = buffer(rng.integers(-9, 9, (m, n)).astype(np.int32))
+    left = a.astype(np.int32) % 256 if "unsigned_a" in how else a.astype(np.int32)
+    for k in (0, 1, 10):
+        expected = np.einsum("mks,kns->mn", left[:, :k], b[:k].astype(np.int32)) + (c if "accumulate" in how else 0)
+        assert kernel.run(a, b, c, constants=[k]) == 0
+        np.testing.assert_array_equal(c, expected)
 
 
 def test_printed_as_read() -> None:

@@ -22,6 +22,9 @@ from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
 """By lanes of the result. Where there is VNNI, LLVM joins them with the sum that follows."""
 
+VPDPBUSD = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}
+"""By lanes of the result; the VEX encoding is used where that is all there is."""
+
 BUSY = 16
 """Independent multiplications that keep every CPU's units busy: fewer in a step, and the loop is unrolled to them."""
 
@@ -57,7 +60,7 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
         raise f.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     fresh = attribute(op, "accumulate") is None
     if len(a.strides) == 3:
-        _paired(f, a, b, c, fresh)
+        _grouped(f, a, b, c, fresh, attribute(op, "unsigned_a") is not None)
     elif b.strides[1] == 1 or (b.sizes[1] == 1 and b.strides[0] != 1):
         _along_columns(f, a, b, c, fresh)
     elif a.strides[1] == 1 and b.strides[0] == 1:
@@ -203,21 +206,23 @@ def _block(f: FunctionEmitter, c: MemRef) -> tuple[int, int]:
     return rows, columns
 
 
-def _paired(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -> None:
-    """i16 into i32, two steps of K in one instruction where the machine has it."""
+def _grouped(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned_a: bool) -> None:
+    """i16 or i8 into i32, two or four steps of K in one instruction where the machine has it."""
     rows, columns = _block(f, c)
+    group, narrow = b.sizes[2], scalar(b.element)
+    assert isinstance(group, int)
     pieces = pieces_of(f, columns, c.element)
 
     def step(k: Index, values: list[str]) -> list[str]:
-        vectors = [_load(f, b, f"<{2 * piece.lanes} x i16>", k, piece.first, 0) for piece in pieces]
+        vectors = [_load(f, b, f"<{group * piece.lanes} x {narrow}>", k, piece.first, 0) for piece in pieces]
         out: list[str] = []
         for row in range(rows):
-            pair = _load(f, a, "i32", row, k, 0)
+            steps = _load(f, a, "i32", row, k, 0)
             for number, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + number]
-                wide = _splat(f, pair, "i32", piece.lanes)
-                halves = f.body.let(f"bitcast {piece.type} {wide} to <{2 * piece.lanes} x i16>")
-                out.append(f.body.let(f"add {piece.type} {acc}, {_pair_products(f, piece, halves, vectors[number])}"))
+                wide = _splat(f, steps, "i32", piece.lanes)
+                left = f.body.let(f"bitcast {piece.type} {wide} to <{group * piece.lanes} x {narrow}>")
+                out.append(_group_products(f, piece, (group, narrow, unsigned_a), left, vectors[number], acc))
         return out
 
     size = a.sizes[1] if isinstance(a.sizes[1], int) else b.sizes[0]
@@ -226,20 +231,40 @@ def _paired(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) ->
     _write(f, c, rows, pieces, run_steps(f, size, types, start, _unrolling(len(types)), step))
 
 
-def _pair_products(f: FunctionEmitter, piece: Piece, a: str, b: str) -> str:
-    """a[2i] b[2i] + a[2i+1] b[2i+1] for each lane i."""
-    lanes, narrow = piece.lanes, f"<{2 * piece.lanes} x i16>"
-    if f.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in f.platform.features):
-        return f.intrinsic(PMADD[lanes], piece.type, (narrow, a), (narrow, b))
-    parts: list[str] = []
-    for first in (0, 1):
-        mask = ", ".join(f"i32 {2 * lane + first}" for lane in range(lanes))
+def _group_products(
+    f: FunctionEmitter, piece: Piece, form: tuple[int, str, bool], a: str, b: str, acc: str
+) -> str:
+    """acc[i] + the sum of a[g i + s] b[g i + s] over 0 <= s < g for each lane i. form: (g, element, whether a is
+    unsigned)."""
+    group, narrow, unsigned_a = form
+    lanes, type_ = piece.lanes, f"<{group * piece.lanes} x {narrow}>"
+    if group == 4 and (name := _byte_products(f, lanes, unsigned_a)):
+        return f.intrinsic(name, piece.type, (piece.type, acc), (type_, a), (type_, b))
+    has = f.platform.features
+    if group == 2 and f.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in has):
+        products = f.intrinsic(PMADD[lanes], piece.type, (type_, a), (type_, b))
+        return f.body.let(f"add {piece.type} {acc}, {products}")
+    for step in range(group):
+        mask = ", ".join(f"i32 {group * lane + step}" for lane in range(lanes))
         factors = []
-        for value in (a, b):
-            half = f.body.let(f"shufflevector {narrow} {value}, {narrow} poison, <{lanes} x i32> <{mask}>")
-            factors.append(f.body.let(f"sext <{lanes} x i16> {half} to {piece.type}"))
-        parts.append(f.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}"))
-    return f.body.let(f"add {piece.type} {parts[0]}, {parts[1]}")
+        for value, extend in ((a, "zext" if unsigned_a else "sext"), (b, "sext")):
+            part = f.body.let(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{mask}>")
+            factors.append(f.body.let(f"{extend} <{lanes} x {narrow}> {part} to {piece.type}"))
+        product = f.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}")
+        acc = f.body.let(f"add {piece.type} {acc}, {product}")
+    return acc
+
+
+def _byte_products(f: FunctionEmitter, lanes: int, unsigned_a: bool) -> str:
+    """The intrinsic that adds four products of bytes to each lane, "" where the machine has none."""
+    has = f.platform.features
+    if f.platform.arch == "x86_64" and unsigned_a and lanes in VPDPBUSD:
+        needs = {"avx512vnni"} if lanes == 16 else {"avx512vnni", "avx512vl"}
+        return VPDPBUSD[lanes] if needs <= has or (lanes < 16 and "avxvnni" in has) else ""
+    if f.platform.arch == "aarch64" and lanes == 4:
+        name, feature = ("usdot", "i8mm") if unsigned_a else ("sdot", "dotprod")
+        return f"llvm.aarch64.neon.{name}.v4i32.v16i8" if feature in has else ""
+    return ""
 
 
 def _along_k(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -> None:

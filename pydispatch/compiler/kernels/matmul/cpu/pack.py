@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
@@ -15,7 +15,7 @@ from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, equal, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 
@@ -67,11 +67,11 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two steps of K; alone: the second is beyond the end."""
+class Group:
+    """Steps of K that are multiplied at once; count: those that exist, the others are beyond the end."""
 
     first: Index
-    alone: bool
+    count: int
 
 
 class Packing:
@@ -80,7 +80,8 @@ class Packing:
     def __init__(self, writer: Tile, side: Side) -> None:
         self.w, self.side, self.factor = writer, side, side.factor
         self.is_b = side.factor is writer.c.b and side is writer.b
-        self.pairs = writer.plan.pairs
+        self.group = writer.plan.group
+        self.offset = writer.plan.arithmetic.b_offset if self.is_b else writer.plan.arithmetic.a_offset
 
     def run(self, build: Builder) -> None:
         fence = Builder(build.block, build.source, build, guarded=True)
@@ -103,8 +104,8 @@ class Packing:
         if self.is_b and self.side.panel is not None and coordinate.of(w.c.n if w.c.n is not None else -1):
             self._panels(build, position, at)
             return
-        if self.pairs and coordinate.is_plain(w.c.k):
-            self._pairs(build, position, at)
+        if self.group > 1 and coordinate.is_plain(w.c.k):
+            self._groups(build, position, at)
             return
         build.parallel(0, self._extent(build, position), lambda b, i: self._level(b, position + 1, [*at, i]))
 
@@ -140,7 +141,7 @@ class Packing:
         return (
             position == len(coordinates) - 2 and coordinates[-1].is_plain(w.c.k) and self.factor.direct
             and isinstance(value.type, TensorType) and value.type.element_type == w.plan.compute
-            and not self.pairs and w.t.nr % 4 == 0 and argument_of(value) is not None
+            and self.group == 1 and w.t.nr % 4 == 0 and argument_of(value) is not None
         )  # fmt: skip
 
     def _turned(self, build: Builder, at: Sequence[Index], column: Column) -> None:
@@ -174,64 +175,56 @@ class Packing:
         if whole != size:
             build.parallel(0, w.t.nr, rest)
 
-    def _pairs(self, build: Builder, position: int, at: list[Index]) -> None:
-        """Steps of K by two; an odd last one has a partner of 0."""
-        size = self._extent(build, position)
-        halves = build.quotient(size, 2)
+    def _groups(self, build: Builder, position: int, at: list[Index]) -> None:
+        """Steps of K by groups; what the last one lacks is 0."""
+        size, group = self._extent(build, position), self.group
 
-        def pair(b: Builder, i: Index) -> None:
-            first = b.times(i, 2)
-            self._level(b, position + 1, [*at, Pair(first, False)])  # type: ignore[list-item]
+        def some(b: Builder, first: Index, count: int) -> None:
+            self._level(b, position + 1, [*at, Group(first, count)])  # type: ignore[list-item]
 
-        build.parallel(0, halves, pair)
-        odd = build.remainder(size, 2)
-        if odd == 0:
-            return
-        last = build.minus(size, 1)
-
-        def alone(b: Builder) -> None:
-            self._level(b, position + 1, [*at, Pair(last, True)])  # type: ignore[list-item]
-
-        if isinstance(odd, int):
-            alone(build)
-        else:
-            build.when(build.less(0, odd), alone)
+        build.parallel(0, build.quotient(size, group), lambda b, i: some(b, b.times(i, group), group))
+        left = build.remainder(size, group)
+        for count in range(1, group):
+            build.when(equal(build, left, count), lambda b, n=count: some(b, b.minus(size, n), n))  # type: ignore[misc]
 
     def _copy(self, build: Builder, at: Sequence[object]) -> None:
-        pair = next((i for i in at if isinstance(i, Pair)), None)
-        if pair is None:
-            self._element(build, at, None)
+        group = next((i for i in at if isinstance(i, Group)), None)
+        if group is None:
+            self._element(build, at, 0)
             return
-        self._element(build, at, pair.first)
-        if pair.alone:
-            zero = build.pure(arith.ConstantOp(zero_attribute(self.w.plan.compute)))
-            self._store(build, zero, at, build.plus(pair.first, 1))
-        else:
-            self._element(build, at, build.plus(pair.first, 1))
+        for step in range(self.group):
+            if step < group.count:
+                self._element(build, at, step)
+            else:
+                zero = build.pure(arith.ConstantOp(zero_attribute(self.w.plan.compute)))
+                self._store(build, zero, at, step)
 
-    def _element(self, build: Builder, at: Sequence[object], k: Index | None) -> None:
+    def _element(self, build: Builder, at: Sequence[object], step: int) -> None:
+        """Copies one element. step: its number in the group of steps of K."""
         w = self.w
         where: list[Index] = []
         for coordinate, index in zip(self.factor.coordinates, at, strict=True):
-            inner = index.index if isinstance(index, Column) else k if isinstance(index, Pair) else index
+            inner = index.index if isinstance(index, Column) else index
+            if isinstance(index, Group):
+                inner = build.plus(index.first, step)
             total: Index = build.plus(inner, coordinate.constant)  # type: ignore[arg-type]
             for dim, times in coordinate.terms:
                 total = build.plus(total, build.times(w.low[dim], times))
             where.append(total)
         value = factor_at(w.e, build, w.c, self.factor, where)
-        self._store(build, converted(build, value, w.plan.compute), at, k)
+        if self.offset:
+            offset = build.pure(arith.ConstantOp(IntegerAttr(self.offset, value.type)))  # type: ignore[arg-type]
+            value = build.pure(arith.SubiOp(value, offset))
+        self._store(build, converted(build, value, w.plan.compute), at, step)
 
-    def _store(self, build: Builder, value: SSAValue, at: Sequence[object], k: Index | None) -> None:
+    def _store(self, build: Builder, value: SSAValue, at: Sequence[object], step: int) -> None:
         offset: Index = 0
         for index, stride in zip(at, self.side.strides, strict=True):
             if isinstance(index, Column):
                 assert self.side.panel is not None
-                step = 2 if self.pairs else 1
-                place = build.plus(build.times(index.panel, self.side.panel), build.times(index.column, step))
-            elif isinstance(index, Pair):
-                assert k is not None
-                second = 0 if k is index.first else 1
-                place = build.plus(build.times(index.first, stride), second)
+                place = build.plus(build.times(index.panel, self.side.panel), build.times(index.column, self.group))
+            elif isinstance(index, Group):
+                place = build.plus(build.times(index.first, stride), step)
             else:
                 place = build.times(index, stride)  # type: ignore[arg-type]
             offset = build.plus(offset, place)

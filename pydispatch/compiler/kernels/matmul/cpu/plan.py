@@ -7,22 +7,14 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IntegerType,
-    TensorType,
-    i16,
-    i32,
-)
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Operand, Problem, Schedule, default_schedule, refusal
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles
-from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, narrow_range
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.matmul.panels import Panels, panels_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -32,14 +24,12 @@ from pydispatch.compiler.tensor_ops.registry import source_of
 
 @dataclass(frozen=True)
 class Plan:
-    """How one contraction is done. compute: the type of packed elements; sums: of accumulators."""
+    """How one contraction is done."""
 
     c: Contraction
     problem: Problem
     schedule: Schedule
-    compute: Attribute
-    sums: Attribute
-    pairs: bool
+    arithmetic: Arithmetic
     rows_of_k: bool  # vectors lie along K: B is read in place, by rows that are contiguous in K
     inside: tuple[int, ...]  # reductions within packed operands
     around: tuple[int, ...]  # reductions around the packing
@@ -47,6 +37,18 @@ class Plan:
     sizes: tuple[int | None, ...]
     rows: Rows | None = None
     panels: Panels | None = None  # B is an argument in panels, and read there
+
+    @property
+    def compute(self) -> Attribute:
+        return self.arithmetic.compute
+
+    @property
+    def sums(self) -> Attribute:
+        return self.arithmetic.sums
+
+    @property
+    def group(self) -> int:
+        return self.arithmetic.group
 
     @property
     def a_in_place(self) -> bool:
@@ -103,16 +105,14 @@ def plan_of(
 ) -> Plan | None:
     """Types, and the given schedule or the default. None for element types that have no block; raises
     IllegalSchedule."""
-    types = _types(c)
-    if types is None:
+    arithmetic = arithmetic_of(c, level)
+    if arithmetic is None:
         return None
-    compute, sums, pairs = types
     sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(e, c.generic))
     if rows is not None and rows.least == rows.most:
         sizes = tuple(rows.least if d == c.m else s for d, s in enumerate(sizes))
-    plain = compute == c.acc == sums and not pairs
-    panels = _panels(c, sizes) if plain else None
-    problem = _problem(c, sizes, rows, (compute, sums, pairs), panels)
+    panels = _panels(c, sizes) if arithmetic.plain(c.acc) else None
+    problem = _problem(c, sizes, rows, arithmetic, panels)
     if schedule is None:
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
@@ -128,7 +128,7 @@ def plan_of(
     single = not around and k is not None and schedule.kc >= k
     rows_of_k = problem.along_k and not schedule.pack_b
     dims = tuple(inside), tuple(around)
-    return Plan(c, problem, schedule, compute, sums, pairs, rows_of_k, *dims, single, sizes, rows, panels)
+    return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels)
 
 
 class IllegalSchedule(Exception):
@@ -136,13 +136,12 @@ class IllegalSchedule(Exception):
 
 
 def _problem(
-    c: Contraction, sizes: Sequence[int | None], rows: Rows | None, types: tuple[Attribute, Attribute, bool],
+    c: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic,
     panels: Panels | None,
 ) -> Problem:  # fmt: skip
-    """What of a contraction decides its schedule. types: see `_types`."""
-    compute, sums, pairs = types
-    plain = compute == c.acc == sums and not pairs
-    size = (bit_width(sums) or 64) // 8
+    """What of a contraction decides its schedule."""
+    compute, plain = arithmetic.compute, arithmetic.plain(c.acc)
+    size = (bit_width(arithmetic.sums) or 64) // 8
     m = 1 if c.m is None else sizes[c.m] if rows is None else rows.typical
     least, most = (m or 0, m) if rows is None else (rows.least, rows.most)
     return Problem(
@@ -150,7 +149,7 @@ def _problem(
         outer=prod(sizes[d] or 1 for d in c.outer), reductions=prod(sizes[d] or 1 for d in c.reductions),
         a=_operand(c.a, c, plain and _in_place(c.a, c, compute), c.m, size),
         b=_operand(c.b, c, plain and (panels is not None or _in_place(c.b, c, compute)), c.k, size),
-        panel=0 if panels is None else panels.width, pairs=pairs,
+        panel=0 if panels is None else panels.width, group=arithmetic.group,
     )  # fmt: skip
 
 
@@ -162,23 +161,6 @@ def _operand(factor: Factor, c: Contraction, direct: bool, rows: int | None, siz
         after = type_.get_shape()[at[0] + 1 :]
         stride = 0 if min(after, default=1) < 0 else prod(after) * factor.coordinates[at[0]].of(rows) * size
     return Operand(direct, stride, factor.is_last(c.k), factor.is_last(c.n))
-
-
-def _types(c: Contraction) -> tuple[Attribute, Attribute, bool] | None:
-    """(type of packed elements, type of sums, whether i16 pairs do)."""
-    if isinstance(c.acc, Float16Type | BFloat16Type):
-        return Float32Type(), Float32Type(), False
-    if isinstance(c.acc, Float32Type | Float64Type):
-        return c.acc, c.acc, False
-    if not isinstance(c.acc, IntegerType) or c.acc.width.data not in (8, 16, 32, 64):
-        return None
-    if c.acc == i32:
-        ranges = [narrow_range(c, factor) for factor in (c.a, c.b)]
-        short = all(r is not None and r[0] >= -(1 << 15) and r[1] < 1 << 15 for r in ranges)
-        plain = all(any(f.coordinates[p].is_plain(c.k) for p in f.where(c.k)) for f in (c.a, c.b))
-        if short and plain and c.n is not None and c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n):
-            return i16, i32, True
-    return c.acc, c.acc, False
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:

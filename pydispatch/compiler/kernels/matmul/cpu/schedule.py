@@ -67,7 +67,8 @@ class Problem:
 
     size: bytes of a sum; m, n, k: sizes, None where they are not known while compiling; least, most: rows for which the
     kernel is used, None for any number; outer, reductions: products of the sizes of the other parallel and reduced
-    dimensions; panel: columns of a panel that B lies in, 0 where it lies in none; pairs: steps of K are taken by two.
+    dimensions; panel: columns of a panel that B lies in, 0 where it lies in none; group: steps of K that one
+    instruction takes.
     """
 
     size: int
@@ -81,7 +82,7 @@ class Problem:
     a: Operand
     b: Operand
     panel: int
-    pairs: bool
+    group: int
 
     @property
     def few(self) -> bool:
@@ -128,7 +129,7 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
         nt = min(wide, ceil(max(p.n, 1), nr) * nr)
     elif not pack_a and not pack_b and p.k is not None and (p.k * nr * p.size <= level.panel or (p.m or 0) <= mr):
         kc = max(1, p.k)
-    return Schedule(mr, nr, mt, nt, kc + kc % 2 if p.pairs else kc, pack_a, pack_b)
+    return Schedule(mr, nr, mt, nt, ceil(kc, p.group) * p.group, pack_a, pack_b)
 
 
 def _reads_b_well(level: Level, p: Problem) -> bool:
@@ -160,8 +161,8 @@ def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
     registers = s.mr * (s.nr if along_k else ceil(s.nr * p.size, level.vector))
     if registers > level.registers:
         return f"the sums of a block of {s.mr}x{s.nr} take {registers} vector registers of {level.registers}"
-    if p.pairs and s.kc % 2:
-        return f"pairs of steps of K are multiplied, and kc = {s.kc} is odd"
+    if s.kc % p.group:
+        return f"{p.group} steps of K are multiplied at once, and kc = {s.kc} is not a multiple of it"
     if not s.pack_a and not (p.a_in_place and (p.m or 0) >= s.mr):
         return "A cannot be read in place: it is computed, has fewer rows than a block, or an unknown number of them"
     if not s.pack_b and not p.b_in_place:

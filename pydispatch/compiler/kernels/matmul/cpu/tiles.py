@@ -14,7 +14,8 @@ class Level:
     """What a CPU level offers, and the model of the CPU.
 
     vector: its bytes; registers: vector registers; accumulators: how many of them may hold sums; rows, vectors: the
-    largest register block; height, width: rows and bytes of columns of a workgroup's tile.
+    largest register block; height, width: rows and bytes of columns of a workgroup's tile; bytes: which bytes an
+    instruction multiplies and adds up by four, "" for none.
     """
 
     model: MachineModel
@@ -25,6 +26,7 @@ class Level:
     vectors: int
     height: int
     width: int
+    bytes: str = ""
 
     @property
     def room(self) -> int:
@@ -65,10 +67,15 @@ GROUPS = ((8, 1 << 20), (64, 1 << 25))
 
 def level_of(machine: Machine) -> Level:
     """The level of a machine, with its model."""
-    for name in ("avx512f", "avx2", "avx"):
-        if name in machine.has:
-            return Level(machine.model, *LEVELS[name])
-    return Level(machine.model, *LEVELS[machine.arch])
+    name = next((name for name in ("avx512f", "avx2", "avx") if name in machine.has), machine.arch)
+    return Level(machine.model, *LEVELS[name], _byte_products(machine))
+
+
+def _byte_products(machine: Machine) -> str:
+    """Which bytes the machine multiplies and adds up by four: vpdpbusd in vectors of the level's width, or sdot."""
+    if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):
+        return "unsigned by signed"
+    return "signed" if machine.arch == "aarch64" and "dotprod" in machine.has else ""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from xdsl.ir import SSAValue
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.matmul.cpu.corrections import Corrections
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, Side, across, narrowed, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of, counts, extents_of, sizes_of
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles, ceil
 from pydispatch.compiler.kernels.matmul.match import Factor
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
@@ -101,9 +102,11 @@ class Writer:
         self.b = self._side(build, c.b, self.plan.b_in_place)
         if self.plan.single:
             self.valid[c.k] = self.sizes[c.k]
+            corrections = Corrections(self, build)
             self._pack(build)
+            corrections.add(build)
             sums = self.e.fresh(self.plan.sums, t.mr * t.nr)
-            self._blocks(build, lambda b, place: self._whole_block(b, place, sums), finishing=True)
+            self._blocks(build, lambda b, place: self._whole_block(b, place, sums, corrections), finishing=True)
             return
         self._several(build)
 
@@ -111,6 +114,7 @@ class Writer:
         """Sums of the whole tile in memory, because K or another reduction comes in parts."""
         c, t = self.c, self.t
         sums = self.e.fresh(self.plan.sums, t.mt * t.nt)
+        corrections = Corrections(self, build)
 
         def number(b: Builder, place: Place) -> Index:
             return b.times(b.plus(b.times(place.block[1], t.mt // t.mr), place.block[0]), t.mr * t.nr)
@@ -133,12 +137,17 @@ class Writer:
                 whole = isinstance(size, int) and size % t.kc == 0
                 self.valid[c.k] = t.kc if whole else inner.least(t.kc, inner.minus(size, k))
                 self._pack(inner)
+                corrections.add(inner)
                 self._blocks(inner, lambda bb, place: self._multiply(bb, place, sums, number(bb, place), True))
 
             self._loop(b, self.sizes[c.k], t.kc, part)
 
         level(build, self.plan.around)
-        self._blocks(build, lambda b, place: self._finish(b, place, sums, number(b, place)), finishing=True)
+
+        def finish(b: Builder, place: Place) -> None:
+            self._finish(b, place, sums, number(b, place), corrections)
+
+        self._blocks(build, finish, finishing=True)
 
     @staticmethod
     def _loop(build: Builder, high: Index, step: int, body: Callable[[Builder, Index], object]) -> None:
@@ -177,10 +186,10 @@ class Writer:
         """Row-major like the operand; rows of a power of two of bytes would all fall into the same cache sets."""
         box = self._box(factor)
         order = list(range(len(box)))
-        if self.plan.pairs or self.plan.rows_of_k:  # K last, and whole pairs
+        if self.plan.group > 1 or self.plan.rows_of_k:  # K last, and whole groups
             at = next(p for p in factor.where(self.c.k) if factor.coordinates[p].of(self.c.k) == 1)
             order = [p for p in order if p != at] + [at]
-            box[at] += box[at] % 2
+            box[at] = ceil(box[at], self.plan.group) * self.plan.group
         strides: list[Index] = [0] * len(box)
         running = 1
         for position in reversed(order):
@@ -201,10 +210,10 @@ class Writer:
         strides: list[Index] = [0] * len(box)
         panel = factor.coordinates[at].is_plain(n)
         running = t.nr if panel else box[at]
-        if self.plan.pairs:
+        if self.plan.group > 1:
             k_at = next(p for p in factor.where(self.c.k))
             order = [p for p in order if p != k_at] + [k_at]
-            box[k_at] += box[k_at] % 2
+            box[k_at] = ceil(box[k_at], self.plan.group) * self.plan.group
         for position in reversed(order):
             strides[position] = running
             running *= box[position]
@@ -276,21 +285,21 @@ class Writer:
         build.parallel(0, self.left(build, self.c.n, start, self.t.nr), element, limit=self.t.nr)
         self.e.materialize(value, buffer, lambda b, indices: [b.minus(indices[0], first)])
 
-    def _whole_block(self, build: Builder, place: Place, block: SSAValue) -> None:
+    def _whole_block(self, build: Builder, place: Place, block: SSAValue, corrections: Corrections) -> None:
         zero = self._starts_at_zero()
         reductions = self._remaining()[1]
         fresh = zero and all(self.sizes[d] == 1 for d in reductions)
         if not fresh:
             self._start(build, place, block, 0)
         self._multiply(build, place, block, 0, not fresh)
-        self._finish(build, place, block, 0)
+        self._finish(build, place, block, 0, corrections)
 
     def _remaining(self) -> tuple[Index, list[int]]:
         """(steps of K, reductions to loop over): those that continue K in both operands are one with it."""
         build, c = self.build, self.c
         steps: Index = self.valid[c.k]
         rest = list(self.plan.inside)
-        if not self.plan.pairs and isinstance(steps, int) and self.plan.single:
+        if self.plan.group == 1 and isinstance(steps, int) and self.plan.single:
             merged = True
             while merged:
                 merged = False
@@ -304,19 +313,35 @@ class Writer:
         return steps, rest
 
     def _multiply(self, build: Builder, place: Place, block: SSAValue, offset: Index, accumulate: bool) -> None:
-        t = self.t
+        self._products(build, (self.a, self.b), place, (self.t.mr, self.t.nr), (block, offset), accumulate)
+
+    def products(
+        self, build: Builder, sides: tuple[Side, Side], block: tuple[Index, Index], shape: tuple[int, int],
+        target: tuple[SSAValue, Index], accumulate: bool,
+    ) -> None:  # fmt: skip
+        """target (=, +=) the product of a block of rows of one operand and a panel of the other, of `shape`."""
+        c, t = self.c, self.t
+        place = Place(block, self.starts(build, c.m, block[0], t.mr), self.starts(build, c.n, block[1], t.nr))
+        self._products(build, sides, place, shape, target, accumulate)
+
+    def _products(
+        self, build: Builder, sides: tuple[Side, Side], place: Place, shape: tuple[int, int],
+        target: tuple[SSAValue, Index], accumulate: bool,
+    ) -> None:  # fmt: skip
+        (height, width), unsigned = shape, self.plan.arithmetic.unsigned_a
         steps, rest = self._remaining()
 
         def level(b: Builder, dims: Sequence[int], at: dict[int, Index]) -> None:
             if dims:
                 self._loop(b, self.sizes[dims[0]], 1, lambda inner, i: level(inner, dims[1:], {**at, dims[0]: i}))
                 return
-            left = self._view(b, self.a, {**at, **self._at(self.c.m, place.row)}, self.c.m, t.mr, self.c.k, steps, None)
+            rows = {**at, **self._at(self.c.m, place.row)}
+            left = self._view(b, sides[0], rows, self.c.m, height, self.c.k, steps, None)
             columns = {**at, **self._at(self.c.n, place.column)}
-            right = self._view(b, self.b, columns, self.c.k, steps, self.c.n, t.nr, place)
-            target = view_as(b, block, offset, [t.mr, t.nr], [t.nr, 1])
-            properties = {"accumulate": UnitAttr()} if accumulate else {}
-            b.add(ContractOp(operands=[left, right, target], properties=dict(properties)))
+            right = self._view(b, sides[1], columns, self.c.k, steps, self.c.n, width, place)
+            sums = view_as(b, *target, [height, width], [width, 1])
+            stated = {"accumulate": accumulate, "unsigned_a": unsigned}
+            b.add(ContractOp(operands=[left, right, sums], properties={n: UnitAttr() for n, v in stated.items() if v}))
 
         level(build, rest, {})
 
@@ -345,12 +370,12 @@ class Writer:
             offset = build.plus(offset, self._in_panel(build, side, place))
         strides = [side.stride(build, rows), side.stride(build, columns)]
         shape = [height, width]
-        if self.plan.pairs:
-            halves = build.quotient(build.plus(self.valid[self.c.k], 1), 2)
+        if (group := self.plan.group) > 1:
+            groups = build.ceil_quotient(self.valid[self.c.k], group)
             if place is None:
-                shape, strides = [height, halves, 2], [strides[0], 2, 1]
+                shape, strides = [height, groups, group], [strides[0], build.times(strides[1], group), 1]
             else:
-                shape, strides = [halves, width, 2], [build.times(strides[0], 2), 2, 1]
+                shape, strides = [groups, width, group], [*(build.times(s, group) for s in strides), 1]
         return view_as(build, side.buffer, offset, shape, strides)
 
     def _in_panel(self, build: Builder, side: Side, place: Place) -> Index:
@@ -400,13 +425,16 @@ class Writer:
     def _in_block(self, build: Builder, offset: Index, i: Index, j: Index) -> Index:
         return build.plus(offset, build.plus(build.times(i, self.t.nr), j))
 
-    def _finish(self, build: Builder, place: Place, block: SSAValue, offset: Index) -> None:
+    def _finish(
+        self, build: Builder, place: Place, block: SSAValue, offset: Index, corrections: Corrections
+    ) -> None:
         """Computes the results of the dispatch from a block and stores them."""
         result = self.c.op.results[0]
 
         def element(b: Builder, i: Index, j: Index) -> None:
             point = self._point(b, place, i, j)
             total = b.add(memref.LoadOp.get(block, [b.value(self._in_block(b, offset, i, j))]))
+            total = corrections.applied(b, total, place.block, i, j)
             b.remember((result, tuple(point)), narrowed(b, total, self.c.acc))
             for output in self.outputs:
                 places = [point[d] for d in output.dims]

@@ -1,0 +1,129 @@
+"""Products of bytes into i32: every sign and zero point, with and without instructions for them, exact modulo 2^32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import machine_levels
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_contract import FORMS, shapes_of, tensor
+
+import pydispatch as pd
+
+Array = np.ndarray[Any, Any]
+LEVELS = [
+    (level, features)
+    for level, features in (
+        ("generic", ""), ("x86-64-v3", ""), ("x86-64-v3", "+avxvnni"), ("x86-64-v4", ""), ("x86-64-v4", "+avx512vnni"),
+        ("native", ""),
+    )
+    if machine_levels.runs(level, features)
+]  # fmt: skip
+SIZES = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 13, 15, 16, 17, 31, 33, 67, 97])
+EDGES = {"s": (-128, 127), "u": (0, 255)}
+
+
+def bytes_of(rng: np.random.Generator, shape: tuple[int, ...], sign: str, extreme: bool) -> Array:
+    """Bytes as wide integers; extreme: only the least and the greatest."""
+    low, high = EDGES[sign]
+    return rng.choice([low, high], shape) if extreme else rng.integers(low, high, shape, endpoint=True)
+
+
+def product(
+    form: str, shapes: list[tuple[int, ...]], signs: str, zeros: tuple[int, int] = (0, 0), dynamic: bool = False
+) -> str:
+    """C + A·B of bytes with signs such as "su", without constant zero points."""
+    maps, iterators, _ = FORMS[form]
+    ta, tb, tc = (tensor(s, t, dynamic) for s, t in zip(shapes, ("i8", "i8", "i32"), strict=True))
+    loops = ", ".join({"p": '"parallel"', "r": '"reduction"'}[i] for i in iterators)
+    affine = ", ".join(f"affine_map<{m}>" for m in maps)
+    extends = [f"arith.ext{'si' if sign == 's' else 'ui'}" for sign in signs]
+    return f"""
+func.func @f(%a: {ta}, %b: {tb}, %c: {tc}) -> {tc} {{
+  %za = arith.constant {zeros[0]} : i32
+  %zb = arith.constant {zeros[1]} : i32
+  %r = linalg.generic {{indexing_maps = [{affine}], iterator_types = [{loops}]}}
+      ins(%a, %b : {ta}, {tb}) outs(%c : {tc}) {{
+    ^bb0(%x: i8, %y: i8, %s: i32):
+      %u = {extends[0]} %x : i8 to i32
+      %v = {extends[1]} %y : i8 to i32
+      %p = arith.subi %u, %za : i32
+      %q = arith.subi %v, %zb : i32
+      %t = arith.muli %p, %q : i32
+      %w = arith.addi %s, %t : i32
+      linalg.yield %w : i32
+  }} -> {tc}
+  return %r : {tc}
+}}
+"""
+
+
+def run(text: str, level: tuple[str, str], *arguments: Any, workers: int = 2) -> Array:
+    cpu, features = level
+    artifact = pd.compile(text, targets="cpu", cpu=cpu, cpu_features=features)
+    result: Array = pd.device(f"cpu?workers={workers}").load(artifact).f(*arguments)
+    return result
+
+
+def check(
+    form: str, sizes: dict[str, int], signs: str, level: tuple[str, str], zeros: tuple[int, int] = (0, 0),
+    dynamic: bool = False, extreme: bool = False,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(3)
+    shapes = shapes_of(form, sizes)
+    a, b = (bytes_of(rng, s, sign, extreme) for s, sign in zip(shapes[:2], signs, strict=True))
+    c = rng.integers(-(1 << 31), 1 << 31, shapes[2]).astype(np.int32)
+    total = np.einsum(FORMS[form][2], a - zeros[0], b - zeros[1]) + c
+    expected = total.astype(np.uint64).astype(np.uint32).view(np.int32)
+    found = run(product(form, shapes, signs, zeros, dynamic), level, a.astype(np.int8), b.astype(np.int8), c)
+    np.testing.assert_array_equal(found, expected)
+
+
+CASES = st.fixed_dictionaries({d: SIZES for d in "mnk"} | dict.fromkeys("bj", st.sampled_from([1, 3])))
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("form", ["matmul", "transpose b", "transposed result", "batch", "vecmat", "two reductions"])
+@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(sizes=CASES, signs=st.sampled_from(["ss", "us", "su", "uu"]), level=st.sampled_from(LEVELS),
+       zeros=st.tuples(st.sampled_from([0, 3, -128, 255]), st.sampled_from([0, -7, 127, 200])),
+       extreme=st.booleans())  # fmt: skip
+def test_forms(
+    form: str, dynamic: bool, sizes: dict[str, int], signs: str, level: tuple[str, str], zeros: tuple[int, int],
+    extreme: bool,
+) -> None:  # fmt: skip
+    check(form, sizes, signs, level, zeros, dynamic, extreme)
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=" ".join)
+@pytest.mark.parametrize("signs", ["ss", "us", "su", "uu"])
+def test_sums_that_wrap(signs: str, level: tuple[str, str]) -> None:
+    """Equal extremes: no instruction may saturate, and a long K comes in parts."""
+    check("matmul", {"m": 5, "n": 37, "k": 34001}, signs, level, extreme=True)
+    check("matmul", {"m": 131, "n": 300, "k": 2051}, signs, level, zeros=(-128, 200))
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=" ".join)
+def test_rows_that_only_the_call_knows(level: tuple[str, str]) -> None:
+    text = product("matmul", [(0, 45), (45, 37), (0, 37)], "us", (9, 0)).replace("tensor<0x", "tensor<?x")
+    rng = np.random.default_rng(1)
+    b = rng.integers(-128, 128, (45, 37))
+    for rows in (0, 1, 2, 5, 13, 14, 15, 40):
+        a, c = rng.integers(0, 256, (rows, 45)), np.zeros((rows, 37), np.int32)
+        found = run(text, level, a.astype(np.int8), b.astype(np.int8), c)
+        np.testing.assert_array_equal(found, (a - 9) @ b)
+
+
+@pytest.mark.parametrize(
+    ("level", "features", "instruction"),
+    [("x86-64-v4", "+avx512vnni", True), ("x86-64-v3", "+avxvnni", True), ("x86-64-v4", "", False)],
+)
+def test_which_instruction(level: str, features: str, instruction: bool) -> None:
+    """Only where the CPU has it is it required."""
+    text = product("matmul", [(64, 64), (64, 64), (64, 64)], "ss")
+    artifact = pd.compile(text, targets="cpu", cpu=level, cpu_features=features)
+    requires = {f for e in artifact.executables for v in e.variants for f in v.requires}
+    assert (features.lstrip("+") in requires) == instruction if features else not requires & {"avx512vnni", "avxvnni"}
