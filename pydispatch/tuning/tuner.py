@@ -20,6 +20,7 @@ from pydispatch.tuning.bench import Bench
 from pydispatch.tuning.contractions import contraction_site
 from pydispatch.tuning.database import Database, Entry
 from pydispatch.tuning.dispatches import DispatchSite, Programs
+from pydispatch.tuning.fallbacks import FallbackSite
 from pydispatch.tuning.search import Search
 from pydispatch.tuning.site import Site
 
@@ -78,7 +79,12 @@ def sites_of(compilation: Pipeline, machine: Machine) -> list[DispatchSite]:
     found: list[DispatchSite] = []
     for (name, export), uses in dispatches_of(compilation.module).items():
         executable = executables.get(name)
-        if isinstance(executable, flow.ExecutableOp) and all(map(can_run_alone, uses)):
+        if executable is None or not all(map(can_run_alone, uses)):
+            continue
+        fallbacks = FallbackSite(executable, export, uses)
+        if fallbacks.default:
+            found.append(fallbacks)
+        elif isinstance(executable, flow.ExecutableOp):
             site = contraction_site(executable, export, uses, backend, machine)
             found += [] if site is None else [site]
     return found
