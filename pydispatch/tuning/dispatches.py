@@ -54,7 +54,7 @@ class Programs(Builder):
     """Programs of dispatches that are formed. options: of the compilation that they come from."""
 
     def __init__(self, options: Options) -> None:
-        self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, choose=None)
+        self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, chooser=None)
 
     def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
         """One program for all that import nothing, and where that does not compile one for each."""
@@ -75,7 +75,7 @@ class Programs(Builder):
             site.prepare(executable, way)
             report.dispatches.append(add_alone(module, executable, site.subject, site.use, number))
         try:
-            artifact = compile_formed(module, self._options, [report], {})
+            artifact = compile_formed(module, self._options, [report])
         except CompileError:
             return [None] * len(wanted)
         return [

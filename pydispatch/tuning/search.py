@@ -56,13 +56,14 @@ class Race:
 
 @dataclass
 class Search:
-    """say: takes a line for people about each site. clock: seconds."""
+    """say: takes a line for people about each site. clock: seconds. spent: seconds of the last run that count."""
 
     builder: Builder
     timer: Timer
     database: Database
     say: Callable[[str], object]
     clock: Callable[[], float] = time.monotonic
+    spent: float = 0.0
 
     def run(self, sites: Sequence[Site], seconds: float) -> dict[Site, Entry]:
         """What is known in the end of sites that are measured now or were before; `choose` is called on each.
@@ -71,7 +72,8 @@ class Search:
         """
         found = {site: entry for site in sites if (entry := self._known(site)) is not None}
         races = self._begin([s for s in sites if s not in found or not found[s].complete], found) if seconds else []
-        end = self.clock() + seconds
+        begin = self.clock()
+        end = begin + seconds
         weights = [race.default_us * race.site.calls for race in races]
         left = total = sum(weights)
         for weight, race in sorted(zip(weights, races, strict=True), key=lambda pair: -pair[0]):
@@ -85,6 +87,7 @@ class Search:
             found[race.site] = entry
             self.database.store(race.site.key, entry)
             self.say(_line(race, weight / total if total else 0))
+        self.spent = self.clock() - begin
         for site, entry in found.items():
             if entry.chosen != site.default:
                 site.choose(entry.chosen)
