@@ -37,11 +37,14 @@ class Bench:
         return f"{self._device.describe()['model'] or 'a CPU without a name'}, {self._device.workers} workers"
 
     def load(self, built: Built) -> Call | None:
-        """A call with arguments of its own; None where the device cannot run it."""
+        """A call with arguments of its own; None where the device cannot run it or lacks a function that it calls."""
         try:
             if self._loaded is None or self._loaded[0] is not built.artifact:
                 self._loaded = built.artifact, self._device.load(built.artifact)
-            function = self._loaded[1].functions[built.function]
+            program = self._loaded[1]
+            if not {each.symbol for each in program.imports if each.provider}.issuperset(built.needs):
+                return None
+            function = program.functions[built.function]
             call = function.prepare(*(_argument(kind, shape) for _, kind, shape in function.arguments))
             call()
         except Error:

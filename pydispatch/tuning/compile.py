@@ -32,4 +32,4 @@ def compile(source: Any, *, tune: float | None = None, tune_on: Any = None, **op
     from pydispatch.tuning.bench import Bench
     from pydispatch.tuning.tuner import Tuner
 
-    return kept.compile(source, choose=Tuner(float(tune), Bench(tune_on)).choose, **options)
+    return kept.compile(source, chooser=Tuner(float(tune), Bench(tune_on)), **options)

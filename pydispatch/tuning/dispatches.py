@@ -21,7 +21,10 @@ from pydispatch.tuning.site import Builder, Built, Site
 
 
 class DispatchSite(Site):
-    """An export of an executable. use: the dispatch of it that is measured."""
+    """An export of an executable. use: the dispatch of it that is measured. needs: symbols that are imported when
+    it is loaded; sites without any share a program."""
+
+    needs: Sequence[str] = ()
 
     def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
         self.executable, self.subject, self.calls = executable, export, len(uses)
@@ -51,28 +54,31 @@ class Programs(Builder):
     """Programs of dispatches that are formed. options: of the compilation that they come from."""
 
     def __init__(self, options: Options) -> None:
-        self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, choose=None)
+        self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, chooser=None)
 
     def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
-        """One program for all, or where that does not compile one for each."""
+        """One program for all that import nothing, and where that does not compile one for each."""
         pairs = [(site, way) for site, way in wanted if isinstance(site, DispatchSite)]
         assert len(pairs) == len(wanted), "only dispatches are built here"
-        built = self._program(pairs)
-        if None not in built or len(pairs) == 1:
-            return built
-        return [self._program([pair])[0] for pair in pairs]
+        together = [pair for pair in pairs if not pair[0].needs]
+        built = dict(zip(together, self._program(together), strict=True))
+        if None in built.values() and len(together) > 1:
+            built = {}
+        return [built[pair] if pair in built else self._program([pair])[0] for pair in pairs]
 
     def _program(self, wanted: Sequence[tuple[DispatchSite, str]]) -> Sequence[Built | None]:
         if not wanted:
             return []
-        module = ModuleOp([])
-        report = Report("trials")
+        module, report = ModuleOp([]), Report("trials")
         for number, (site, way) in enumerate(wanted):
             executable = site.executable.clone()
             site.prepare(executable, way)
             report.dispatches.append(add_alone(module, executable, site.subject, site.use, number))
         try:
-            artifact = compile_formed(module, self._options, [report], {})
+            artifact = compile_formed(module, self._options, [report])
         except CompileError:
             return [None] * len(wanted)
-        return [Built(artifact, f"trial_{number}", way) for number, (_, way) in enumerate(wanted)]
+        return [
+            Built(artifact, f"trial_{number}", way, site.needs if way == site.default else ())
+            for number, (site, way) in enumerate(wanted)
+        ]

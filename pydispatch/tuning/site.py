@@ -35,11 +35,13 @@ class Site(ABC):
 
 
 class Built(NamedTuple):
-    """A function of a program that computes a site in one way, and nothing else."""
+    """A function of a program that computes a site in one way, and nothing else. needs: symbols of optional imports
+    that it calls."""
 
     artifact: Artifact
     function: str
     way: str
+    needs: Sequence[str] = ()
 
 
 class Builder(ABC):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-
-from xdsl.ir import Operation
+from collections.abc import Callable, Mapping, Sequence
 
 from pydispatch._core.elf import host_machine
 from pydispatch.compiler.driver.pipeline import Pipeline
+from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.compiler.target.cpu import Machine
 from pydispatch.errors import CompileError
@@ -20,8 +19,10 @@ from pydispatch.tuning.bench import Bench
 from pydispatch.tuning.contractions import contraction_site
 from pydispatch.tuning.database import Database, Entry
 from pydispatch.tuning.dispatches import DispatchSite, Programs
+from pydispatch.tuning.fallbacks import FallbackSite
+from pydispatch.tuning.matches import MatchPrograms, match_sites
 from pydispatch.tuning.search import Search
-from pydispatch.tuning.site import Site
+from pydispatch.tuning.site import Builder, Site
 
 Say = Callable[[str], object]
 
@@ -31,31 +32,44 @@ def _to_stderr(line: str) -> None:
 
 
 class Tuner:
-    """Chooses for one compilation."""
+    """The `pipeline.Chooser` of one compilation: measures for so many seconds. say: takes lines for people."""
 
     def __init__(self, seconds: float, bench: Bench, say: Say = _to_stderr) -> None:
-        self._seconds, self._bench, self._say = seconds, bench, say
+        self._left, self._bench, self._say = seconds, bench, say
+        self.choices: list[Choice] = []
 
-    def choose(self, compilation: Pipeline, derived: Mapping[str, Operation]) -> list[Choice]:
-        """See `pipeline.Choose`."""
+    def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
+        """Half of the time is for these: what is left is for the dispatches, those of kernels included."""
+        programs = MatchPrograms(compilation.options)
+        sites = match_sites(candidates, programs)
+        self._search(compilation, programs, list(sites), self._left / 2)
+        dropped = {number for site, numbers in sites.items() if not site.is_replaced for number in numbers}
+        return [number not in dropped for number in range(len(candidates))]
+
+    def dispatches(self, compilation: Pipeline) -> None:
+        sites = sites_of(compilation, _machine(compilation))
+        self._search(compilation, Programs(compilation.options), sites, self._left)
+
+    def _search(self, compilation: Pipeline, builder: Builder, sites: Sequence[Site], seconds: float) -> None:
         machine = _machine(compilation)
         where = f"{self._bench.machine}, code for {machine.cpu} {machine.llvm_features}".rstrip()
-        sites = sites_of(compilation, machine)
-        search = Search(Programs(compilation.options), self._bench, Database(where, self._say), self._say)
-        found = search.run(sites, self._seconds)
-        self._say(summary(found, len(sites)))
-        return [
+        search = Search(builder, self._bench, Database(where, self._say), self._say)
+        found = search.run(sites, seconds)
+        self._left = max(0.0, self._left - search.spent)
+        if sites:
+            self._say(summary(found, len(sites)))
+        self.choices += [
             Choice(site.subject, e.chosen, e.us, e.default, e.default_us, self._bench.machine)
             for site, e in found.items()
         ]
 
 
 def summary(found: Mapping[Site, Entry], count: int) -> str:
-    """What was gained, of so many dispatches that there is a choice for."""
+    """What was gained, of so many places that there is a choice for."""
     before = sum(entry.default_us * site.calls for site, entry in found.items())
     after = sum(entry.us * site.calls for site, entry in found.items())
     gain = f" (-{(1 - after / before) * 100:.1f} %)" if after < before else ""
-    return f"measured {len(found)} of {count} dispatches with a choice: {before:.1f} -> {after:.1f} us a call{gain}"
+    return f"measured {len(found)} of {count} choices: {before:.1f} -> {after:.1f} us a call{gain}"
 
 
 def _machine(compilation: Pipeline) -> Machine:
@@ -78,7 +92,12 @@ def sites_of(compilation: Pipeline, machine: Machine) -> list[DispatchSite]:
     found: list[DispatchSite] = []
     for (name, export), uses in dispatches_of(compilation.module).items():
         executable = executables.get(name)
-        if isinstance(executable, flow.ExecutableOp) and all(map(can_run_alone, uses)):
+        if executable is None or not all(map(can_run_alone, uses)):
+            continue
+        fallbacks = FallbackSite(executable, export, uses)
+        if fallbacks.default:
+            found.append(fallbacks)
+        elif isinstance(executable, flow.ExecutableOp):
             site = contraction_site(executable, export, uses, backend, machine)
             found += [] if site is None else [site]
     return found

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -55,6 +55,7 @@ from pydispatch.ir.functions import FUNCTIONS, symbol_name
 from pydispatch.ir.structured import reading
 
 if TYPE_CHECKING:
+    from pydispatch.compiler.match.python.apply import Candidate
     from pydispatch.formats.artifact.artifact import Artifact, Executable
     from pydispatch.formats.artifact.artifact import Variant as PackedVariant
 
@@ -65,8 +66,8 @@ class Options:
 
     targets: names of targets, None for the module's own. cpu: CPU names, one variant for each. cpu_features: LLVM
     features for every CPU target. object_search_path: folders for object files. dump: receives (file name, content)
-    of every intermediate. rewrites: specs and patterns to apply. reassociate, progress: see `compile`. choose: decides
-    between ways to compute what the dispatches of a pipeline do; called when they are formed.
+    of every intermediate. rewrites: specs and patterns to apply. reassociate, progress: see `compile`. chooser: decides
+    between ways to compute.
     """
 
     targets: tuple[str, ...] | None = None
@@ -77,7 +78,7 @@ class Options:
     rewrites: Rewrites = field(default_factory=Rewrites)
     reassociate: bool = True
     progress: Callable[[Progress], object] | None = None
-    choose: Choose | None = None
+    chooser: Chooser | None = None
 
 
 def compile(
@@ -99,7 +100,7 @@ def compile(
     inputs: Mapping[str, Sequence[int | str]] | None = None,
     constants: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], object] | None = None,
-    choose: Choose | None = None,
+    chooser: Chooser | None = None,
 ) -> Artifact:
     """Compiles a program into an artifact.
 
@@ -123,7 +124,7 @@ def compile(
     constants: elements of inputs of a model that are no arguments then, by name.
     progress: is called now and then, from any thread, once a compilation takes longer than two seconds: with a
     `progress.Progress`, which has the phase, the dispatch whose code was made last, and an estimate.
-    choose: see `Options`; `pydispatch.compile(tune=)` gives one that measures.
+    chooser: see `Chooser`; that of `pydispatch.compile(tune=)` measures.
 
     Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
@@ -132,29 +133,24 @@ def compile(
     explain = arguments.flag("explain", explain)
     options = replace(
         options, reassociate=arguments.flag("reassociate", reassociate),
-        progress=arguments.called("progress", progress), choose=choose,
+        progress=arguments.called("progress", progress), chooser=chooser,
     )  # fmt: skip
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
     pipeline = Pipeline(module, options)
     artifact = pipeline.artifact()
     if explain:
-        shown = dispatches.render(listing(pipeline.reports, pipeline.module), pipeline.choices)
+        shown = dispatches.render(listing(pipeline.reports, pipeline.module), _choices(options))
         sys.stderr.write(shown + "\n")
     return artifact
 
 
-def compile_formed(
-    module: ModuleOp, options: Options, reports: Sequence[Report], derived: Mapping[str, Operation]
-) -> Artifact:
-    """The artifact of a program whose dispatches are formed and nothing else.
-
-    module: is changed. reports: of its functions. derived: the functions in it that derive constants, by name.
-    """
+def compile_formed(module: ModuleOp, options: Options, reports: Sequence[Report]) -> Artifact:
+    """The artifact of a program whose dispatches are formed, and which is changed. reports: of its functions."""
     pipeline = Pipeline(module, options)
     with reading():
         pipeline.interfaces = _interfaces(module)
         pipeline.reports = list(reports)
-        pipeline.derive(DerivedFunctions(module, dict(derived)))
+        pipeline.derive(DerivedFunctions(module))
     pipeline.done = "dispatches"
     return pipeline.artifact()
 
@@ -240,9 +236,10 @@ class Pipeline:
         self.module, self.options = module, options
         self.added = added_patterns()
         self.added.targets = options.rewrites.targets = self._formats
+        if options.chooser is not None:
+            options.rewrites.decide = partial(options.chooser.matches, self)
         self.done = ""
         self.reports: list[Report] = []
-        self.choices: list[Choice] = []
         self.interfaces: dict[str, FunctionEntry] = {}
         self.tracker = Tracker(options.progress)
 
@@ -278,8 +275,8 @@ class Pipeline:
         hoist_constants(self.module, functions)
         hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
         self.reports = self._formed(hosts)
-        if self.options.choose is not None:
-            self.choices = self.options.choose(self, functions.made)
+        if self.options.chooser is not None:
+            self.options.chooser.dispatches(self)
         self.derive(functions)
 
     def derive(self, functions: DerivedFunctions) -> None:
@@ -353,7 +350,7 @@ class Pipeline:
             constants=list(constants.arrays.values()),
             producers=producers(),
             dispatches=dispatches.encode(listing(self.reports, self.module)),
-            choices=choices.encode(self.choices),
+            choices=choices.encode(_choices(self.options)),
             contracts=contracts,
         )
 
@@ -388,9 +385,20 @@ class Pipeline:
         )
 
 
-Choose = Callable[[Pipeline, Mapping[str, Operation]], "list[Choice]"]
-"""What chooses between ways to compute: takes a compilation whose dispatches are formed, and the functions that derive
-constants by name; changes its module in place and gives what it chose."""
+class Chooser(Protocol):
+    """Chooses between ways to compute what a program does. choices: what it chose so far, for the artifact."""
+
+    choices: list[Choice]
+
+    def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
+        """Which matches of patterns are replaced by their kernels."""
+
+    def dispatches(self, compilation: Pipeline) -> None:
+        """Changes the dispatches of a compilation, which are formed, in place."""
+
+
+def _choices(options: Options) -> Sequence[Choice]:
+    return () if options.chooser is None else options.chooser.choices
 
 
 def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:

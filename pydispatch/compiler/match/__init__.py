@@ -46,7 +46,8 @@ class Rewrite:
 class Rewrites:
     """Everything that is applied to a program, in order; `report` grows as it is.
 
-    targets: returns the formats that the program is compiled for. quiet: no warning without matches.
+    targets: returns the formats that the program is compiled for. quiet: no warning without matches. decide: which
+    matches of Python patterns are replaced, see `python/apply.py`; None for all.
     """
 
     rewrites: list[Rewrite] = field(default_factory=list)
@@ -54,6 +55,7 @@ class Rewrites:
     report: Report = field(default_factory=Report)
     targets: Callable[[], tuple[str, ...]] = tuple
     quiet: bool = False
+    decide: Callable[[Any], Any] | None = None
 
     def apply(self, phase: str, module: ModuleOp) -> None:
         """Applies the rewrites of a phase; after the last one warns about those without matches, unless `quiet`.
@@ -62,7 +64,7 @@ class Rewrites:
         """
         due = [rewrite for rewrite in self.rewrites if rewrite.phase == phase]
         for rewrite in due:
-            apply_one(rewrite, module, self.report, self.targets())
+            apply_one(rewrite, module, self.report, self.targets(), self.decide)
         order = tuple(dict.fromkeys(PHASES.values()))
         is_last = all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites)
         if due and is_last and not self.quiet:
@@ -98,7 +100,10 @@ def caller_level() -> int:
     return level
 
 
-def apply_one(rewrite: Rewrite, module: ModuleOp, report: Report, targets: tuple[str, ...] = ()) -> None:
+def apply_one(
+    rewrite: Rewrite, module: ModuleOp, report: Report, targets: tuple[str, ...] = (),
+    decide: Callable[[Any], Any] | None = None,
+) -> None:  # fmt: skip
     """Rewrites `module`. Raises CompileError, in the spec or the program, when the spec or its effect is wrong."""
     from pydispatch import ir
 
@@ -114,7 +119,7 @@ def apply_one(rewrite: Rewrite, module: ModuleOp, report: Report, targets: tuple
     else:
         from pydispatch.compiler.match.python.apply import apply_patterns
 
-        apply_patterns(rewrite.what, module, report, targets)
+        apply_patterns(rewrite.what, module, report, targets, decide=decide)
     try:
         ir.verify(module)
     except CompileError as error:

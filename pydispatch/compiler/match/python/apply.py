@@ -6,7 +6,8 @@ that shares an operation other than a constant with a selected one is skipped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -26,18 +27,34 @@ from pydispatch.patterns.sizes import Undecided
 EXPLAINED = 8
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A match that a kernel may take the place of. kernel: what it is, for people."""
+
+    pattern: Pattern
+    match: Match
+    kernel: str
+
+
+Decide = Callable[[Sequence[Candidate]], Sequence[bool]]
+"""Which matches are replaced."""
+
+
 def apply_patterns(
-    patterns: Sequence[Pattern], module: ModuleOp, report: Report, targets: tuple[str, ...] = (), replace: bool = True
-) -> None:
+    patterns: Sequence[Pattern], module: ModuleOp, report: Report, targets: tuple[str, ...] = (), replace: bool = True,
+    decide: Decide | None = None,
+) -> None:  # fmt: skip
     """Rewrites `module`. CompileError for a kernel that does not fit. replace=False: only looks.
 
-    targets: the formats that the program is compiled for, for predicates and generators.
+    targets: the formats that the program is compiled for, for predicates and generators. decide: None for all.
     """
     compiled = [compile_pattern(p, i) for i, p in enumerate(patterns)]
     view = View()
     ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in function.walk()]
     accepted = _settle(_find(compiled, ops, view, targets, report))
     replacer = Replacer(module, targets)
+    if decide is not None and replace:
+        accepted = _decided(accepted, replacer, decide)
     for each, match, chosen in accepted:
         report.match(each.name, match.root, replacer.describe(chosen))
     unmatched = set(report.unmatched)
@@ -56,6 +73,13 @@ def apply_patterns(
 
 
 _Taken = tuple[Compiled, Match, "Replacement | None"]
+
+
+def _decided(accepted: list[_Taken], replacer: Replacer, decide: Decide) -> list[_Taken]:
+    """The matches, without replacements where these are not wanted."""
+    candidates = [Candidate(e.pattern, m, replacer.describe(c)) for e, m, c in accepted if c is not None]
+    wanted = iter(decide(candidates) if candidates else ())
+    return [(e, m, c if c is not None and next(wanted) else None) for e, m, c in accepted]
 
 
 def _find(

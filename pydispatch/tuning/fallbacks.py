@@ -1,0 +1,63 @@
+"""Dispatches that call functions of users where these are there, and generated ones where not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.kernel_ir.calls import import_symbol, is_import
+from pydispatch.compiler.kernel_ir.fallbacks import FALLBACK
+from pydispatch.compiler.kernel_ir.readers import op_name, symbol
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.functions import CALLS, symbol_name
+from pydispatch.tuning.dispatches import DispatchSite
+
+
+class FallbackSite(DispatchSite):
+    """An export that calls functions with `hal.import.fallback`. Its ways are to call them, or their fallbacks."""
+
+    def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
+        super().__init__(executable, export, uses)
+        declared = _declarations(executable)
+        called = {name for call in _calls(executable, export) if (name := symbol(call, "callee")) in declared}
+        self.needs = [import_symbol(declared[name]) for name in called if is_import(declared[name])]
+        self.default = f"calls {', '.join(sorted(import_symbol(declared[name]) for name in called))}" if called else ""
+        self._generated = f"calls {', '.join(sorted({symbol(declared[name], FALLBACK) for name in called}))}"
+
+    def near(self, name: str) -> Sequence[str]:
+        return [self.default, self._generated]
+
+    def is_legal(self, name: str) -> bool:
+        return name in (self.default, self._generated)
+
+    def prepare(self, executable: Operation, way: str) -> None:
+        if way == self.default:
+            return
+        declared = _declarations(executable)
+        for call in _calls(executable, self.subject):
+            if (name := symbol(call, "callee")) in declared:
+                call.properties["callee"] = SymbolRefAttr(symbol(declared[name], FALLBACK))
+        for name, function in declared.items():
+            if not any(symbol(op, "callee") == name for op in executable.walk() if op_name(op) in CALLS):
+                function.detach()
+                function.erase()
+
+
+def _declarations(executable: Operation) -> dict[str, FuncOp]:
+    """The functions of users that have fallbacks, by name."""
+    functions = (op for op in executable.walk() if isinstance(op, FuncOp))
+    return {symbol_name(f): f for f in functions if FALLBACK in f.attributes}
+
+
+def _calls(executable: Operation, export: str) -> list[Operation]:
+    """The calls in the function of an export."""
+    named = next((op for op in executable.walk() if op.name.endswith(".export") and symbol_name(op) == export), None)
+    reference = None if named is None else named.properties.get("function_ref", named.attributes.get("function_ref"))
+    name = reference.data if isinstance(reference, StringAttr) else export
+    if isinstance(reference, SymbolRefAttr):
+        name = reference.root_reference.data
+    functions = (op for op in executable.walk() if isinstance(op, FuncOp) and symbol_name(op) == name)
+    return [op for function in functions for op in function.walk() if op_name(op) in CALLS]

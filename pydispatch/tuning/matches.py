@@ -1,0 +1,119 @@
+"""Matches of patterns: the kernel that may take their place, or what is generated for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.compiler.driver.pipeline import Options, Pipeline
+from pydispatch.compiler.fusion.words import place_of
+from pydispatch.compiler.match import Rewrites, patterns_of
+from pydispatch.compiler.match.python.apply import Candidate
+from pydispatch.errors import CompileError
+from pydispatch.tuning.site import Builder, Built, Site
+
+GENERATED = "generated code"
+
+FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat", "linalg.fill")
+"""What a program is given as it is, where a match reads it."""
+
+
+class MatchSite(Site):
+    """What a match computes, by the kernel of its pattern or by what is generated. program: of it alone."""
+
+    def __init__(self, candidate: Candidate, program: ModuleOp, calls: int) -> None:
+        self.candidate, self.program, self.calls = candidate, program, calls
+        self.subject = f"{place_of(candidate.match.root)}, matched by {candidate.pattern.name}"
+        self.default = candidate.kernel
+        self.is_replaced = True
+
+    def near(self, name: str) -> Sequence[str]:
+        return [self.default, GENERATED]
+
+    def is_legal(self, name: str) -> bool:
+        return name in (self.default, GENERATED)
+
+    def choose(self, name: str) -> None:
+        self.is_replaced = name == self.default
+
+
+class MatchPrograms(Builder):
+    """options: of the compilation that the matches are of."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = replace(options, dump=None, progress=None, chooser=None)
+
+    def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
+        return [self._program(site, way) for site, way in wanted if isinstance(site, MatchSite)]
+
+    def _program(self, site: MatchSite, way: str) -> Built | None:
+        patterns = [site.candidate.pattern] if way == site.default else []
+        options = replace(self._options, rewrites=Rewrites(patterns_of(patterns), require_match=True))
+        try:
+            return Built(Pipeline(site.program.clone(), options).artifact(), "trial", way)
+        except CompileError:
+            return None
+
+
+def match_sites(candidates: Sequence[Candidate], programs: MatchPrograms) -> Mapping[MatchSite, Sequence[int]]:
+    """The sites of matches that can be measured alone, each with the places in `candidates` of those that are equal.
+
+    What is known of one is known of what compiles to the same code with the kernel, whatever file that comes from.
+    """
+    found: dict[str, tuple[MatchSite, list[int]]] = {}
+    for number, candidate in enumerate(candidates):
+        module = program_of(candidate)
+        site = None if module is None else MatchSite(candidate, module, 1)
+        built = None if site is None else programs.build([(site, site.default)])[0]
+        if site is not None and built is not None:
+            site.key = built.artifact.to_bytes().hex()
+            known, places = found.setdefault(site.key, (site, []))
+            places.append(number)
+            known.calls = len(places)
+    return dict(found.values())
+
+
+def program_of(candidate: Candidate) -> ModuleOp | None:
+    """A function `trial` of the matched operations; None where sizes are not known, nothing is generated for them, or
+    they are not in one block."""
+    match = candidate.match
+    matched, block = match.ops | {match.root}, match.root.parent
+    if block is None or any(op.parent is not block or op.name == "pyd.custom" for op in matched):
+        return None
+    types = [v.type for op in matched for v in (*op.operands, *op.results)]
+    if any(isinstance(t, TensorType) and not t.has_static_shape() for t in types):
+        return None
+    body = Block()
+    mapping: dict[SSAValue, SSAValue] = {}
+    for op in block.ops:
+        if op in matched:
+            for value in op.operands:
+                _give(body, value, mapping)
+            body.add_op(_copy(op, mapping))
+    results = [mapping[value] for value in match.outputs]
+    body.add_op(func.ReturnOp(*results))
+    signature = [a.type for a in body.args], [v.type for v in results]
+    return ModuleOp([func.FuncOp("trial", signature, Region(body), visibility="public")])
+
+
+def _give(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
+    """Makes a value known in the body: fills and constants again, others as arguments."""
+    if value in mapping:
+        return
+    if not isinstance(value, OpResult) or value.op.name not in FILLS:
+        mapping[value] = body.insert_arg(value.type, len(body.args))
+        return
+    for operand in value.op.operands:
+        _give(body, operand, mapping)
+    body.add_op(_copy(value.op, mapping))
+
+
+def _copy(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
+    """A copy of an operation, whose results are known then."""
+    copy = op.clone(mapping)
+    mapping.update(zip(op.results, copy.results, strict=True))
+    return copy
