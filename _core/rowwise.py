@@ -43,7 +43,7 @@ class Stacking:
     """
 
     def __init__(
-        self, function: Any, constants: Mapping[str | int, Any], max_batch: int, tolerance: float
+        self, function: Any, constants: Mapping[str | int, Any], max_batch: int = 1, tolerance: float = 0.0
     ) -> None:
         self._function, self._tolerance = function, tolerance
         self._text = Interface(function.name, tuple(function.inputs), tuple(function.outputs)).text()

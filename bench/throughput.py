@@ -1,0 +1,180 @@
+"""Rows per second of batch inference on all processors, here, with onnxruntime and with IREE, side by side.
+
+    python bench/throughput.py [--batches 1 16 250] [--seconds S] [--json FILE]
+
+Needs an interpreter with JAX, onnx, onnxruntime and IREE's compiler and runtime. Weights are constants and sizes are
+known on all sides. Each contender has the processors in two ways: all of them for one call after the other, and one for
+each of as many threads that call; the better one counts. Contenders take turns; the best round of each is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path += [str(HERE), str(HERE / "models")]
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+from catalog import Model  # noqa: E402
+from counts import PEER_FLAGS, peer_tool  # noqa: E402
+from exported import Session, onnx_model  # noqa: E402
+from peer import Peer  # noqa: E402
+
+import pydispatch  # noqa: E402
+
+PAUSE = 0.06  # threads of some contenders spin for a while after their last call
+CPUS = len(os.sched_getaffinity(0))
+Call = Callable[[], Any]
+
+
+def weights(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    rng = np.random.default_rng(1)
+    return [(rng.standard_normal(s) / np.sqrt(np.prod(s[:-1]))).astype(np.float32) for s in shapes]
+
+
+def mlp(batch: int, channels_first: bool) -> Model:
+    """784, 512, 512 and 10 features."""
+    w = weights((784, 512), (512,), (512, 512), (512,), (512, 10), (10,))
+
+    def run(unused: Any, x: Any) -> Any:
+        x = jax.nn.relu(x @ w[0] + w[1])
+        return jax.nn.relu(x @ w[2] + w[3]) @ w[4] + w[5]
+
+    return Model("mlp", run, {}, (images(batch, 784),))
+
+
+def cnn(batch: int, channels_first: bool) -> Model:
+    """Three convolutions over 32x32 pixels, 32, 32 and 64 channels, and a dense layer: 4.4 million multiply-adds."""
+    kernels = weights((3, 3, 3, 32), (3, 3, 32, 32), (3, 3, 32, 64))
+    biases = weights((32,), (32,), (64,), (10,))
+    (head,) = weights((64, 10))
+    layout = ("NCHW", "OIHW", "NCHW") if channels_first else ("NHWC", "HWIO", "NHWC")
+    x = images(batch, 32, 32, 3)
+
+    def run(unused: Any, x: Any) -> Any:
+        for kernel, bias, stride in zip(kernels, biases, (1, 2, 2), strict=False):
+            k = kernel.transpose(3, 2, 0, 1) if channels_first else kernel
+            b = bias.reshape(1, -1, 1, 1) if channels_first else bias
+            x = jax.lax.conv_general_dilated(x, jnp.asarray(k), (stride, stride), "SAME", dimension_numbers=layout)
+            x = jax.nn.relu(x + b)
+        return x.mean((2, 3) if channels_first else (1, 2)) @ head + biases[3]
+
+    return Model("cnn", run, {}, (np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if channels_first else x,))
+
+
+def images(*shape: int) -> np.ndarray:
+    return np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+
+
+def contenders(make: Callable[[int, bool], Model], batch: int, folder: Path) -> dict[str, dict[str, list[Call]]]:
+    """Contender -> way -> a call for each thread that calls."""
+    import iree.runtime as rt
+
+    model = make(batch, False)
+    expected = np.asarray(jax.jit(model.function)({}, *model.inputs))
+    text, module = folder / "model.mlir", folder / "model.vmfb"
+    text.write_text(model.text())
+    artifact = pydispatch.compile(text, cpu="native")
+    subprocess.run([peer_tool(), text, *PEER_FLAGS, "-o", module], check=True, capture_output=True)
+    exported, (rows,) = make(batch, True), model.inputs
+
+    def ours(workers: int) -> Call:
+        function = pydispatch.device(f"cpu?workers={workers}").load(artifact).main
+        out = np.empty_like(expected)
+        check("pydispatch", function(rows, out=out), expected)
+        return lambda: function(rows, out=out)
+
+    def theirs(workers: int) -> Call:
+        session = Session(onnx_model(exported), exported.inputs, workers)
+        check("onnxruntime", session.results()[0], expected)
+        return session.call
+
+    rt.flags.parse_flags(f"--task_topology_group_count={CPUS}")
+
+    def peers(workers: int) -> Call:
+        peer = Peer(module, "local-sync" if workers == 1 else "local-task")
+        check("IREE", np.asarray(peer.function("main")(rows)), expected)
+        return peer.raw("main", rows)
+
+    makers = {"pydispatch": ours, "onnxruntime": theirs, "IREE": peers}
+    return {
+        name: {"one caller": [made(CPUS)], "a caller for each CPU": [made(1) for _ in range(CPUS)]}
+        for name, made in makers.items()
+    }
+
+
+def check(name: str, found: np.ndarray, expected: np.ndarray) -> None:
+    off = np.abs(found - expected).max() / np.abs(expected).max()
+    if not off < 1e-4:
+        raise SystemExit(f"{name} is off by {off:.1e}")
+
+
+def rate(calls: Sequence[Call], rows: int, seconds: float) -> float:
+    """Rows per second of threads that call for `seconds`."""
+    done = [0] * len(calls)
+    barrier = threading.Barrier(len(calls))
+
+    def work(k: int) -> None:
+        call = calls[k]
+        call()
+        barrier.wait()
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            call()
+            done[k] += 1
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, len(calls))]
+    for thread in threads:
+        thread.start()
+    start = time.perf_counter()
+    work(0)
+    for thread in threads:
+        thread.join()
+    return sum(done) * rows / (time.perf_counter() - start)
+
+
+def measure(make: Callable[[int, bool], Model], batch: int, seconds: float) -> dict[str, tuple[float, str]]:
+    """Contender -> rows per second, and the way that reached them."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = contenders(make, batch, Path(folder))
+        best = {name: (0.0, "") for name in found}
+        for _ in range(max(3, int(seconds / 0.2))):
+            for name, ways in found.items():
+                for way, calls in ways.items():
+                    time.sleep(PAUSE)
+                    best[name] = max(best[name], (rate(calls, batch, 0.2), way))
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 16, 250])
+    parser.add_argument("--seconds", type=float, default=2, help="of calls for each contender and way")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    figures = {}
+    for make in (mlp, cnn):
+        for batch in args.batches:
+            best = figures[f"{make.__name__} {batch}"] = measure(make, batch, args.seconds)
+            mine = best["pydispatch"][0]
+            texts = [f"{name} {value:,.0f} ({mine / value:.2f}x, {way})" for name, (value, way) in best.items()]
+            print(f"{make.__name__}, batch {batch}: rows/s {'; '.join(texts)}", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

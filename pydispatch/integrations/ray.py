@@ -1,0 +1,151 @@
+"""Functions of programs over datasets of Ray: a pool of workers that each load the artifact once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch._core.rowwise import Stacking
+from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.packages import importing
+from pydispatch.runtime.device import device
+
+Batch = dict[str, np.ndarray]
+
+
+def predict(
+    dataset: Any,
+    artifact: str | os.PathLike[str] | bytes | Artifact,
+    function: str = "main",
+    *,
+    inputs: Callable[[Batch], Mapping[str, Any]] | Mapping[str, str] | None = None,
+    outputs: Sequence[str] | None = None,
+    keep: Sequence[str] = (),
+    constants: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    batch_size: int | None = 256,
+    threads: int = 1,
+    workers: int | tuple[int, int] | None = None,
+    retries: int = 2,
+    **options: Any,
+) -> Any:
+    """The results of `function` for the rows of a `ray.data.Dataset`, as a Dataset that computes them when it is read.
+
+    inputs: the column of each argument, those of the same names by default; or a function of a batch, a mapping from
+    columns to arrays, that makes the arguments by name, each with a row per row of the batch. outputs: the columns of
+    the results, by default their names in the program, or "result0" and so on. keep: columns of the dataset that are
+    given along. constants: arguments that are the same for all rows. parameters: as `load` takes them, with arrays.
+
+    batch_size: rows of a call; None: the blocks of the dataset. threads: of a worker, CPUs that Ray counts for it.
+    workers: their number, or the least and the most; by default as many as the cluster has CPUs for. retries: how often
+    a batch is computed again after an error of the program; then the error ends the job. A batch whose worker dies goes
+    to another one. options: more of `Dataset.map_batches`.
+
+    Artifact, constants and parameters lie in Ray's object store once for each node, and workers read them there. Raises
+    InvalidArgumentError for wrong options, and, when it is read, what the function raises.
+    """
+    with importing("integrations.ray", "ray"):
+        import ray
+        from ray.data import ActorPoolStrategy
+    if threads < 1 or retries < 0:
+        raise InvalidArgumentError(f"expected threads >= 1 and retries >= 0, got {threads} and {retries}")
+    if workers is None:
+        workers = 1, max(1, int(ray.cluster_resources().get("CPU", 1) // threads))
+    least, most = workers if isinstance(workers, tuple) else (workers, workers)
+    if not 1 <= least <= most:
+        raise InvalidArgumentError(f"workers: expected a number, or the least and the most, got {workers!r}")
+    content = artifact if isinstance(artifact, (bytes, Artifact)) else Artifact.from_file(artifact)
+    data = content if isinstance(content, bytes) else content.to_bytes()
+    shared = ray.put((np.frombuffer(data, np.uint8), dict(constants or {}), dict(parameters or {})))
+    return dataset.map_batches(
+        Predictor,
+        fn_constructor_args=([shared], function, inputs, outputs, tuple(keep), threads, retries),
+        batch_size=batch_size,
+        batch_format="numpy",
+        compute=ActorPoolStrategy(min_size=least, max_size=most),
+        num_cpus=threads,
+        udf_modifying_row_count=False,
+        **options,
+    )
+
+
+class Predictor:
+    """What `Dataset.map_batches` calls in a worker: a batch of columns → a batch of columns."""
+
+    def __init__(
+        self,
+        shared: Sequence[Any],
+        function: str,
+        inputs: Callable[[Batch], Mapping[str, Any]] | Mapping[str, str] | None,
+        outputs: Sequence[str] | None,
+        keep: Sequence[str],
+        threads: int,
+        retries: int,
+    ) -> None:
+        """shared: a reference to the artifact, constants and parameters. It is in a list because Ray replaces
+        references that are arguments by copies of what they refer to. The rest is as for `predict`."""
+        import ray
+
+        artifact, constants, parameters = ray.get(shared[0])  # arrays in the object store, which stay there
+        self._program = device(f"cpu?workers={threads}").load(memoryview(artifact), parameters or None)
+        called = self._program[function]
+        self._stacking = Stacking(called, constants)
+        self._inputs, self._keep, self._retries = inputs, keep, retries
+        names = [value.name or f"result{i}" for i, value in enumerate(called.outputs)]
+        self._outputs = list(outputs or names)
+        if len(self._outputs) != len(names):
+            raise InvalidArgumentError(f"outputs: @{function} has {len(names)} results, got {self._outputs}")
+
+    def __call__(self, batch: Batch) -> Batch:
+        rows = len(next(iter(batch.values())))
+        given = self._arguments(batch)
+        most = self._stacking.fixed or rows
+        parts = [
+            self._run(tuple(value[first : first + most] for value in given), min(most, rows - first))
+            for first in range(0, rows, most)
+        ]
+        results = parts[0] if len(parts) == 1 else [np.concatenate(part) for part in zip(*parts, strict=True)]
+        kept = {name: batch[name] for name in self._keep}
+        return kept | dict(zip(self._outputs, results, strict=True))
+
+    def _arguments(self, batch: Batch) -> list[np.ndarray]:
+        """The arrays of a batch in the order of the function's arguments. InvalidArgumentError."""
+        arguments = self._stacking.arguments
+        columns: Any = self._inputs or {argument.name: argument.name for argument in arguments}
+        try:
+            named = columns(batch) if callable(columns) else {name: batch[column] for name, column in columns.items()}
+            given = [_stacked(named[argument.name]) for argument in arguments]
+        except KeyError as error:
+            raise InvalidArgumentError(
+                f"@{self._stacking.name}: there is no {error} among the columns {', '.join(batch)} and the inputs that "
+                f"were given; it takes {', '.join(argument.name for argument in arguments)}"
+            ) from None
+        rows = len(next(iter(batch.values())))
+        for argument, value in zip(arguments, given, strict=True):
+            if argument.tail is None or value.dtype != argument.dtype or value.shape[:1] != (rows,):
+                raise InvalidArgumentError(
+                    f"{argument.text}: expected an array of {argument.dtype} with {rows} rows, got {value.dtype}"
+                    f"{list(value.shape)}; convert it in `inputs`, a function of the batch"
+                )
+        return given
+
+    def _run(self, row: tuple[np.ndarray, ...], count: int) -> Sequence[np.ndarray]:
+        for attempt in range(self._retries):
+            try:
+                return self._stacking.run([row], count)
+            except InvalidArgumentError:
+                raise
+            except Error:
+                time.sleep(0.1 * 2**attempt)  # memory may be free again
+        return self._stacking.run([row], count)
+
+
+def _stacked(column: Any) -> np.ndarray:
+    """A column as one array: Ray gives one of arrays in some formats."""
+    array = np.asarray(column)
+    return np.stack(array) if array.dtype == object and len(array) else array  # type: ignore[call-overload]
