@@ -72,4 +72,4 @@ def _fitted(p: Problem, s: Schedule) -> Schedule:
     mt = s.mt if p.m is None else min(s.mt, _multiple(p.m, s.mr))
     nt = s.nt if p.n is None else min(s.nt, _multiple(p.n, s.nr))
     kc = s.kc if p.k is None else min(s.kc, max(1, p.k))
-    return replace(s, mt=mt, nt=nt, kc=kc + kc % 2 if p.pairs else kc)
+    return replace(s, mt=mt, nt=nt, kc=_multiple(kc, p.group))
