@@ -54,7 +54,8 @@ def contraction_site(
     """The site of an export that is one contraction of known sizes and states no schedule; None for others."""
     module, use = ModuleOp([]), fewest_constants(uses)
     entry = add_alone(module, executable.clone(), export, use, 0)
-    pack_constants(module, DerivedFunctions(module), [level_of(machine)])  # schedules are for panels, where the compiler makes any
+    levels = [level_of(machine)]
+    pack_constants(module, DerivedFunctions(module), levels)  # schedules are for panels, where the compiler makes any
     function = function_named(module, entry.export)
     plan = None if SCHEDULE in function.attributes else plan_in(function, backend, machine)
     return None if plan is None else ContractionSite(executable, export, uses, machine, plan)

@@ -33,7 +33,7 @@ def level(cpu: str, arch: str = "x86_64") -> Level:
 def product(m: int, k: int, n: int, size: int = 4) -> Problem:
     """A times B, both arguments, in rows."""
     a, b = Operand(True, k * size, True, False), Operand(True, n * size, False, True)
-    return Problem(size, m, n, k, m, m, 1, 1, a, b, 0, False)
+    return Problem(size, m, n, k, m, m, 1, 1, a, b, 0, 1)
 
 
 # The table
