@@ -22,4 +22,5 @@ cdef class Binding:
     cdef int bind_outputs(self, object out) except -1
     cdef list given(self, object out)
     cdef int route(self) except -1
+    cdef object collect(self)
     cdef object execute(self, Slot* slot)

@@ -171,9 +171,13 @@ cdef class Binding:
 
     cdef object execute(self, Slot* slot):
         """Runs and returns the value of the call."""
+        self.plan.execute(slot, self.frame.args, self.frame.scalars, self.frame.results, self.frame.out_scalars)
+        return self.collect()
+
+    cdef object collect(self):
+        """The value of the call, which has run."""
         cdef Function function = self.function
         cdef uint32_t i
-        self.plan.execute(slot, self.frame.args, self.frame.scalars, self.frame.results, self.frame.out_scalars)
         if self.has_detours:
             for i in range(function.result_count):
                 if self.detours[i] is not None and (<ElementType>function.result_types[i]).packed:

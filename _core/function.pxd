@@ -1,6 +1,7 @@
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from pydispatch._core.c_sched cimport pyd_sched_cost_t
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plan cimport Plan
 from pydispatch._core.public cimport PublicFunction
@@ -60,8 +61,13 @@ cdef class Function(PublicFunction):
     cdef bint careful            # elements that are packed on the way in or unpacked on the way out
     cdef Value* args
     cdef Value* outs
+    cdef pyd_sched_cost_t batch_cost  # of one call among many
 
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept
     cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars)
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data)
     cdef object scalar_result(self, uint32_t result, uint64_t word)
+
+
+# Sizes and addresses of plain arguments. 0: at least one needs a Binding.
+cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1

@@ -111,6 +111,32 @@ cdef class Function(PublicFunction):
         from pydispatch._core.prepared import Prepared
         return Prepared(self, self.arranged(args, named) if named else args, out)
 
+    def submit(self, *args, out=None, priority="normal", **named):
+        """Starts a call and returns a Future of what it would return; see docs/asynchronous.md.
+
+        An argument may be the Future of another call, whose result then takes its place. Until the call has ended
+        nobody may change its arguments. priority: "high", "normal" or "low", among calls that wait for a thread.
+        """
+        from pydispatch._core.submit import submit
+        return submit(self, self.arranged(args, named) if named else args, out, priority)
+
+    def submit_many(self, items, priority="normal"):
+        """Starts one call for each item, a tuple of arguments or the only one. Returns one Future of the list of
+        results.
+
+        When some fail, it raises the first error after all have ended, whose `outcomes` are the results and errors.
+        """
+        from pydispatch._core.submit import submit_many
+        return submit_many(self, items, priority)
+
+    def map(self, items, in_flight=None):
+        """Calls for each item, a tuple of arguments or the only one, as an iterator of their results in order.
+
+        in_flight: calls that are submitted and whose results were not taken yet; twice the workers by default.
+        """
+        from pydispatch._core.submit import mapped
+        return mapped(self, items, in_flight)
+
     def plan_of(self, *args, **named):
         """The commands that a call with these arguments would run, one line each."""
         given = self.arranged(args, named) if named else args
@@ -232,6 +258,10 @@ cdef inline int gather(Function self, PyObject** args, Frame* frame) except -1:
         dims += rank
         frame.args[i] = PyArray_DATA(array)
     return 1
+
+
+cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1:
+    return gather(self, args, frame)
 
 
 cdef object run_fresh(Function self, Plan plan, Frame* frame):

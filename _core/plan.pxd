@@ -42,6 +42,9 @@ cdef class Plan:
     cdef uint64_t result_tensor_bytes(self, uint32_t result) noexcept  # its buffer may be larger
     cdef int take(self, Slot* out_slot) except -1
     cdef void give(self, Slot* slot) noexcept
+    # Gives the call its memory. True: some arguments are less aligned than a kernel needs, and have none yet.
+    cdef bint bind(self, Slot* slot, void** args, const uint64_t* scalars, void** results) noexcept
+    cdef void read_scalars(self, Slot* slot, uint64_t* out_scalars) noexcept
     # Binds and runs. |results|: memory per result, NULL for scalars; |out_scalars|: one word per result.
     cdef int execute(
         self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1

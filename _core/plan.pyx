@@ -117,14 +117,10 @@ cdef class Plan:
         else:
             self.drop(slot)
 
-    cdef int execute(
-            self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1:
+    cdef bint bind(self, Slot* slot, void** args, const uint64_t* scalars, void** results) noexcept:
         cdef const pyd_program_function_t* function = self.function
         cdef uint32_t i
         cdef bint staged = False
-        cdef pyd_status_t status
-        cdef Caller caller
-        cdef const pyd_interrupt_t* interrupt
         for i in range(function.arg_count):
             if function.args[i].kind != 0:
                 continue
@@ -137,6 +133,20 @@ cdef class Plan:
         for i in range(function.result_count):
             if results[i] != NULL:
                 pyd_call_bind_result(slot.call, i, results[i])
+        return staged
+
+    cdef void read_scalars(self, Slot* slot, uint64_t* out_scalars) noexcept:
+        cdef uint32_t i
+        for i in range(self.function.result_count):
+            if self.function.results[i].kind != 0:
+                out_scalars[i] = pyd_call_scalar_result(slot.call, i)
+
+    cdef int execute(
+            self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1:
+        cdef bint staged = self.bind(slot, args, scalars, results)
+        cdef pyd_status_t status
+        cdef Caller caller
+        cdef const pyd_interrupt_t* interrupt
         if staged and slot.scratch == NULL:
             check(pyd_pool_acquire(self.module.pool.pool, self.stage_bytes, <void**>&slot.scratch))
         if self.module.flushes:
@@ -154,9 +164,7 @@ cdef class Plan:
             pyd_pool_release(self.module.pool.pool, slot.scratch)
             slot.scratch = NULL
         check(status)
-        for i in range(function.result_count):
-            if function.results[i].kind != 0:
-                out_scalars[i] = pyd_call_scalar_result(slot.call, i)
+        self.read_scalars(slot, out_scalars)
         return 0
 
     cdef void stage(self, Slot* slot, void** args) noexcept nogil:

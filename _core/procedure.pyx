@@ -92,6 +92,23 @@ cdef class Procedure(PublicFunction):
             f"@{self.name} cannot be batched: it has control flow, state or checks, which see all rows of a call: "
             + self.text())
 
+    def submit(self, *args, out=None, priority="normal", **named):
+        """Starts a call and returns a Future of what it would return, see Function.submit. Calls that share state of
+        the program run in the order in which they were submitted."""
+        from pydispatch._core.submit_procedure import submit
+        return submit(self, self.arranged(args, named) if named else args, out, priority)
+
+    def submit_many(self, items, priority="normal"):
+        """As Function.submit_many."""
+        from pydispatch._core.future import together
+        return together([
+            self.submit(*(item if type(item) is tuple else (item,)), priority=priority) for item in items])
+
+    def map(self, items, in_flight=None):
+        """As Function.map."""
+        from pydispatch._core.submit import mapped
+        return mapped(self, items, in_flight)
+
     def close(self):
         """Nothing to forget: the plans go with the program."""
 

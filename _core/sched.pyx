@@ -31,7 +31,24 @@ from pydispatch._core.c_sched cimport (
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.status cimport check
 
+import atexit
+import weakref
+
 from pydispatch._core.status import Error, InvalidArgumentError
+
+cdef object schedulers = weakref.WeakSet()
+
+
+def end_all():
+    """Ends all threads, and with them what was submitted, while Python code can still run on them."""
+    for scheduler in list(schedulers):
+        try:
+            scheduler.close()
+        except Error:  # the interpreter ends within a call
+            pass
+
+
+atexit.register(end_all)
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
@@ -90,6 +107,7 @@ cdef class Scheduler:
             self.sched = NULL
             pyd_sched_destroy(sched)
         check(status)
+        schedulers.add(self)
 
     def __dealloc__(self):
         if self.sched != NULL:

@@ -13,6 +13,9 @@ cdef inline int check(pyd_status_t status) except -1 nogil:
     return raise_status(status)
 
 
+# The exception that a status means; the status stays the caller's.
+cdef object exception_of(pyd_status_t status)
+
 # What Python raised, as a status: for everything that C calls. Cannot fail and never returns NULL, whatever the
 # exception is. KeyboardInterrupt and its like become INTERRUPTED; whoever is between C and Python code that is to see
 # the exception itself puts it back into the thread (PyErr_SetObject), where raise_status finds it.

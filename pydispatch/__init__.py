@@ -28,6 +28,7 @@ from pydispatch.errors import (
 from pydispatch.runtime.device import device, devices
 
 if TYPE_CHECKING:
+    from pydispatch._core.future import Future
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.integrations.torch_operator import to_torch
     from pydispatch.integrations.xla import to_jax
@@ -44,6 +45,7 @@ __all__ = [
     "CompileWarning",
     "DeviceUnavailableError",
     "Error",
+    "Future",
     "InternalError",
     "InvalidArgumentError",
     "KernelError",
@@ -64,6 +66,7 @@ __all__ = [
 _LAZY = {
     "Artifact": "pydispatch.formats.artifact.artifact",
     "Buffer": "pydispatch.runtime.buffer",
+    "Future": "pydispatch._core.future",
     "Program": "pydispatch.runtime.program.program",
     "to_jax": "pydispatch.integrations.xla",
     "to_torch": "pydispatch.integrations.torch_operator",

@@ -2,11 +2,12 @@
 //
 //   scheduler.c  create, destroy, fork     pool.c  the life of a pool thread: look, spin, park, be woken
 //   job.c        pyd_sched_run             work.c  taking part in a published job: chunks, stealing, failures
+//   task.c       submitted tasks: queue, order, waiting, end      share.c  jobs of tasks, which have no caller
 //
 // How threads meet. A caller fills a slot, opens it (slot.state, release) and shows it in sched.open. A pool thread sees
 // the bit, joins (slot.state, acquire), works, leaves (release). The caller closes the slot and waits until the count of
 // participants is zero (acquire). Parking and publishing are the two sides of a store-then-load race, and both sides use
-// sequentially consistent operations for it: publish is "open |= bit; read spinners and sleepers; claim the wake event",
+// sequentially consistent operations for it (a submitted task is published as a job is, |queued| in place of |open|): publish is "open |= bit; read spinners and sleepers; claim the wake event",
 // parking "spinners -= 1; sleepers += 1; reset the wake event; read open".
 #ifndef PYD_SCHED_INTERNAL_H_
 #define PYD_SCHED_INTERNAL_H_
@@ -20,6 +21,7 @@
 #include "platform/cpu_inline.h"
 #include "platform/thread.h"
 #include "pydispatch/sched.h"
+#include "pydispatch/task.h"
 #include "sched/range.h"
 #include "sched/tuning.h"
 
@@ -43,6 +45,7 @@ typedef struct pyd_sched_slot_s {
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
   const pyd_scope_t* scope;  // what the caller works for
+  pyd_task_t* task;  // whose job it is; NULL: a caller's, who waits
   uint64_t base;  // the job's index of the window's 0
   uint64_t fp_mode;
   uint64_t cost;  // estimate, picoseconds per index, at least 1
@@ -54,10 +57,18 @@ typedef struct pyd_sched_slot_s {
 typedef struct pyd_sched_thread_s {
   alignas(PYD_CPU_CACHE_LINE) pyd_event_t wake;  // clear: parked
   struct pyd_sched_s* sched;
-  uint32_t worker;  // 1 and up
+  uint32_t worker;
   pyd_thread_t thread;
   uint64_t spin;  // nanoseconds, the thread's own
 } pyd_sched_thread_t;
+
+// Submitted tasks that wait for a thread, in the order of their submission for each priority.
+typedef struct pyd_task_queue_s {
+  pthread_mutex_t mutex;  // of all tasks; held for moments
+  pthread_cond_t has_changed;  // while closing
+  pyd_task_t *first[PYD_PRIORITIES], *last[PYD_PRIORITIES];
+  pyd_task_t* live;  // all that have not ended
+} pyd_task_queue_t;
 
 struct pyd_sched_s {
   uint32_t workers;
@@ -65,15 +76,22 @@ struct pyd_sched_s {
   int32_t spin_us;
   uint64_t tick;  // picoseconds in 1/256
   pyd_sched_slot_t* slots;
-  pyd_sched_thread_t* threads;  // workers - 1
+  // workers - 1 from the beginning, whose numbers are 1 and up. One more, number 0, from the first task on: it takes part in jobs of
+  // tasks only, as 0 is the number of callers.
+  pyd_sched_thread_t* threads;
+  uint32_t epoch;  // forks between the process that created it and this one
+  pyd_task_queue_t queue;
   pyd_scope_access_t scopes;
   pthread_mutex_t lifecycle;    // of |started| and |closing|, and fork; never held while waiting for a thread
   pthread_cond_t stopped;       // |closing| is 0 again
-  _Atomic uint32_t started;     // pool threads that exist
+  _Atomic uint32_t wanted;      // pool threads that should exist
+  _Atomic uint32_t started;     // those that do
   _Atomic uint32_t start_failed;
   _Atomic uint32_t closing;
 
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t open;  // bit per slot that is worth looking at; spun on
+  _Atomic uint32_t queued;   // tasks in the queue; spun on
+  _Atomic uint32_t callers;  // bit per slot whose job has a caller
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t used;  // bit per slot that has an owner
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t sleepers;
   _Atomic uint32_t spinners;
@@ -104,12 +122,39 @@ void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 // does). Clears the slot's bit in sched->open, as no other thread would find work.
 void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
+// job.c, for jobs with and without a caller. Runs here what is not worth sharing: the whole job, or its first indices until their
+// cost is known. Returns the first index that is left, job->count when none is.
+uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
+                         pyd_sched_failure_t* out_failure);
+// A slot for the job, closed; NULL when all are taken or there is no thread to share with.
+pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost, pyd_task_t* task);
+void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot);
+// Opens the slot for |count| indices from slot->base on, which |worker| has, and wakes threads if needed. Returns whether it
+// woke one. |state|: what it begins with besides OPEN.
+bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state);
+// When all participants have left: the failure, or what was learned about waking from |count| indices in |picoseconds|.
+void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count, uint64_t picoseconds, bool has_woken,
+                      pyd_sched_failure_t* out_failure);
+// What the next run of the job may know.
+void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter);
+// The rest from |begin| on, here.
+void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, pyd_sched_meter_t* meter,
+                        pyd_sched_failure_t* out_failure);
+
 // pool.c
 void pyd_sched_pool_main(void* thread);
-// Wakes up to |count| parked threads; returns how many.
-uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t count);
+// Wakes up to |count| parked threads of the first |among|; returns how many.
+uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count);
+// A task is in the queue: sees to it that a thread looks.
+void pyd_sched_wake_for_tasks(pyd_sched_t* sched);
+// How many of the first threads may take part in the job of |slot|.
+static inline uint32_t pyd_sched_joiners(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
+  return slot->task ? sched->workers : sched->workers - 1;
+}
 
 // scheduler.c: restarts the threads that a fork removed. False when there are none.
 bool pyd_sched_ensure_started(pyd_sched_t* sched);
+// From now on the pool has a thread for each worker.
+pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched);
 
 #endif  // PYD_SCHED_INTERNAL_H_

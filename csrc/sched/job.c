@@ -59,9 +59,9 @@ static bool run_span_metered(const pyd_sched_t* sched, const pyd_sched_job_t* jo
 
 // A measurement that is far too long (the thread lost its CPU meanwhile) counts four times the old value at most and is
 // halved away by the next runs; one that stays long gets there in a few.
-static void learn(const pyd_sched_job_t* job, uint64_t known, const pyd_sched_meter_t* meter) {
+void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter) {
   if (!job->cost || !meter->indices) return;
-  uint64_t now = meter->picoseconds / meter->indices;
+  uint64_t known = learned_cost(job), now = meter->picoseconds / meter->indices;
   if (known) now = now < known ? (now + known) / 2 : now > 4 * known ? 4 * known : now;
   if (now == 0) now = 1;
   if (now > UINT32_MAX) now = UINT32_MAX;
@@ -126,11 +126,11 @@ static void run_alone(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t e
   remember_alone(sched, meter->picoseconds);
 }
 
-static pyd_sched_slot_t* acquire_slot(pyd_sched_t* sched) {
+static pyd_sched_slot_t* take_slot(pyd_sched_t* sched) {
   uint32_t used = atomic_load_explicit(&sched->used, memory_order_relaxed);
   while (~used) {
     uint32_t bit = ~used & (used + 1);
-    // Acquire pairs with release_slot: the last owner's writes to the slot precede ours.
+    // Acquire pairs with pyd_sched_release_slot: the last owner's writes to the slot precede ours.
     if (atomic_compare_exchange_weak_explicit(&sched->used, &used, used | bit, memory_order_acquire,
                                               memory_order_relaxed)) {
       return &sched->slots[__builtin_ctz(bit)];
@@ -139,24 +139,38 @@ static pyd_sched_slot_t* acquire_slot(pyd_sched_t* sched) {
   return NULL;
 }
 
-static void release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
+pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost, pyd_task_t* task) {
+  pyd_sched_slot_t* slot = pyd_sched_ensure_started(sched) ? take_slot(sched) : NULL;
+  if (!slot) return NULL;
+  uint32_t bit = 1u << (slot - sched->slots), callers = atomic_load_explicit(&sched->callers, memory_order_relaxed);
+  if (!task && !(callers & bit)) atomic_fetch_or_explicit(&sched->callers, bit, memory_order_relaxed);
+  if (task && callers & bit) atomic_fetch_and_explicit(&sched->callers, ~bit, memory_order_relaxed);
+  slot->job = job;
+  slot->task = task;
+  slot->scope = task ? NULL : pyd_scope_now(sched->scopes);
+  slot->fp_mode = pyd_cpu_fp_mode();
+  slot->cost = cost;
+  return slot;
+}
+
+void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   atomic_fetch_and_explicit(&sched->used, ~(1u << (slot - sched->slots)), memory_order_release);
 }
 
 // How many pool threads the |count| indices of a slot could use.
 static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint32_t count) {
   uint64_t useful = multiply(slot->cost, count) / (UINT64_C(1000) * PYD_SCHED_WORK_PER_HELPER) + 1;
-  uint64_t most = sched->workers - 1 < count - 1 ? sched->workers - 1 : count - 1;
+  uint64_t others = sched->workers - 1;  // of the joiners, a task's first participant is one
+  uint64_t most = others < count - 1 ? others : count - 1;
   return (uint32_t)(useful < most ? useful : most);
 }
 
-// Opens the slot for |count| indices from slot->base on and wakes threads if needed.
-// Returns whether it woke one.
-static bool publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) {
+bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state) {
   atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);
-  pyd_range_store(&slot->cells[0].range, (pyd_range_t){.begin = 0, .end = count});
-  atomic_store_explicit(&slot->state, PYD_SLOT_OPEN, memory_order_release);
+  pyd_range_store(&slot->cells[worker].range, (pyd_range_t){.begin = 0, .end = count});
+  const uint32_t joiners = pyd_sched_joiners(sched, slot);
+  atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | state, memory_order_release);
   atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_seq_cst);
   // A thread counted as spinning now will see the bit, at the latest in its last check before it parks; a count read
   // before the bit was set would not guarantee that.
@@ -165,7 +179,7 @@ static bool publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) 
   if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
   atomic_store_explicit(&sched->alone, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, helpers - spinners - 1, memory_order_relaxed);
-  return pyd_sched_pool_wake(sched, 1) != 0;
+  return pyd_sched_pool_wake(sched, joiners, 1) != 0;
 }
 
 // Working threads may still have much to do: a range that was being stolen while this thread searched.
@@ -203,34 +217,36 @@ static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   }
 }
 
-// Runs [begin, count) together with the pool, a window of 32-bit indices at a time. |cost| is not 0.
-static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sched_job_t* job, uint64_t begin,
-                       uint64_t cost, pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
-  const pyd_scope_t* outer = pyd_scope_now(sched->scopes);
+void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count, uint64_t picoseconds, bool has_woken,
+                      pyd_sched_failure_t* out_failure) {
+  uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
+  if (failure == PYD_SCHED_NO_FAILURE) {
+    learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
+    return;
+  }
+  out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
+  out_failure->code = out_failure->is_interrupted ? -1 : (int32_t)(uint32_t)failure;
+  out_failure->index = out_failure->is_interrupted ? 0 : slot->base + (failure >> 32);
+  for (uint32_t i = 0; i < sched->workers; ++i) pyd_range_store(&slot->cells[i].range, (pyd_range_t){0, 0});
+}
+
+// Runs [begin, count) together with the pool, a window of 32-bit indices at a time.
+static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begin, pyd_sched_meter_t* meter,
+                       pyd_sched_failure_t* out_failure) {
+  const pyd_sched_job_t* job = slot->job;
+  const pyd_scope_t* outer = slot->scope;
   const pyd_scope_t scope = {outer, sched};
   pyd_scope_set(sched->scopes, &scope);
-  slot->job = job;
-  slot->scope = outer;
-  slot->fp_mode = pyd_cpu_fp_mode();
-  slot->cost = cost;
   while (begin < job->count && !out_failure->code) {
     uint64_t left = job->count - begin;
     uint32_t window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
     slot->base = begin;
     uint64_t start = pyd_cpu_ticks();
-    bool has_woken = publish(sched, slot, window);
+    bool has_woken = pyd_sched_publish(sched, slot, 0, window, 0);
     pyd_sched_work(sched, slot, 0, meter);
     close_and_wait(sched, slot);
     uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
-    uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
-    if (failure != PYD_SCHED_NO_FAILURE) {
-      out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
-      out_failure->code = out_failure->is_interrupted ? -1 : (int32_t)(uint32_t)failure;
-      out_failure->index = out_failure->is_interrupted ? 0 : begin + (failure >> 32);
-      for (uint32_t i = 0; i < sched->workers; ++i) pyd_range_store(&slot->cells[i].range, (pyd_range_t){0, 0});
-    } else {
-      learn_price(sched, has_woken, spent < multiply(slot->cost, window) / 8 * 7);
-    }
+    pyd_sched_settle(sched, slot, window, spent, has_woken, out_failure);
     begin += window;
   }
   pyd_scope_set(sched->scopes, outer);
@@ -254,39 +270,50 @@ static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_
   return begin;
 }
 
-void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
-  *out_failure = (pyd_sched_failure_t){0};
-  if (job->count == 0) return;
-  pyd_sched_meter_t meter = {0};
-  const uint32_t known = learned_cost(job);
+static inline uint64_t run_first(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
+                                 pyd_sched_failure_t* out_failure) {
+  const uint64_t known = *out_cost = learned_cost(job);
   if (job->count == 1 || sched->workers == 1) {
     // A single worker needs the cost only for the pieces between which the interrupt is polled.
     if (known || !job->interrupt || !job->cost) {
       run_span(job, 0, job->count, out_failure);
     } else {
-      run_span_metered(sched, job, 0, job->count, &meter, out_failure);
-      if (!out_failure->code) learn(job, known, &meter);
+      run_span_metered(sched, job, 0, job->count, meter, out_failure);
     }
-    return;
+    return job->count;
   }
-  uint64_t begin = 0, cost = known;
-  if (!known) {
-    begin = probe(sched, job, &meter, &cost, out_failure);
-  } else if (multiply(known, job->count) < worth(sched)) {
-    run_alone(sched, job, multiply(known, job->count), &meter, out_failure);
-    begin = job->count;
-  }
+  if (!known) return probe(sched, job, meter, out_cost, out_failure);
+  if (multiply(known, job->count) >= worth(sched)) return 0;
+  run_alone(sched, job, multiply(known, job->count), meter, out_failure);
+  return job->count;
+}
+
+uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
+                         pyd_sched_failure_t* out_failure) {
+  return run_first(sched, job, out_cost, meter, out_failure);
+}
+
+void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, pyd_sched_meter_t* meter,
+                        pyd_sched_failure_t* out_failure) {
+  run_span_metered(sched, job, begin, job->count, meter, out_failure);
+}
+
+void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
+  *out_failure = (pyd_sched_failure_t){0};
+  if (job->count == 0) return;
+  pyd_sched_meter_t meter = {0};
+  uint64_t cost, begin = run_first(sched, job, &cost, &meter, out_failure);
   if (begin < job->count) {
-    pyd_sched_slot_t* slot = pyd_sched_ensure_started(sched) ? acquire_slot(sched) : NULL;
+    pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
     meter = (pyd_sched_meter_t){0};
     if (slot) {
-      run_shared(sched, slot, job, begin, cost, &meter, out_failure);
-      release_slot(sched, slot);
+      run_shared(sched, slot, begin, &meter, out_failure);
+      pyd_sched_release_slot(sched, slot);
       // The others may have been so fast that nothing was left for this thread to measure.
-      if (!meter.indices && !known) meter = (pyd_sched_meter_t){.indices = 1, .picoseconds = cost};
+      if (!meter.indices && !learned_cost(job)) meter = (pyd_sched_meter_t){.indices = 1, .picoseconds = cost};
     } else {
       run_span_metered(sched, job, begin, job->count, &meter, out_failure);
     }
   }
-  if (!out_failure->code) learn(job, known, &meter);
+  if (!out_failure->code) pyd_sched_learn(job, &meter);
 }

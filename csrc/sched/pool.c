@@ -1,9 +1,9 @@
-#include "sched/internal.h"
+#include "sched/task.h"
 
-uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t count) {
+uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count) {
   uint32_t woken = 0;
   // Lowest first: the same few threads serve a light load and stay warm, the others sleep on.
-  for (uint32_t i = 0; i + 1 < sched->workers && woken < count; ++i) {
+  for (uint32_t i = 0; i < among && woken < count; ++i) {
     pyd_event_t* event = &sched->threads[i].wake;
     if (!pyd_event_claim(event)) continue;
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
@@ -11,6 +11,12 @@ uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t count) {
     ++woken;
   }
   return woken;
+}
+
+// As publishing a job: a thread that is counted as spinning sees the task, at the latest before it parks.
+void pyd_sched_wake_for_tasks(pyd_sched_t* sched) {
+  if (atomic_load_explicit(&sched->spinners, memory_order_seq_cst)) return;
+  if (atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) pyd_sched_pool_wake(sched, sched->workers, 1);
 }
 
 static bool join(pyd_sched_slot_t* slot) {
@@ -42,7 +48,7 @@ static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
                                                  memory_order_relaxed)) {
       continue;
     }
-    if (!pyd_sched_pool_wake(sched, 1)) return;
+    if (!pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1)) return;
   }
 }
 
@@ -53,6 +59,10 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
     if (!(open >> index & 1)) continue;
     pyd_sched_slot_t* slot = &sched->slots[index];
     if (!join(slot)) continue;
+    if (!worker && !slot->task) {  // it is a caller's by now, whose number this thread has
+      leave(slot);
+      continue;
+    }
     relay_wakes(sched, slot);
     pyd_cpu_set_fp_mode(slot->fp_mode);
     const pyd_scope_t scope = {slot->scope, sched};
@@ -60,23 +70,44 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
     pyd_sched_meter_t meter = {0};
     pyd_sched_work(sched, slot, worker, &meter);
     pyd_scope_set(sched->scopes, NULL);
-    leave(slot);
+    if (slot->task) {
+      pyd_task_leave(sched, slot, worker, &meter);
+    } else {
+      leave(slot);
+    }
     return true;
   }
   return false;
 }
 
-static bool has_news(const pyd_sched_t* sched, memory_order order) {
-  return atomic_load_explicit(&sched->open, order) != 0 || atomic_load_explicit(&sched->closing, order) != 0;
+// Runs the next task. False when the queue is empty.
+static bool run_task(pyd_sched_t* sched, uint32_t worker) {
+  if (!atomic_load_explicit(&sched->queued, memory_order_relaxed)) return false;
+  pyd_task_t* task = pyd_task_take(sched);
+  if (!task) return false;
+  if (atomic_load_explicit(&sched->queued, memory_order_relaxed)) pyd_sched_wake_for_tasks(sched);
+  pyd_task_start(task, worker);
+  return true;
+}
+
+// The jobs that |worker| may look at.
+static uint32_t open_to(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
+  uint32_t open = atomic_load_explicit(&sched->open, order);
+  return worker ? open : open & ~atomic_load_explicit(&sched->callers, order);
+}
+
+static bool has_news(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
+  return open_to(sched, worker, order) || atomic_load_explicit(&sched->queued, order) ||
+         atomic_load_explicit(&sched->closing, order);
 }
 
 // True when there may be work, false when |spin| nanoseconds have passed or the thread was preempted.
-static bool spin_for_news(pyd_sched_t* sched, uint64_t spin, bool* out_preempted) {
+static bool spin_for_news(const pyd_sched_t* sched, uint32_t worker, uint64_t spin, bool* out_preempted) {
   const uint64_t limit = spin * 1000, preempted = UINT64_C(1000) * PYD_SCHED_PREEMPTED;
   uint64_t start = pyd_cpu_ticks(), previous = start;
   for (;;) {
     for (int i = 0; i < PYD_SCHED_PAUSES_PER_TICK; ++i) {
-      if (has_news(sched, memory_order_relaxed)) return true;
+      if (has_news(sched, worker, memory_order_relaxed)) return true;
       pyd_cpu_relax();
     }
     uint64_t now = pyd_cpu_ticks();
@@ -92,7 +123,7 @@ static bool spin_for_news(pyd_sched_t* sched, uint64_t spin, bool* out_preempted
 static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   atomic_fetch_add_explicit(&sched->sleepers, 1, memory_order_seq_cst);
   pyd_event_reset(&self->wake);  // claimable from here on
-  if (has_news(sched, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {
+  if (has_news(sched, self->worker, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;
   }
@@ -105,12 +136,12 @@ static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   bool preempted = false;
   if (self->spin) {
     atomic_fetch_add_explicit(&sched->spinners, 1, memory_order_relaxed);
-    bool found = spin_for_news(sched, self->spin, &preempted);
+    bool found = spin_for_news(sched, self->worker, self->spin, &preempted);
     atomic_fetch_sub_explicit(&sched->spinners, 1, memory_order_seq_cst);
     if (found) return;
   }
   park(sched, self);
-  if (sched->spin_us >= 0 || sched->oversubscribed) return;
+  if (sched->spin_us >= 0 || sched->oversubscribed || !self->worker) return;
   // Would the longest spin have met this job? Then spin that long next time, else half as long as this time.
   uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
   if (!preempted && gap <= UINT64_C(1000) * PYD_SCHED_SPIN_MAX) {
@@ -124,7 +155,8 @@ void pyd_sched_pool_main(void* argument) {
   pyd_sched_thread_t* self = argument;
   pyd_sched_t* sched = self->sched;
   while (!atomic_load_explicit(&sched->closing, memory_order_acquire)) {
-    uint32_t open = atomic_load_explicit(&sched->open, memory_order_relaxed);
+    if (run_task(sched, self->worker)) continue;
+    uint32_t open = open_to(sched, self->worker, memory_order_relaxed);
     if (open == 0) {
       idle(sched, self);
     } else if (!help(sched, self->worker, open)) {

@@ -4,7 +4,7 @@
 
 #include "base/aligned.h"
 #include "platform/cpu.h"
-#include "sched/internal.h"
+#include "sched/task.h"
 
 static void* allocate(size_t count, size_t size) {
   size_t bytes = (count ? count : 1) * size;  // both are bounded by PYD_SCHED_MAX_WORKERS, nothing can wrap
@@ -19,8 +19,10 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   pyd_event_init(&thread->wake);
   atomic_init(&thread->wake.is_set, 1);  // not parked
   thread->sched = sched;
-  thread->worker = index + 1;
-  thread->spin = sched->spin_us >= 0 ? (uint64_t)sched->spin_us * 1000 : sched->oversubscribed ? 0 : PYD_SCHED_SPIN_MAX;
+  thread->worker = (index + 1) % sched->workers;
+  // The last one does not spin by itself: the CPU is rather its callers'.
+  bool spins = !sched->oversubscribed && thread->worker;
+  thread->spin = sched->spin_us >= 0 ? (uint64_t)sched->spin_us * 1000 : spins ? PYD_SCHED_SPIN_MAX : 0;
 }
 
 static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
@@ -35,6 +37,14 @@ static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
 static void reset(pyd_sched_t* sched) {
   pthread_mutex_init(&sched->lifecycle, NULL);
   pthread_cond_init(&sched->stopped, NULL);
+  pthread_mutex_init(&sched->queue.mutex, NULL);
+  pthread_cond_init(&sched->queue.has_changed, NULL);
+  memset(sched->queue.first, 0, sizeof(sched->queue.first));
+  memset(sched->queue.last, 0, sizeof(sched->queue.last));
+  sched->queue.live = NULL;
+  atomic_init(&sched->queued, 0);
+  atomic_init(&sched->callers, 0);
+  atomic_init(&sched->wanted, sched->workers - 1);
   atomic_init(&sched->started, 0);
   atomic_init(&sched->start_failed, 0);
   atomic_init(&sched->closing, 0);
@@ -45,14 +55,14 @@ static void reset(pyd_sched_t* sched) {
   atomic_init(&sched->alone, 0);
   atomic_init(&sched->alone_until, 0);
   atomic_init(&sched->price, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
-  for (uint32_t i = 0; i + 1 < sched->workers; ++i) reset_thread(sched, i);
+  for (uint32_t i = 0; i < sched->workers; ++i) reset_thread(sched, i);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) reset_slot(&sched->slots[i], sched->workers);
 }
 
 // Starts the threads that are missing; keeps those it got when one is refused. Under the lifecycle lock.
 static int start_threads(pyd_sched_t* sched) {
   uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
-  while (started + 1 < sched->workers) {
+  while (started < atomic_load_explicit(&sched->wanted, memory_order_relaxed)) {
     char name[24];  // cut to 15 bytes by the system
     snprintf(name, sizeof(name), "pydispatch-%u", (unsigned)(started + 1));
     pyd_sched_thread_t* thread = &sched->threads[started];
@@ -64,7 +74,8 @@ static int start_threads(pyd_sched_t* sched) {
 }
 
 bool pyd_sched_ensure_started(pyd_sched_t* sched) {
-  if (atomic_load_explicit(&sched->started, memory_order_acquire) + 1 == sched->workers) return true;
+  uint32_t wanted = atomic_load_explicit(&sched->wanted, memory_order_relaxed);
+  if (wanted && atomic_load_explicit(&sched->started, memory_order_acquire) == wanted) return true;
   // After a fork. One caller starts them, others need not wait for it; a failure is not retried.
   if (!atomic_load_explicit(&sched->start_failed, memory_order_relaxed) &&
       pthread_mutex_trylock(&sched->lifecycle) == 0) {
@@ -74,6 +85,20 @@ bool pyd_sched_ensure_started(pyd_sched_t* sched) {
     pthread_mutex_unlock(&sched->lifecycle);
   }
   return atomic_load_explicit(&sched->started, memory_order_acquire) != 0;
+}
+
+pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched) {
+  if (atomic_load_explicit(&sched->started, memory_order_acquire) == sched->workers) return PYD_STATUS_OK;
+  pthread_mutex_lock(&sched->lifecycle);
+  // Those that are being stopped still hold their places; that is refused later, with the queue locked.
+  bool may_start = !atomic_load_explicit(&sched->closing, memory_order_relaxed);
+  if (may_start) atomic_store_explicit(&sched->wanted, sched->workers, memory_order_relaxed);
+  int error = may_start ? start_threads(sched) : 0;
+  bool has_threads = !may_start || atomic_load_explicit(&sched->started, memory_order_relaxed) != 0;
+  pthread_mutex_unlock(&sched->lifecycle);
+  if (has_threads) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_SYSTEM, "submit: no thread could be started to run the call: %s; end some threads of the "
+                         "process, or call without submit", strerror(error));
 }
 
 pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched) {
@@ -94,7 +119,7 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   pyd_sched_cell_t* cells = NULL;
   if (sched) {
     sched->slots = allocate(PYD_SCHED_SLOTS, sizeof(*sched->slots));
-    sched->threads = allocate(workers - 1, sizeof(*sched->threads));
+    sched->threads = allocate(workers, sizeof(*sched->threads));
     cells = allocate((size_t)PYD_SCHED_SLOTS * workers, sizeof(*cells));
   }
   if (!sched || !sched->slots || !sched->threads || !cells) {
@@ -147,14 +172,16 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
   pthread_mutex_lock(&sched->lifecycle);
   while (atomic_load_explicit(&sched->closing, memory_order_relaxed)) pthread_cond_wait(&sched->stopped, &sched->lifecycle);
   atomic_store_explicit(&sched->closing, 1, memory_order_seq_cst);
-  pyd_sched_pool_wake(sched, sched->workers);
+  pyd_task_cancel_all(sched);
+  pyd_sched_pool_wake(sched, sched->workers, sched->workers);
   uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
   pthread_mutex_unlock(&sched->lifecycle);
   for (uint32_t i = 0; i < started; ++i) pyd_thread_join(&sched->threads[i].thread);
+  pyd_task_drain(sched);
   pthread_mutex_lock(&sched->lifecycle);
   atomic_store_explicit(&sched->started, 0, memory_order_relaxed);
   atomic_store_explicit(&sched->start_failed, 0, memory_order_relaxed);
-  atomic_store_explicit(&sched->closing, 0, memory_order_relaxed);
+  atomic_store_explicit(&sched->closing, 0, memory_order_release);  // who sees it sees that no thread is there
   pthread_cond_broadcast(&sched->stopped);
   pthread_mutex_unlock(&sched->lifecycle);
   return PYD_STATUS_OK;
@@ -163,8 +190,10 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
 void pyd_sched_destroy(pyd_sched_t* sched) {
   if (!sched) return;
   pyd_status_free(pyd_sched_stop(sched));
-  for (uint32_t i = 0; i + 1 < sched->workers; ++i) pyd_event_deinit(&sched->threads[i].wake);
+  for (uint32_t i = 0; i < sched->workers; ++i) pyd_event_deinit(&sched->threads[i].wake);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) pyd_event_deinit(&sched->slots[i].done);
+  pthread_cond_destroy(&sched->queue.has_changed);
+  pthread_mutex_destroy(&sched->queue.mutex);
   pthread_cond_destroy(&sched->stopped);
   pthread_mutex_destroy(&sched->lifecycle);
   pyd_aligned_free(sched->slots[0].cells);
@@ -183,4 +212,8 @@ void pyd_sched_fork_prepare(pyd_sched_t* sched) { pthread_mutex_lock(&sched->lif
 void pyd_sched_fork_parent(pyd_sched_t* sched) { pthread_mutex_unlock(&sched->lifecycle); }
 
 // Whatever other threads were doing with the scheduler is over: their slots are free, and the pool is empty.
-void pyd_sched_fork_child(pyd_sched_t* sched) { reset(sched); }
+// Tasks are in another epoch, which is how they are known to be lost.
+void pyd_sched_fork_child(pyd_sched_t* sched) {
+  ++sched->epoch;
+  reset(sched);
+}

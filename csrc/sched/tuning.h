@@ -51,6 +51,8 @@
 #define PYD_SCHED_SPIN_MIN 1000
 // How long a caller spins for the last chunks of others before it parks.
 #define PYD_SCHED_FINISH_SPIN 30000
+// How long a thread that waits for a task spins before it parks: about what parking and being woken costs.
+#define PYD_SCHED_WAIT_SPIN 5000
 // Two clock reads of a spinning thread this far apart mean that it was preempted: it parks.
 #define PYD_SCHED_PREEMPTED 20000
 // Pauses between two looks at the clock.

@@ -79,8 +79,8 @@ void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
     meter->indices += chunk;
     meter->picoseconds += spent;
     cost = spent / chunk + 1;
-    // Only the caller: the interrupt is its own.
-    if (worker == 0 && job->interrupt &&
+    // Only the caller: the interrupt is its own. That of a task is asked by whoever takes part.
+    if (job->interrupt && (worker == 0 || slot->task) &&
         pyd_sched_picoseconds(sched, pyd_cpu_elapsed(asked, after)) >= UINT64_C(1000) * PYD_SCHED_ASK_TIME) {
       asked = after;
       if (pyd_sched_is_interrupted(job)) pyd_sched_interrupt(slot);

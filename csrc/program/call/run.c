@@ -1,13 +1,10 @@
 // Running a call. A step with one workgroup is a plain function call; everything else is one job per step, whose indices
 // are the workgroups and pieces of all its commands one after another.
+#include "program/call/step.h"
+
 #include "program/commands/command.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
-
-typedef struct job_s {
-  const pyd_call_t* call;
-  const pyd_plan_step_t* step;
-} job_t;
 
 // The command of |step| that index |index| belongs to: the last one that starts at or before it. Commands that run
 // nothing start where the next one does, so they are never the last.
@@ -25,8 +22,8 @@ static const pyd_call_command_t* find_command(const pyd_call_t* call, const pyd_
   return &call->commands[step->first_command + low];
 }
 
-static int32_t run_range(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
-  const job_t* job = self;
+int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  const pyd_step_job_t* job = self;
   const pyd_call_t* call = job->call;
   const pyd_call_command_t* command = &call->commands[job->step->first_command];
   if (LIKELY(job->step->command_count == 1)) return command->run(call, command, worker, begin, end, out_failed);
@@ -46,26 +43,43 @@ static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_step_t* step, 
   return pyd_command_type(command)->refuse(call, command, index, code);
 }
 
-static pyd_status_t interrupted(const pyd_call_t* call) {
+pyd_status_t pyd_call_interrupted(const pyd_call_t* call) {
   pyd_string_t name = call->plan->fn->info.name;
   return pyd_status_make(PYD_CODE_INTERRUPTED, "function '%.*s': the call was interrupted", (int)name.length, name.data);
 }
 
+pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure_t* failure) {
+  if (failure->is_interrupted) return pyd_call_interrupted(job->call);
+  return LIKELY(failure->code == 0) ? PYD_STATUS_OK : refuse(job->call, job->step, failure->index, failure->code);
+}
+
 static pyd_status_t run_step(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
   const pyd_plan_step_t* step = &call->plan->steps[number];
-  job_t job = {call, step};
+  pyd_step_job_t job = {call, step};
   pyd_sched_failure_t failure = {0};
   if (step->total == 1 || (call->workers == 1 && (!interrupt || !call->sched))) {
-    failure.code = run_range(&job, 0, 0, step->total, &failure.index);
+    failure.code = pyd_step_run(&job, 0, 0, step->total, &failure.index);
   } else {
-    const pyd_sched_job_t description = {run_range, &job, step->total, &call->plan->costs[number], interrupt};
+    const pyd_sched_job_t description = {pyd_step_run, &job, step->total, &call->plan->costs[number], interrupt};
     pyd_sched_run(call->sched, &description, &failure);
   }
-  if (failure.is_interrupted) return interrupted(call);
-  return LIKELY(failure.code == 0) ? PYD_STATUS_OK : refuse(call, step, failure.index, failure.code);
+  return pyd_step_outcome(&job, &failure);
 }
 
 enum { kAskSteps = 64 };  // steps of one workgroup between two questions whether to go on
+
+static inline bool run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status) {
+  const pyd_call_command_t* command = &call->commands[step->first_command];
+  if (step->total != 1 || !command->function) return false;
+  int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
+                                   &command->workgroup);
+  *out_status = LIKELY(code == 0) ? PYD_STATUS_OK : refuse(call, step, 0, code);
+  return true;
+}
+
+bool pyd_step_run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status) {
+  return run_single(call, step, out_status);
+}
 
 static pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   const pyd_plan_t* plan = call->plan;
@@ -73,19 +87,12 @@ static pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt_t* int
   for (uint32_t begin = 0;;) {
     const uint32_t end = count - begin > kAskSteps ? begin + kAskSteps : count;
     for (uint32_t i = begin; i < end; ++i) {
-      const pyd_plan_step_t* step = &plan->steps[i];
-      const pyd_call_command_t* command = &call->commands[step->first_command];
-      if (step->total == 1 && command->function) {
-        int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
-                                         &command->workgroup);
-        if (LIKELY(code == 0)) continue;
-        return refuse(call, step, 0, code);
-      }
-      pyd_status_t status = run_step(call, i, interrupt);
-      if (!pyd_ok(status)) return status;
+      pyd_status_t status;
+      if (!run_single(call, &plan->steps[i], &status)) status = run_step(call, i, interrupt);
+      if (!LIKELY(pyd_ok(status))) return status;
     }
     if (LIKELY(end == count)) return PYD_STATUS_OK;
-    if (interrupt && interrupt->is_wanted(interrupt->self)) return interrupted(call);
+    if (interrupt && interrupt->is_wanted(interrupt->self)) return pyd_call_interrupted(call);
     begin = end;
   }
 }
@@ -120,20 +127,31 @@ static pyd_status_t refuse_unbound(const pyd_call_t* call) {
 
 pyd_status_t pyd_call_run(pyd_call_t* call) { return pyd_call_run_until(call, NULL); }
 
-pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
-  if (call->unbound) return refuse_unbound(call);
+pyd_status_t pyd_call_check_bound(const pyd_call_t* call) {
+  return call->unbound ? refuse_unbound(call) : PYD_STATUS_OK;
+}
+
+static inline pyd_status_t begin(pyd_call_t* call, void** out_arena) {
+  *out_arena = NULL;
   pyd_status_t status = PYD_STATUS_OK;
   if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);
   if (pyd_ok(status) && call->is_late_stale) status = compute_late(call);
+  if (LIKELY(call->is_arena_kept) || !pyd_ok(status) || call->plan->program->runner.run) return status;
+  status = pyd_pool_acquire(call->pool, call->plan->arena_bytes, out_arena);
+  if (pyd_ok(status)) pyd_call_patch_arena(call, *out_arena);
+  return status;
+}
+
+pyd_status_t pyd_call_begin(pyd_call_t* call, void** out_arena) { return begin(call, out_arena); }
+
+pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
+  if (call->unbound) return refuse_unbound(call);
+  void* arena;
+  pyd_status_t status = begin(call, &arena);
   if (!pyd_ok(status)) return status;
   const pyd_runner_t* runner = &call->plan->program->runner;
   if (runner->run) return runner->run(runner->self, call);
-  if (LIKELY(call->is_arena_kept)) return run_steps(call, interrupt);
-  void* arena = NULL;
-  status = pyd_pool_acquire(call->pool, call->plan->arena_bytes, &arena);
-  if (!pyd_ok(status)) return status;
-  pyd_call_patch_arena(call, arena);
   status = run_steps(call, interrupt);
-  pyd_pool_release(call->pool, arena);
+  if (arena) pyd_pool_release(call->pool, arena);
   return status;
 }

@@ -33,6 +33,7 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
   state->sched = sched;
   state->pool = pool;
   pthread_mutex_init(&state->mutex, NULL);
+  pthread_mutex_init(&state->submit_mutex, NULL);
   pyd_gate_init(&state->gate, sched);
   state->caches = calloc((size_t)program->function_count + 1, sizeof(*state->caches));
   state->globals = calloc((size_t)program->global_count + 1, sizeof(*state->globals));
@@ -56,7 +57,9 @@ void pyd_state_free(pyd_state_t* state) {
     for (uint32_t k = 0; k < PYD_STATE_PLANS; ++k) pyd_state_free_entry(state->caches[i].entries[k]);
   }
   for (uint32_t i = 0; state->globals && i < state->program->global_count; ++i) pyd_cell_clear(&state->globals[i]);
+  pyd_task_release(state->last);
   pyd_gate_destroy(&state->gate);
+  pthread_mutex_destroy(&state->submit_mutex);
   pthread_mutex_destroy(&state->mutex);
   free(state->caches);
   free(state->globals);
@@ -73,6 +76,8 @@ void pyd_state_fork_done(pyd_state_t* state) {
 }
 void pyd_state_fork_child(pyd_state_t* state) {
   pthread_mutex_unlock(&state->mutex);
+  pthread_mutex_init(&state->submit_mutex, NULL);  // not held over the fork: its holder may wait for the task system
+  state->last = NULL;                              // lost, as all that were submitted before
   pyd_gate_fork_child(&state->gate);  // stores of the call that was inside were not committed
 }
 

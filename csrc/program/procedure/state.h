@@ -7,6 +7,7 @@
 #include "program/gate.h"
 #include "program/procedure/tensor.h"
 #include "pydispatch/procedure.h"
+#include "pydispatch/task.h"
 
 enum { PYD_STATE_PLANS = 16, PYD_STATE_IDLE_CALLS = 4 };
 
@@ -34,6 +35,8 @@ struct pyd_state_s {
   pyd_state_cache_t* caches;  // by function
   pyd_cell_t* globals;
   pyd_gate_t gate;  // of calls that store to globals
+  pthread_mutex_t submit_mutex;  // of |last|
+  pyd_task_t* last;  // submitted of calls that store to or load mutable globals, or NULL
 };
 
 // A call of a function that is in use.

@@ -46,6 +46,8 @@ static void counted_relax(void) {
 #include "sched/job.c"
 #include "sched/pool.c"
 #include "sched/scheduler.c"
+#include "sched/share.c"
+#include "sched/task.c"
 #include "sched/work.c"
 #undef pthread_cond_wait
 #undef pyd_cpu_relax
@@ -285,7 +287,7 @@ static int32_t behind(void* self, uint32_t worker, uint64_t begin, uint64_t end,
 // All slots taken: a job runs on its caller. An index that a body cannot mean is its first.
 static void test_no_slot(pyd_sched_t* sched) {
   atomic_store(&sched->used, UINT32_MAX);
-  CHECK(!acquire_slot(sched), "a slot");
+  CHECK(!take_slot(sched), "a slot");
   work_t work = {.nanoseconds = 10, .fails = UINT64_MAX, .cost = {.picoseconds = SURELY_SHARED}};
   pyd_sched_failure_t failure = run(sched, &work, 50, true);
   CHECK(!failure.code && work.ran == 50, "%d ran", (int)work.ran);
@@ -315,14 +317,14 @@ static void test_pool_thread(pyd_sched_t* sched) {
   atomic_store(&sched->sleepers, 0);
   // News end a spin and keep a thread from parking.
   atomic_store(&sched->open, 1u << 5);
-  CHECK(spin_for_news(sched, 1000, &preempted) && !preempted, "no news");
+  CHECK(spin_for_news(sched, 1, 1000, &preempted) && !preempted, "no news");
   self->spin = 1000;
   idle(sched, self);
   park(sched, self);
   CHECK(!atomic_load(&sched->sleepers) && !atomic_load(&sched->spinners), "parked");
   atomic_store(&sched->open, 0);
   atomic_store(&sched->closing, 1);
-  CHECK(has_news(sched, memory_order_relaxed), "the end is news");
+  CHECK(has_news(sched, 1, memory_order_relaxed), "the end is news");
   atomic_store(&sched->closing, 0);
   atomic_store(&sched->open, 1u << 5);
   // A slot that is shown and closed is looked at again and again.

@@ -20,6 +20,8 @@ static uint64_t fake_ticks(void) {
 #include "sched/job.c"
 #include "sched/pool.c"
 #include "sched/scheduler.c"
+#include "sched/share.c"
+#include "sched/task.c"
 #include "sched/work.c"
 
 typedef struct load_s {

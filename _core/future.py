@@ -1,0 +1,174 @@
+"""What a submitted call gives: a `concurrent.futures.Future` that can be awaited."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydispatch._core.task import Task
+
+_arming = threading.Lock()
+
+
+class Future(concurrent.futures.Future):  # type: ignore[type-arg]
+    """The result of a submitted call, once there is one.
+
+    `result(timeout)` and `exception(timeout)` wait, seconds; Ctrl-C ends the waiting. `await future` waits without a
+    thread. `concurrent.futures.wait` and `as_completed` know it. `cancel()` ends a call that runs between two chunks of
+    its work; it is False when the call had ended. Functions that are given to `add_done_callback` run on the thread
+    that ends the call.
+    """
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        import asyncio
+
+        return asyncio.wrap_future(self).__await__()
+
+
+class CallFuture(Future):
+    """Of a call that the CPU runs. What its base class keeps is made when somebody needs it, and set when the call
+    ends."""
+
+    def __init__(self, task: Task) -> None:
+        self._task: Task = task
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        with _arming:
+            is_first = "_done_callbacks" not in self.__dict__  # set last
+            if is_first:
+                super().__init__()
+        if is_first and not self._task.call_when_done(self._finish):
+            self._finish()
+        return self.__dict__[name]
+
+    def _finish(self) -> None:
+        if self._task.cancelled():
+            super().cancel()
+            self.set_running_or_notify_cancel()
+            return
+        self.set_running_or_notify_cancel()
+        error = self._task.exception(None)
+        if error is None:
+            self.set_result(self._task.result(None))
+        else:
+            self.set_exception(error)
+
+    def result(self, timeout: float | None = None) -> Any:
+        return self._task.result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        return self._task.exception(timeout)
+
+    def done(self) -> bool:
+        return self._task.done()
+
+    def running(self) -> bool:
+        return not self.done()
+
+    def cancelled(self) -> bool:
+        return self._task.cancelled()
+
+    def cancel(self) -> bool:
+        return self._task.cancel()
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self.cancelled() else "done" if self.done() else "submitted"
+        return f"<{type(self).__name__}: {state}>"
+
+
+def deferred(
+    submit: Callable[..., concurrent.futures.Future[Any]], args: Iterable[Any], named: dict[str, Any]
+) -> Future:
+    """Submits a call when all futures among its arguments have ended, with their results in their places."""
+    args = list(args)
+    outer = Future()
+    first = [value for value in (*args, *named.values()) if isinstance(value, concurrent.futures.Future)]
+    left, counting = len(first), threading.Lock()
+
+    def settle(inner: concurrent.futures.Future[Any]) -> None:
+        if not outer.set_running_or_notify_cancel():
+            return
+        error = concurrent.futures.CancelledError() if inner.cancelled() else inner.exception()
+        if error is None:
+            outer.set_result(inner.result())
+        else:
+            outer.set_exception(error)
+
+    def value_of(value: Any) -> Any:
+        return value.result() if isinstance(value, concurrent.futures.Future) else value
+
+    def start(_: object) -> None:
+        nonlocal left
+        with counting:
+            left -= 1
+            if left:
+                return
+        try:
+            inner = submit(*map(value_of, args), **{name: value_of(value) for name, value in named.items()})
+        except BaseException as error:
+            if outer.set_running_or_notify_cancel():
+                outer.set_exception(error)
+        else:
+            inner.add_done_callback(settle)
+
+    for future in first:
+        future.add_done_callback(start)
+    return outer
+
+
+def together(futures: list[Any]) -> Future:
+    """One future for the results of several, as a list in their order. When one fails, so does it, after all have
+    ended: with the first error, which has the result or the error of each as `outcomes`."""
+    outer = Future()
+    left, counting = len(futures), threading.Lock()
+
+    def settle() -> None:
+        if not outer.set_running_or_notify_cancel():
+            return
+        errors = [error_of(future) for future in futures]
+        outcomes = [future.result() if error is None else error for future, error in zip(futures, errors, strict=True)]
+        failed = next((error for error in errors if error is not None), None)
+        if failed is None:
+            outer.set_result(outcomes)
+        else:
+            failed.outcomes = outcomes  # type: ignore[attr-defined]
+            outer.set_exception(failed)
+
+    def error_of(future: Any) -> BaseException | None:
+        return concurrent.futures.CancelledError() if future.cancelled() else future.exception()
+
+    def count(_: object) -> None:
+        nonlocal left
+        with counting:
+            left -= 1
+            if left:
+                return
+        settle()
+
+    for future in futures:
+        future.add_done_callback(count)
+    if not futures:
+        settle()
+    return outer
+
+
+def mapped(submit: Callable[..., Any], items: Iterable[Any], in_flight: int) -> Iterator[Any]:
+    """The results of calls, one for each item, in their order; at most `in_flight` of them are submitted and not yet
+    taken."""
+    waiting: deque[Any] = deque()
+    try:
+        for item in items:
+            if len(waiting) >= in_flight:
+                yield waiting.popleft().result()
+            waiting.append(submit(*(item if type(item) is tuple else (item,))))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()

@@ -1,0 +1,320 @@
+"""Calls of functions that are submitted: one, or many at once."""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from pydispatch._core.bound cimport Binding
+from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.c_submit cimport (
+    pyd_batch_item_t,
+    pyd_batch_submit,
+    pyd_call_submit,
+    pyd_submit_options_t,
+    pyd_task_is_cancelled,
+    pyd_task_t,
+)
+from pydispatch._core.function cimport Frame, Function, gather_plain
+from pydispatch._core.memory cimport Block
+from pydispatch._core.plan cimport Plan, Slot, flush_python
+from pydispatch._core.public cimport PublicFunction
+from pydispatch._core.status cimport check, exception_of
+from pydispatch._core.task cimport MAX_AFTER, Task, fill_options
+
+from concurrent.futures import CancelledError
+from concurrent.futures import Future as AnyFuture
+
+from pydispatch._core.future import CallFuture, deferred, together
+from pydispatch._core.future import mapped as in_order
+from pydispatch._core.status import InvalidArgumentError
+
+cdef extern from "Python.h":
+    PyObject** PySequence_Fast_ITEMS(object)
+
+
+@cython.final
+@cython.no_gc_clear  # __dealloc__ gives its slot back to the plan
+cdef class Lease:
+    """A call of a plan with the memory of its frame, for as long as a task uses them."""
+
+    cdef Plan plan
+    cdef Slot slot
+    cdef uint64_t* words
+    cdef bint taken
+
+    def __dealloc__(self):
+        if self.taken:
+            self.plan.give(&self.slot)
+        free(self.words)
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class FunctionTask(Task):
+    cdef Function function
+    cdef Lease lease
+    cdef Binding binding  # None: plain arguments and fresh results
+    cdef Frame frame
+    cdef object made      # fresh results: the one, or a list
+
+    cdef object pending(self):
+        """The array that its one result will be in."""
+        if self.settled:
+            return self.value if self.error is None and self.function.simple else None
+        return self.made if self.binding is None and self.function.simple else None
+
+    cdef object collect(self):
+        cdef Plan plan = self.lease.plan
+        plan.read_scalars(&self.lease.slot, self.frame.out_scalars)
+        if self.binding is not None:
+            return self.binding.collect()
+        return value_of(self.function, self.made, &self.frame)
+
+    cdef void let_go(self) noexcept:
+        self.kept = self.lease = self.binding = self.made = None
+
+
+cdef object value_of(Function function, object made, Frame* frame):
+    cdef uint32_t i
+    if function.simple:
+        return made
+    for i in range(function.result_count):
+        if function.outs[i].descr == NULL:
+            made[i] = function.scalar_result(i, frame.out_scalars[i])
+    if function.result_count == 1:
+        return made[0]
+    return tuple(made) if made else None
+
+
+cdef object fresh_results(Function function, Plan plan, Frame* frame):
+    cdef uint32_t i
+    if function.simple:
+        return function.new_result(plan, 0, &frame.results[0])
+    made = [None] * function.result_count
+    for i in range(function.result_count):
+        frame.results[i] = NULL
+        if function.outs[i].descr != NULL:
+            made[i] = function.new_result(plan, i, &frame.results[i])
+    return made
+
+
+cdef int align(Plan plan, Frame* frame, list kept) except -1:
+    """Copies the arguments that are less aligned than a kernel needs."""
+    cdef uint32_t i
+    cdef Block block
+    for i in range(plan.function.arg_count):
+        if plan.arg_bytes[i] and <uintptr_t>frame.args[i] & plan.arg_mask[i]:
+            block = plan.module.pool.acquire(plan.arg_bytes[i])
+            memcpy(block.data, frame.args[i], plan.arg_bytes[i])
+            frame.args[i] = block.data
+            kept.append(block)
+    return 0
+
+
+cdef Plan plan_of(Function function, Frame* frame):
+    cdef Plan plan = function.last
+    if plan is None or not plan.matches(frame.dims, frame.scalars):
+        plan = function.find_plan(frame.dims, frame.scalars)
+    return plan
+
+
+cdef tuple replace_futures(args, list after):
+    """The arguments with the arrays that futures will be in their places; None when one of those is not known yet."""
+    values = []
+    for value in args:
+        if isinstance(value, AnyFuture):
+            task = value._task if isinstance(value, CallFuture) else None
+            array = (<Task>task).pending() if task is not None else None
+            if array is None:
+                return None
+            after.append(task)
+            value = array
+        values.append(value)
+    return tuple(values)
+
+
+cdef bint has_futures(args):
+    for value in args:
+        if isinstance(value, AnyFuture):
+            return True
+    return False
+
+
+def submit(Function function not None, args, out, priority):
+    """See Function.submit."""
+    cdef list after = []
+    given = args
+    if has_futures(args):
+        given = replace_futures(args, after)
+        if given is None:
+            return deferred(function.submit, args, {"out": out, "priority": priority})
+        for task in after:
+            if (<Task>task).module.sched is not function.module.sched:
+                return deferred(function.submit, args, {"out": out, "priority": priority})
+    return CallFuture(start(function, given, out, priority, tuple(after)))
+
+
+cdef Task start(Function function, tuple args, object out, object priority, tuple after):
+    cdef FunctionTask task = FunctionTask.__new__(FunctionTask)
+    cdef Lease lease = Lease.__new__(Lease)
+    cdef Binding binding = None
+    cdef Plan plan
+    cdef Frame* frame = &task.frame
+    cdef list kept = [lease, args]
+    cdef pyd_submit_options_t options
+    cdef pyd_task_t* first[MAX_AFTER]
+    cdef pyd_status_t status
+    fill_options(&options, priority, after, first)
+    function.check_count(len(args))
+    lease.words = <uint64_t*>malloc((function.frame_words + 1) * sizeof(uint64_t))
+    if lease.words == NULL:
+        raise MemoryError()
+    function.lay_out(lease.words, frame)
+    if out is None and not function.careful and gather_plain(function, PySequence_Fast_ITEMS(args), frame):
+        plan = plan_of(function, frame)
+        task.made = fresh_results(function, plan, frame)
+    else:
+        binding = Binding(function, args, out)
+        plan, frame[0] = binding.plan, binding.frame
+    align(plan, frame, kept)
+    plan.take(&lease.slot)
+    lease.plan, lease.taken = plan, True
+    plan.bind(&lease.slot, frame.args, frame.scalars, frame.results)
+    task.function, task.module, task.lease, task.binding, task.after = function, function.module, lease, binding, after
+    kept.append(binding if binding is not None else task.made)
+    kept.append(after)
+    task.kept = kept
+    if function.module.flushes:
+        flush_python()
+    with nogil:
+        status = pyd_call_submit(lease.slot.call, &options, &task.task)
+    check(status)
+    return task
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Items:
+    """The memory of a batch, for as long as its task uses it."""
+
+    cdef pyd_batch_item_t* items
+    cdef uint64_t* words
+
+    def __dealloc__(self):
+        free(self.items)
+        free(self.words)
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class BatchTask(Task):
+    cdef Function function
+    cdef Items items
+    cdef list made      # per item: its Binding, or what `fresh_results` made
+    cdef dict plans
+    cdef uint32_t count
+
+    cdef object value_at(self, uint32_t index):
+        cdef Frame frame
+        made = self.made[index]
+        if type(made) is Binding:
+            return (<Binding>made).collect()
+        frame.out_scalars = self.items.items[index].out_scalars
+        return value_of(self.function, made, &frame)
+
+    cdef object collect(self):
+        if self.function.simple and not self.function.careful and Binding not in map(type, self.made):
+            return self.made
+        return [self.value_at(i) for i in range(self.count)]
+
+    cdef object failure(self):
+        cdef uint32_t i
+        cdef pyd_batch_item_t* item
+        first, outcomes = None, []
+        for i in range(self.count):
+            item = &self.items.items[i]
+            if item.has_run and item.status == NULL:
+                outcomes.append(self.value_at(i))
+                continue
+            outcome = exception_of(item.status) if item.has_run else CancelledError()
+            if isinstance(outcome, KeyboardInterrupt) and pyd_task_is_cancelled(self.task):
+                outcome = CancelledError()
+            first = first or outcome
+            outcomes.append(outcome)
+        if first is None:
+            return Task.failure(self)
+        first.outcomes = outcomes
+        return first
+
+    cdef void let_go(self) noexcept:
+        self.kept, self.made = (self.items, self.plans), None
+
+
+def submit_many(Function function not None, items, priority):
+    """See Function.submit_many."""
+    cdef list given = [item if type(item) is tuple else (item,) for item in items]
+    cdef uint32_t count = <uint32_t>len(given)
+    for args in given:
+        if has_futures(args):
+            return together([function.submit(*args, priority=priority) for args in given])
+    if not count:
+        return together([])
+    return CallFuture(start_many(function, given, count, priority))
+
+
+cdef Task start_many(Function function, list given, uint32_t count, object priority):
+    cdef BatchTask task = BatchTask.__new__(BatchTask)
+    cdef Items items = Items.__new__(Items)
+    cdef list made = [None] * count, kept = [items, given, made, function]
+    cdef dict plans = {}
+    cdef Plan plan = None, previous = None
+    cdef Binding binding
+    cdef Frame frame
+    cdef pyd_batch_item_t* item
+    cdef pyd_submit_options_t options
+    cdef pyd_status_t status
+    cdef size_t words = function.frame_words + 1
+    cdef uint32_t i
+    fill_options(&options, priority, (), NULL)
+    items.items = <pyd_batch_item_t*>calloc(count, sizeof(pyd_batch_item_t))
+    items.words = <uint64_t*>malloc(count * words * sizeof(uint64_t))
+    if items.items == NULL or items.words == NULL:
+        raise MemoryError()
+    for i in range(count):
+        args = given[i]
+        item = &items.items[i]
+        function.check_count(len(<tuple>args))
+        function.lay_out(items.words + i * words, &frame)
+        if not function.careful and gather_plain(function, PySequence_Fast_ITEMS(args), &frame):
+            plan = plan_of(function, &frame)
+            made[i] = fresh_results(function, plan, &frame)
+        else:
+            binding = Binding(function, args, None)
+            plan, frame, made[i] = binding.plan, binding.frame, binding
+        if plan is not previous:
+            plans[id(plan)] = previous = plan
+        align(plan, &frame, kept)
+        item.plan, item.args, item.results, item.out_scalars = plan.plan, frame.args, frame.results, frame.out_scalars
+        item.scalars = frame.scalars if plan.has_scalars else NULL
+    kept.append(plans)
+    task.plans = plans
+    task.function, task.module, task.items, task.made, task.count = function, function.module, items, made, count
+    task.kept, task.after = kept, ()
+    if function.module.flushes:
+        flush_python()
+    with nogil:
+        status = pyd_batch_submit(
+            function.module.sched.sched, function.module.pool.pool, items.items, count, &function.batch_cost, &options,
+            &task.task)
+    check(status)
+    return task
+
+
+def mapped(PublicFunction function not None, items, in_flight):
+    """See Function.map."""
+    count = 2 * function.module.sched.workers if in_flight is None else in_flight
+    if not isinstance(count, int) or count < 1:
+        raise InvalidArgumentError(f"@{function.name}: map: in_flight: expected a number from 1 on, got {in_flight!r}")
+    return in_order(function.submit, items, count)

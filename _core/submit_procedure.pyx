@@ -1,0 +1,61 @@
+"""Calls of procedures that are submitted."""
+
+cimport cython
+from libc.stdlib cimport calloc, free
+
+from pydispatch._core.c_procedure cimport pyd_input_t, pyd_invocation_free, pyd_invocation_t
+from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.c_submit cimport (
+    pyd_procedure_submit,
+    pyd_procedure_take,
+    pyd_submit_options_t,
+)
+from pydispatch._core.plan cimport flush_python
+from pydispatch._core.procedure cimport Procedure
+from pydispatch._core.status cimport check
+from pydispatch._core.task cimport Task, fill_options
+
+from concurrent.futures import Future as AnyFuture
+
+from pydispatch._core.future import CallFuture, deferred
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class ProcedureTask(Task):
+    cdef Procedure procedure
+    cdef list out
+
+    cdef object collect(self):
+        cdef pyd_invocation_t* invocation = pyd_procedure_take(self.task)
+        try:
+            return self.procedure.finish(invocation, self.out)
+        finally:
+            pyd_invocation_free(invocation)
+
+
+def submit(Procedure procedure not None, args, out, priority):
+    """See Procedure.submit."""
+    cdef ProcedureTask task = ProcedureTask.__new__(ProcedureTask)
+    cdef pyd_submit_options_t options
+    cdef pyd_input_t* inputs
+    cdef pyd_status_t status
+    for value in args:
+        if isinstance(value, AnyFuture):
+            return deferred(procedure.submit, args, {"out": out, "priority": priority})
+    fill_options(&options, priority, (), NULL)
+    task.procedure, task.module, task.after = procedure, procedure.module, ()
+    task.out = procedure.given(out)
+    inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
+    if inputs == NULL:
+        raise MemoryError()
+    try:
+        task.kept = (procedure.gather(args, inputs), procedure, out)
+        if procedure.module.flushes:
+            flush_python()
+        with nogil:
+            status = pyd_procedure_submit(procedure.state.state, procedure.index, inputs, &options, &task.task)
+        check(status)
+    finally:
+        free(inputs)
+    return CallFuture(task)

@@ -1,0 +1,46 @@
+// Calls that run while the thread that submits them goes on, as tasks (task.h): their order, waiting for them, cancelling them and
+// what they end with are a task's. A task made here has a reference that its caller releases.
+//
+// Results are there when the task is done. Until then all memory of a call stays where it is, and the call is used by nobody else.
+#ifndef PYDISPATCH_SUBMIT_H_
+#define PYDISPATCH_SUBMIT_H_
+
+#include "pydispatch/procedure.h"
+#include "pydispatch/task.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// pyd_call_run as a task: each of its steps is a job that any pool threads share. |call| was made with a scheduler.
+// Refused as pyd_call_run refuses a call whose buffers are not all bound; other failures are the task's.
+pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task);
+
+// pyd_procedure_call as a task: one pool thread goes through its steps and takes part in their jobs. Calls that touch mutable globals
+// of |state| run in the order in which they were submitted. |inputs| and their sizes are copied, tensors are not.
+pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                  const pyd_submit_options_t* options, pyd_task_t** out_task);
+// Of a task that is done: what pyd_procedure_call would have given, now the caller's; NULL after a failure and the second time.
+pyd_invocation_t* pyd_procedure_take(pyd_task_t* task);
+
+// Many calls of one function as one task: a job whose indices are the items. Each item is run by one thread, which may share
+// what is large in it.
+typedef struct pyd_batch_item_s {
+  const pyd_plan_t* plan;
+  void* const* args;        // per argument; not read for scalars. Aligned as the plan says
+  const uint64_t* scalars;  // may be NULL without scalars
+  void* const* results;     // per result; NULL for scalars
+  uint64_t* out_scalars;    // per result, written for scalars
+  bool has_run;             // false, until it has
+  pyd_status_t status;      // NULL, until it has failed. Freed with the task
+} pyd_batch_item_t;
+
+// |items| stay until the task is released, and so do their plans. The task fails when an item does, with a copy of the status of the first.
+// |cost|: kept by the caller, as pyd_sched_cost_t says; may be NULL.
+pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
+                              pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_SUBMIT_H_

@@ -1,0 +1,88 @@
+// Tasks: work that a scheduler runs while the thread that submitted it goes on.
+//
+//   create ─ submit ─ [wait for other tasks] ─ queue ─ run on pool threads ─ end: waiters, dependents, |on_done|
+//
+// A task runs in pieces. A piece is one job (sched.h), which any pool threads share; whichever leaves the job last goes on
+// with the task, so that no thread waits for a submitted one. A thread that waits for a task which is still in the queue
+// runs it itself.
+//
+// The pool has as many threads as the scheduler has workers from the first submit on. Every function may be called from any thread.
+#ifndef PYDISPATCH_TASK_H_
+#define PYDISPATCH_TASK_H_
+
+#include "pydispatch/sched.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pyd_task_s pyd_task_t;
+
+// What a task does. |self|: its payload.
+typedef struct pyd_task_kind_s {
+  // Goes on with the task on pool thread |worker|. True: it has ended, with |*out_status|. False: pyd_task_share returned
+  // false, and another thread calls this again, perhaps already.
+  bool (*advance)(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status);
+  // The whole task at once, on a thread that waits for it and is no pool thread of it.
+  pyd_status_t (*run)(void* self, const pyd_interrupt_t* interrupt);
+  // When the last reference goes; without the task having run too. May be NULL.
+  void (*drop)(void* self);
+} pyd_task_kind_t;
+
+// In the order of preference.
+typedef enum pyd_priority_e { PYD_PRIORITY_HIGH, PYD_PRIORITY_NORMAL, PYD_PRIORITY_LOW, PYD_PRIORITIES } pyd_priority_t;
+
+typedef struct pyd_submit_options_s {
+  uint32_t priority;  // pyd_priority_t
+  // Tasks of the same scheduler that end first. When one of them fails or is cancelled, this one ends so too, without having run.
+  pyd_task_t* const* after;
+  uint32_t after_count;
+  // Another that ends first, however it ends. May be NULL.
+  pyd_task_t* behind;
+  // Called once when the task has ended, on the thread that ended it and with no lock held. May be NULL. Not in the child of a fork.
+  void (*on_done)(void* context, pyd_task_t* task);
+  void* context;
+} pyd_submit_options_t;
+
+// With |bytes| of zeroed payload, aligned to 16. The caller has a reference.
+pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task);
+void* pyd_task_payload(pyd_task_t* task);
+void pyd_task_retain(pyd_task_t* task);
+// A submitted task runs on. NULL is allowed.
+void pyd_task_release(pyd_task_t* task);
+
+// Once for each task. |options| may be NULL: normal priority and nothing else. SYSTEM when there is no thread to run it,
+// INVALID_ARGUMENT while the scheduler is being stopped; the task has then not been submitted.
+pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* options);
+
+bool pyd_task_is_done(pyd_task_t* task);
+// Sets |on_done|, in place of the one that it was submitted with. False when the task has ended: it will not be called.
+bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_task_t* task), void* context);
+// Asks for an early end: between two chunks of indices. One that is in the queue ends at once. False when it had ended.
+bool pyd_task_cancel(pyd_task_t* task);
+// Whether somebody has asked for it. A task that ended early has the status INTERRUPTED.
+bool pyd_task_is_cancelled(const pyd_task_t* task);
+
+typedef enum pyd_wait_e { PYD_WAIT_DONE, PYD_WAIT_TIMEOUT, PYD_WAIT_INTERRUPTED } pyd_wait_t;
+#define PYD_WAIT_FOREVER UINT64_MAX
+// Waits for |nanoseconds| at most. |interrupt| (may be NULL) ends the waiting, or the task when this thread runs it.
+pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt);
+
+// Of a task that is done; stays with the task.
+pyd_status_t pyd_task_status(const pyd_task_t* task);
+// Of a task that is done: it was not run, because one that it waited for had failed or was cancelled.
+bool pyd_task_is_skipped(const pyd_task_t* task);
+
+// ---- for kinds
+
+// Runs |job|, whose interrupt is ignored in favour of the task's. True: it has ended, with pyd_task_failure. False: other
+// threads are still in it, and the last one goes on with the task. Only in |advance|.
+bool pyd_task_share(pyd_task_t* task, const pyd_sched_job_t* job, uint32_t worker);
+const pyd_sched_failure_t* pyd_task_failure(const pyd_task_t* task);
+// Wanted when the task is cancelled.
+const pyd_interrupt_t* pyd_task_interrupt(const pyd_task_t* task);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_TASK_H_

@@ -1,0 +1,146 @@
+// Many calls as one task. A thread has a call of its own for each plan and binds it anew for each item.
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/call/step.h"
+#include "pydispatch/submit.h"
+
+// The calls of one worker for one plan, made when the worker first meets the plan.
+typedef struct seat_s {
+  const pyd_plan_t* plan;
+  pyd_call_t* call;
+  struct seat_s* next;
+} seat_t;
+
+typedef struct batch_s {
+  pyd_sched_t* sched;
+  pyd_pool_t* pool;
+  pyd_batch_item_t* items;
+  uint32_t count, workers;
+  bool is_shared;
+  pyd_sched_cost_t* cost;
+  const pyd_interrupt_t* interrupt;
+  seat_t* seats[];  // by worker
+} batch_t;
+
+static pyd_status_t call_of(batch_t* batch, uint32_t worker, const pyd_plan_t* plan, pyd_call_t** out_call) {
+  seat_t** first = &batch->seats[worker];
+  for (seat_t** at = first; *at; at = &(*at)->next) {
+    seat_t* seat = *at;
+    if (seat->plan != plan) continue;
+    *at = seat->next;  // to the front
+    seat->next = *first;
+    *first = seat;
+    *out_call = seat->call;
+    return PYD_STATUS_OK;
+  }
+  seat_t* seat = malloc(sizeof(*seat));
+  if (!seat) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of a batch");
+  pyd_status_t status = pyd_call_create(plan, batch->sched, batch->pool, out_call);
+  if (!pyd_ok(status)) {
+    free(seat);
+    return status;
+  }
+  *seat = (seat_t){plan, *out_call, *first};
+  *first = seat;
+  return status;
+}
+
+static pyd_status_t run_item(batch_t* batch, uint32_t worker, const pyd_batch_item_t* item) {
+  pyd_call_t* call = NULL;
+  pyd_status_t status = call_of(batch, worker, item->plan, &call);
+  if (!pyd_ok(status)) return status;
+  const pyd_program_function_t* info = &item->plan->fn->info;
+  for (uint32_t i = 0; i < info->arg_count; ++i) {
+    if (info->args[i].kind == 0) pyd_call_bind_arg(call, i, item->args[i]);
+  }
+  if (item->scalars) pyd_call_set_scalars(call, item->scalars);
+  for (uint32_t i = 0; i < info->result_count; ++i) {
+    if (info->results[i].kind == 0) pyd_call_bind_result(call, i, item->results[i]);
+  }
+  status = pyd_call_run_until(call, batch->interrupt);
+  for (uint32_t i = 0; i < info->result_count && pyd_ok(status); ++i) {
+    if (info->results[i].kind != 0) item->out_scalars[i] = pyd_call_scalar_result(call, i);
+  }
+  return status;
+}
+
+// One that fails does not keep the others from running.
+static int32_t run_items(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  batch_t* batch = self;
+  (void)out_failed;
+  for (uint64_t i = begin; i < end; ++i) {
+    batch->items[i].status = run_item(batch, worker, &batch->items[i]);
+    batch->items[i].has_run = true;
+  }
+  return 0;
+}
+
+// The status of the task.
+static pyd_status_t outcome(batch_t* batch) {
+  for (uint32_t i = 0; i < batch->count; ++i) {
+    pyd_status_t status = batch->items[i].status;
+    if (!batch->items[i].has_run) return pyd_status_make(PYD_CODE_INTERRUPTED, "the calls were cancelled from item %u on", i);
+    if (!pyd_ok(status)) return pyd_status_make(pyd_status_code(status), "item %u: %s", i, pyd_status_text(status));
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_sched_job_t job_of(batch_t* batch) {
+  return (pyd_sched_job_t){run_items, batch, batch->count, batch->cost, batch->interrupt};
+}
+
+static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  batch_t* batch = self;
+  if (!batch->is_shared) {
+    batch->is_shared = true;
+    batch->interrupt = pyd_task_interrupt(task);
+    const pyd_sched_job_t job = job_of(batch);
+    if (!pyd_task_share(task, &job, worker)) return false;
+  }
+  *out_status = outcome(batch);
+  return true;
+}
+
+static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
+  batch_t* batch = self;
+  batch->interrupt = interrupt;
+  const pyd_sched_job_t job = job_of(batch);
+  pyd_sched_failure_t failure;
+  pyd_sched_run(batch->sched, &job, &failure);
+  return outcome(batch);
+}
+
+static void drop(void* self) {
+  batch_t* batch = self;
+  for (uint32_t i = 0; i < batch->count; ++i) pyd_status_free(batch->items[i].status);
+  for (uint32_t i = 0; i < batch->workers; ++i) {
+    for (seat_t *seat = batch->seats[i], *next; seat; seat = next) {
+      next = seat->next;
+      pyd_call_free(seat->call);
+      free(seat);
+    }
+  }
+}
+
+static const pyd_task_kind_t kKind = {advance, run, drop};
+
+pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
+                              pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task) {
+  *out_task = NULL;
+  pyd_task_t* task;
+  const uint32_t workers = pyd_sched_workers(sched);
+  size_t bytes = sizeof(batch_t) + workers * sizeof(seat_t*);
+  pyd_status_t status = pyd_task_create(sched, &kKind, bytes, &task);
+  if (!pyd_ok(status)) return status;
+  batch_t* batch = pyd_task_payload(task);
+  *batch = (batch_t){.sched = sched, .pool = pool, .items = items, .count = count, .workers = workers, .cost = cost};
+  status = pyd_task_submit(task, options);
+  if (pyd_ok(status)) {
+    *out_task = task;
+  } else {
+    batch->count = 0;  // the items stay the caller's
+    pyd_task_release(task);
+  }
+  return status;
+}

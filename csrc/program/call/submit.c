@@ -1,0 +1,81 @@
+// A call as a task: its steps one after another, each of them a job that any threads of the pool share.
+#include "pydispatch/submit.h"
+
+#include "program/call/step.h"
+
+typedef struct submission_s {
+  pyd_call_t* call;
+  void* arena;
+  uint32_t step;
+  bool has_begun;
+  bool is_shared;  // |job| was given to the task system
+  pyd_step_job_t job;
+} submission_t;
+
+// Runs steps until one is shared with threads that have not left it yet: false.
+static bool run_steps(submission_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  const pyd_plan_t* plan = s->call->plan;
+  for (;;) {
+    if (s->is_shared) {
+      s->is_shared = false;
+      *out_status = pyd_step_outcome(&s->job, pyd_task_failure(task));
+      if (!pyd_ok(*out_status)) return true;
+      ++s->step;
+    }
+    if (s->step == plan->step_count) return true;
+    if (pyd_task_is_cancelled(task)) {
+      *out_status = pyd_call_interrupted(s->call);
+      return true;
+    }
+    const pyd_plan_step_t* step = &plan->steps[s->step];
+    if (pyd_step_run_single(s->call, step, out_status)) {
+      if (!pyd_ok(*out_status)) return true;
+      ++s->step;
+      continue;
+    }
+    s->job = (pyd_step_job_t){s->call, step};
+    s->is_shared = true;  // before another thread may look
+    const pyd_sched_job_t job = {pyd_step_run, &s->job, step->total, &plan->costs[s->step], NULL};
+    if (!pyd_task_share(task, &job, worker)) return false;
+  }
+}
+
+static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  submission_t* s = self;
+  const pyd_runner_t* runner = &s->call->plan->program->runner;
+  if (!s->has_begun) {
+    s->has_begun = true;
+    *out_status = pyd_call_begin(s->call, &s->arena);
+    if (!pyd_ok(*out_status)) return true;
+    if (runner->run) {
+      *out_status = runner->run(runner->self, s->call);
+      return true;
+    }
+  }
+  if (!run_steps(s, task, worker, out_status)) return false;
+  pyd_pool_release(s->call->pool, s->arena);
+  return true;
+}
+
+static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
+  submission_t* s = self;
+  return pyd_call_run_until(s->call, interrupt);
+}
+
+static const pyd_task_kind_t kKind = {advance, run, NULL};
+
+pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
+  *out_task = NULL;
+  pyd_task_t* task = NULL;
+  pyd_status_t status = pyd_call_check_bound(call);
+  if (pyd_ok(status)) status = pyd_task_create(call->sched, &kKind, sizeof(submission_t), &task);
+  if (!pyd_ok(status)) return status;
+  ((submission_t*)pyd_task_payload(task))->call = call;
+  status = pyd_task_submit(task, options);
+  if (pyd_ok(status)) {
+    *out_task = task;
+  } else {
+    pyd_task_release(task);
+  }
+  return status;
+}

@@ -1,0 +1,87 @@
+// A call of a procedure as a task. The thread that takes it goes through its steps as a caller would.
+#include "pydispatch/submit.h"
+
+#include <string.h>
+
+#include "program/procedure/state.h"
+
+typedef struct submission_s {
+  pyd_state_t* state;
+  uint32_t procedure;
+  pyd_invocation_t* invocation;
+  pyd_input_t inputs[];  // and their sizes
+} submission_t;
+
+static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
+  submission_t* s = self;
+  return pyd_procedure_call(s->state, s->procedure, s->inputs, interrupt, &s->invocation);
+}
+
+static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  (void)worker;
+  *out_status = run(self, pyd_task_interrupt(task));
+  return true;
+}
+
+static void drop(void* self) { pyd_invocation_free(((submission_t*)self)->invocation); }
+
+static const pyd_task_kind_t kKind = {advance, run, drop};
+
+static void copy_inputs(submission_t* s, const pyd_procedure_t* p, const pyd_input_t* inputs) {
+  int64_t* dims = (int64_t*)(s->inputs + p->info.arg_count);
+  for (uint32_t i = 0; i < p->info.arg_count; ++i) {
+    s->inputs[i] = inputs[i];
+    uint32_t rank = p->info.args[i].kind == 0 ? p->info.args[i].rank : 0;
+    if (rank) memcpy(dims, inputs[i].dims, rank * sizeof(*dims));
+    s->inputs[i].dims = dims;
+    dims += rank;
+  }
+}
+
+// Calls that would wait for one another at the gate are ordered instead, so that no thread waits there for a submitted one.
+static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const pyd_submit_options_t* options) {
+  pyd_submit_options_t ordered = options ? *options : (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
+  pthread_mutex_lock(&state->submit_mutex);
+  pyd_task_t* last = state->last;
+  ordered.behind = last;
+  pyd_status_t status = pyd_task_submit(task, &ordered);
+  if (pyd_ok(status)) {
+    pyd_task_retain(task);
+    state->last = task;
+  }
+  pthread_mutex_unlock(&state->submit_mutex);
+  if (pyd_ok(status)) pyd_task_release(last);
+  return status;
+}
+
+pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                  const pyd_submit_options_t* options, pyd_task_t** out_task) {
+  *out_task = NULL;
+  if (procedure >= state->program->procedure_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "procedure %u does not exist, the program has %u", procedure,
+                           state->program->procedure_count);
+  }
+  const pyd_procedure_t* p = &state->program->procedures[procedure];
+  pyd_task_t* task;
+  size_t bytes = sizeof(submission_t) + p->info.arg_count * sizeof(pyd_input_t) + p->info.dims_count * sizeof(int64_t);
+  pyd_status_t status = pyd_task_create(state->sched, &kKind, bytes, &task);
+  if (!pyd_ok(status)) return status;
+  submission_t* s = pyd_task_payload(task);
+  s->state = state;
+  s->procedure = procedure;
+  copy_inputs(s, p, inputs);
+  status = p->has_stores || p->loads_mutable ? submit_in_order(state, task, options) : pyd_task_submit(task, options);
+  if (pyd_ok(status)) {
+    *out_task = task;
+  } else {
+    pyd_task_release(task);
+  }
+  return status;
+}
+
+pyd_invocation_t* pyd_procedure_take(pyd_task_t* task) {
+  submission_t* s = pyd_task_payload(task);
+  pyd_invocation_t* invocation = s->invocation;
+  s->invocation = NULL;
+  return invocation;
+}

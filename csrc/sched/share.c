@@ -1,0 +1,59 @@
+// Jobs of tasks. No thread waits for the others: whoever leaves last goes on.
+#include "sched/task.h"
+
+// Leaves, when all work is claimed. True: this was the last participant.
+static bool leave_window(pyd_sched_slot_t* slot) {
+  atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_relaxed);  // so that the count only falls
+  return (atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel) & PYD_SLOT_COUNT) == 1;
+}
+
+// When all have left a window. True: it was the last one.
+static bool end_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sched_meter_t* meter) {
+  pyd_task_t* task = slot->task;
+  uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(task->start, pyd_cpu_ticks()));
+  pyd_sched_settle(sched, slot, task->window, spent, task->has_woken, &task->failure);
+  task->begin += task->window;
+  if (task->begin < task->job.count && !task->failure.code) return false;
+  pyd_sched_release_slot(sched, slot);
+  if (!task->failure.code) pyd_sched_learn(&task->job, meter);
+  return true;
+}
+
+// Takes part in the rest of the job, whose next window is not open. True: it has ended. False: others are still at work.
+static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
+  for (;;) {
+    pyd_sched_meter_t meter = {0};
+    uint64_t left = task->job.count - task->begin;
+    task->window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
+    slot->base = task->begin;
+    task->start = pyd_cpu_ticks();
+    task->has_woken = pyd_sched_publish(sched, slot, worker, task->window, 1);
+    pyd_sched_work(sched, slot, worker, &meter);
+    if (!leave_window(slot)) return false;
+    if (end_window(sched, slot, &meter)) return true;
+  }
+}
+
+void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, const pyd_sched_meter_t* meter) {
+  if (!leave_window(slot)) return;
+  pyd_task_t* task = slot->task;
+  if (end_window(sched, slot, meter) || work_on(sched, slot, task, worker)) pyd_task_resume(task, worker);
+}
+
+bool pyd_task_share(pyd_task_t* task, const pyd_sched_job_t* job, uint32_t worker) {
+  pyd_sched_t* sched = task->sched;
+  pyd_sched_meter_t meter = {0};
+  task->failure = (pyd_sched_failure_t){0};
+  if (job->count == 0) return true;
+  task->job = *job;
+  task->job.interrupt = &task->interrupt;
+  task->begin = pyd_sched_begin(sched, &task->job, &task->cost, &meter, &task->failure);
+  if (task->begin < job->count) {
+    pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, &task->job, task->cost, task);
+    if (slot) return work_on(sched, slot, task, worker);
+    meter = (pyd_sched_meter_t){0};
+    pyd_sched_run_rest(sched, &task->job, task->begin, &meter, &task->failure);
+  }
+  if (!task->failure.code) pyd_sched_learn(&task->job, &meter);
+  return true;
+}

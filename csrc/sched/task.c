@@ -1,0 +1,393 @@
+#include "sched/task.h"
+
+#include <stdlib.h>
+
+static void lock(pyd_sched_t* sched) { pthread_mutex_lock(&sched->queue.mutex); }
+static void unlock(pyd_sched_t* sched) { pthread_mutex_unlock(&sched->queue.mutex); }
+
+static uint32_t state_of(const pyd_task_t* task) { return atomic_load_explicit(&task->state, memory_order_acquire); }
+
+static pyd_status_t cancelled(void) { return pyd_status_make(PYD_CODE_INTERRUPTED, "the call was cancelled"); }
+
+static int32_t is_cancel_wanted(void* self) { return pyd_task_is_cancelled(self); }
+
+// ---- making
+
+enum { kPayloadAlignment = 16 };
+
+static size_t payload_offset(void) { return (sizeof(pyd_task_t) + kPayloadAlignment - 1) / kPayloadAlignment * kPayloadAlignment; }
+
+pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task) {
+  pyd_task_t* task = bytes < SIZE_MAX / 2 ? calloc(1, payload_offset() + bytes) : NULL;
+  *out_task = task;
+  if (!task) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a task with %zu bytes", bytes);
+  atomic_init(&task->references, 1);
+  task->sched = sched;
+  task->kind = kind;
+  task->interrupt = (pyd_interrupt_t){is_cancel_wanted, task};
+  return PYD_STATUS_OK;
+}
+
+void* pyd_task_payload(pyd_task_t* task) { return (uint8_t*)task + payload_offset(); }
+
+void pyd_task_retain(pyd_task_t* task) { atomic_fetch_add_explicit(&task->references, 1, memory_order_relaxed); }
+
+void pyd_task_release(pyd_task_t* task) {
+  if (!task || atomic_fetch_sub_explicit(&task->references, 1, memory_order_acq_rel) != 1) return;
+  if (task->kind->drop) task->kind->drop(pyd_task_payload(task));
+  pyd_status_free(task->status);
+  free(task->edges);
+  free(task);
+}
+
+bool pyd_task_is_cancelled(const pyd_task_t* task) {
+  return atomic_load_explicit(&task->is_cancelled, memory_order_relaxed) != 0;
+}
+
+pyd_status_t pyd_task_status(const pyd_task_t* task) { return task->status; }
+bool pyd_task_is_skipped(const pyd_task_t* task) { return task->is_skipped; }
+const pyd_sched_failure_t* pyd_task_failure(const pyd_task_t* task) { return &task->failure; }
+const pyd_interrupt_t* pyd_task_interrupt(const pyd_task_t* task) { return &task->interrupt; }
+
+// ---- the queue, under its mutex
+
+static void push(pyd_task_t* task) {
+  pyd_sched_t* sched = task->sched;
+  pyd_task_queue_t* queue = &sched->queue;
+  task->next = NULL;
+  task->previous = queue->last[task->priority];
+  *(task->previous ? &task->previous->next : &queue->first[task->priority]) = task;
+  queue->last[task->priority] = task;
+  atomic_store_explicit(&task->state, PYD_TASK_QUEUED, memory_order_release);
+  atomic_fetch_add_explicit(&sched->queued, 1, memory_order_seq_cst);
+}
+
+static void unlink_queued(pyd_task_t* task) {
+  pyd_task_queue_t* queue = &task->sched->queue;
+  *(task->previous ? &task->previous->next : &queue->first[task->priority]) = task->next;
+  *(task->next ? &task->next->previous : &queue->last[task->priority]) = task->previous;
+  atomic_store_explicit(&task->state, PYD_TASK_RUNNING, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&task->sched->queued, 1, memory_order_relaxed);
+}
+
+static void unlink_waiter(pyd_task_t* task, pyd_task_waiter_t* waiter) {
+  *(waiter->previous ? &waiter->previous->next : &task->waiters) = waiter->next;
+  if (waiter->next) waiter->next->previous = waiter->previous;
+}
+
+pyd_task_t* pyd_task_take(pyd_sched_t* sched) {
+  pyd_task_t* task = NULL;
+  lock(sched);
+  for (int priority = 0; priority < PYD_PRIORITIES && !task; ++priority) task = sched->queue.first[priority];
+  if (task) unlink_queued(task);
+  unlock(sched);
+  return task;
+}
+
+// Takes |task| out of the queue. False when it is not in it.
+static bool claim(pyd_task_t* task) {
+  if (state_of(task) != PYD_TASK_QUEUED) return false;
+  lock(task->sched);
+  bool is_queued = state_of(task) == PYD_TASK_QUEUED;
+  if (is_queued) unlink_queued(task);
+  unlock(task->sched);
+  return is_queued;
+}
+
+// ---- the end
+
+// |task| waits for one less. True when it is in the queue now.
+static bool unblock(pyd_task_t* task) {
+  if (--task->pending) return false;
+  push(task);
+  return true;
+}
+
+// |task| does not run, because |failed| is how a task ended that it waits for.
+static void skip(pyd_task_t* task, pyd_status_t failed) {
+  if (task->is_skipped) return;
+  task->is_skipped = true;
+  task->status = pyd_status_make(pyd_status_code(failed), "a call that this one waits for has failed: %s", pyd_status_text(failed));
+}
+
+static uint32_t release_dependents(pyd_task_t* task) {
+  uint32_t ready = 0;
+  for (pyd_task_edge_t *edge = task->dependents, *next; edge; edge = next) {
+    next = edge->next;  // the dependent, which has the edge, may be gone once it is ready and the mutex is free
+    if (!pyd_ok(task->status) && !edge->is_order_only) skip(edge->dependent, task->status);
+    ready += unblock(edge->dependent);
+  }
+  task->dependents = NULL;
+  return ready;
+}
+
+// Whoever closes the scheduler waits until none is left.
+static void unlink_live(pyd_task_t* task) {
+  pyd_sched_t* sched = task->sched;
+  *(task->live_previous ? &task->live_previous->live_next : &sched->queue.live) = task->live_next;
+  if (task->live_next) task->live_next->live_previous = task->live_previous;
+  if (atomic_load_explicit(&sched->closing, memory_order_relaxed)) pthread_cond_broadcast(&sched->queue.has_changed);
+}
+
+static void end(pyd_task_t* task, pyd_status_t status) {
+  pyd_sched_t* sched = task->sched;
+  lock(sched);
+  task->status = status;
+  uint32_t ready = release_dependents(task);
+  atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
+  // Under the mutex, since a waiter that sees its event set takes the mutex before its stack goes.
+  for (pyd_task_waiter_t* waiter = task->waiters; waiter; waiter = waiter->next) {
+    if (pyd_event_claim(&waiter->event)) pyd_event_notify(&waiter->event);
+  }
+  task->waiters = NULL;
+  void (*on_done)(void*, pyd_task_t*) = task->on_done;
+  if (!on_done) unlink_live(task);
+  unlock(sched);
+  if (ready) pyd_sched_wake_for_tasks(sched);
+  if (on_done) {
+    on_done(task->context, task);
+    lock(sched);
+    unlink_live(task);
+    unlock(sched);
+  }
+  pyd_task_release(task);
+}
+
+// ---- running
+
+static void advance(pyd_task_t* task, uint32_t worker) {
+  pyd_sched_t* sched = task->sched;
+  const pyd_scope_t scope = {NULL, sched};
+  pyd_status_t status = PYD_STATUS_OK;
+  pyd_cpu_set_fp_mode(task->fp_mode);
+  pyd_scope_set(sched->scopes, &scope);
+  bool has_ended = task->kind->advance(pyd_task_payload(task), task, worker, &status);
+  if (has_ended) end(task, status);
+  pyd_scope_set(sched->scopes, NULL);
+}
+
+// Why a task that was taken does not run.
+static pyd_status_t refusal(pyd_task_t* task) {
+  if (task->is_skipped) return task->status;
+  return pyd_task_is_cancelled(task) ? cancelled() : PYD_STATUS_OK;
+}
+
+void pyd_task_start(pyd_task_t* task, uint32_t worker) {
+  pyd_status_t status = refusal(task);
+  if (pyd_ok(status)) {
+    advance(task, worker);
+  } else {
+    end(task, status);
+  }
+}
+
+void pyd_task_resume(pyd_task_t* task, uint32_t worker) { advance(task, worker); }
+
+typedef struct either_s {
+  pyd_task_t* task;
+  const pyd_interrupt_t* other;
+} either_t;
+
+static int32_t is_either_wanted(void* self) {
+  const either_t* either = self;
+  return pyd_task_is_cancelled(either->task) || (either->other && either->other->is_wanted(either->other->self));
+}
+
+// The whole task on this thread, which has claimed it.
+static void run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
+  either_t either = {task, interrupt};
+  const pyd_interrupt_t both = {is_either_wanted, &either};
+  pyd_status_t status = refusal(task);
+  if (pyd_ok(status)) {
+    uint64_t fp_mode = pyd_cpu_fp_mode();
+    if (fp_mode != task->fp_mode) pyd_cpu_set_fp_mode(task->fp_mode);
+    status = task->kind->run(pyd_task_payload(task), &both);
+    if (fp_mode != task->fp_mode) pyd_cpu_set_fp_mode(fp_mode);
+  }
+  end(task, status);
+}
+
+// ---- submitting
+
+static pyd_status_t make_edges(pyd_task_t* task, const pyd_submit_options_t* options) {
+  uint32_t count = options->after_count + (options->behind != NULL);
+  if (!count) return PYD_STATUS_OK;
+  task->edges = calloc(count, sizeof(*task->edges));
+  if (task->edges) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %u tasks that one waits for", count);
+}
+
+// Under the mutex.
+static void wait_for(pyd_task_t* task, pyd_task_t* first, pyd_task_edge_t* edge, bool is_order_only) {
+  if (state_of(first) == PYD_TASK_DONE) {
+    if (!pyd_ok(first->status) && !is_order_only) skip(task, first->status);
+    return;
+  }
+  *edge = (pyd_task_edge_t){first->dependents, task, is_order_only};
+  first->dependents = edge;
+  ++task->pending;
+}
+
+// Ends a task that was lost in a fork: the threads that it was for are not in this process. Under the mutex.
+static bool settle_lost(pyd_task_t* task) {
+  if (state_of(task) == PYD_TASK_DONE || task->epoch == task->sched->epoch || state_of(task) == PYD_TASK_NEW) return false;
+  task->status = pyd_status_make(PYD_CODE_INTERRUPTED, "the call was submitted before this process was forked; it ends in "
+                                 "the other one");
+  atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
+  atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
+  return true;
+}
+
+pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* options) {
+  static const pyd_submit_options_t kPlain = {.priority = PYD_PRIORITY_NORMAL};
+  pyd_sched_t* sched = task->sched;
+  if (!options) options = &kPlain;
+  if (options->priority >= PYD_PRIORITIES || state_of(task) != PYD_TASK_NEW) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: %s", state_of(task) != PYD_TASK_NEW ? "this call was submitted already"
+                           : "the priority is 0 (high), 1 (normal) or 2 (low)");
+  }
+  pyd_status_t status = pyd_sched_start_for_tasks(sched);
+  if (pyd_ok(status)) status = make_edges(task, options);
+  if (!pyd_ok(status)) return status;
+  task->priority = options->priority;
+  task->on_done = options->on_done;
+  task->context = options->context;
+  task->fp_mode = pyd_cpu_fp_mode();
+  lock(sched);
+  if (atomic_load_explicit(&sched->closing, memory_order_acquire)) {
+    unlock(sched);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: the device is being closed by another thread; submit the call "
+                           "when that has returned");
+  }
+  pyd_task_retain(task);
+  task->epoch = sched->epoch;
+  task->live_next = sched->queue.live;
+  if (task->live_next) task->live_next->live_previous = task;
+  sched->queue.live = task;
+  task->pending = 1;  // this thread
+  atomic_store_explicit(&task->state, PYD_TASK_WAITING, memory_order_relaxed);
+  for (uint32_t i = 0; i < options->after_count; ++i) {
+    if (settle_lost(options->after[i])) pyd_task_release(options->after[i]);
+    wait_for(task, options->after[i], &task->edges[i], false);
+  }
+  if (options->behind && options->behind->epoch == sched->epoch) {
+    wait_for(task, options->behind, &task->edges[options->after_count], true);
+  }
+  bool is_ready = unblock(task);
+  unlock(sched);
+  // The threads that were there before may have been stopped meanwhile; without new ones, those who wait run the task.
+  pyd_status_free(pyd_sched_start_for_tasks(sched));
+  if (is_ready) pyd_sched_wake_for_tasks(sched);
+  return status;
+}
+
+// ---- asking and waiting
+
+bool pyd_task_is_done(pyd_task_t* task) {
+  if (state_of(task) == PYD_TASK_DONE) return true;
+  if (task->epoch == task->sched->epoch) return false;
+  lock(task->sched);
+  bool is_lost = settle_lost(task);
+  unlock(task->sched);
+  if (is_lost) pyd_task_release(task);  // the scheduler's
+  return state_of(task) == PYD_TASK_DONE;
+}
+
+bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_task_t* task), void* context) {
+  if (pyd_task_is_done(task)) return false;
+  lock(task->sched);
+  bool is_done = state_of(task) == PYD_TASK_DONE;
+  if (!is_done) task->on_done = on_done, task->context = context;
+  unlock(task->sched);
+  return !is_done;
+}
+
+bool pyd_task_cancel(pyd_task_t* task) {
+  if (pyd_task_is_done(task)) return false;
+  atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
+  if (claim(task)) end(task, refusal(task));
+  return true;
+}
+
+static bool spin_until_done(const pyd_task_t* task) {
+  const pyd_sched_t* sched = task->sched;
+  const uint64_t limit = sched->oversubscribed || sched->workers == 1 ? 0 : UINT64_C(1000) * PYD_SCHED_WAIT_SPIN;
+  uint64_t start = pyd_cpu_ticks();
+  while (state_of(task) != PYD_TASK_DONE) {
+    if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) >= limit) return false;
+    pyd_cpu_relax();
+  }
+  return true;
+}
+
+// Sleeps in slices, between which the interrupt is asked.
+static pyd_wait_t park_until_done(pyd_task_waiter_t* waiter, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
+  const uint64_t start = pyd_cpu_nanoseconds();
+  for (;;) {
+    uint64_t passed = pyd_cpu_elapsed(start, pyd_cpu_nanoseconds());
+    if (passed >= nanoseconds) return PYD_WAIT_TIMEOUT;
+    uint64_t left = nanoseconds - passed;
+    if (pyd_event_wait_for(&waiter->event, left < PYD_SCHED_ASK_ASLEEP ? (uint32_t)left : PYD_SCHED_ASK_ASLEEP)) {
+      return PYD_WAIT_DONE;
+    }
+    if (interrupt && interrupt->is_wanted(interrupt->self)) return PYD_WAIT_INTERRUPTED;
+  }
+}
+
+pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
+  if (pyd_task_is_done(task)) return PYD_WAIT_DONE;
+  if (nanoseconds == 0) return PYD_WAIT_TIMEOUT;
+  if (nanoseconds == PYD_WAIT_FOREVER && claim(task)) {
+    run_here(task, interrupt);
+    return PYD_WAIT_DONE;
+  }
+  if (spin_until_done(task)) return PYD_WAIT_DONE;
+  pyd_sched_t* sched = task->sched;
+  pyd_task_waiter_t waiter = {.previous = NULL};
+  pyd_event_init(&waiter.event);
+  pyd_wait_t outcome = PYD_WAIT_DONE;
+  lock(sched);
+  if (state_of(task) != PYD_TASK_DONE) {
+    waiter.next = task->waiters;
+    if (waiter.next) waiter.next->previous = &waiter;
+    task->waiters = &waiter;
+    unlock(sched);
+    outcome = park_until_done(&waiter, nanoseconds, interrupt);
+    lock(sched);
+    if (state_of(task) == PYD_TASK_DONE) {
+      outcome = outcome == PYD_WAIT_INTERRUPTED ? outcome : PYD_WAIT_DONE;
+    } else {
+      unlink_waiter(task, &waiter);
+    }
+  }
+  unlock(sched);
+  pyd_event_deinit(&waiter.event);
+  return outcome;
+}
+
+// ---- the end of the threads
+
+void pyd_task_cancel_all(pyd_sched_t* sched) {
+  lock(sched);
+  for (pyd_task_t* task = sched->queue.live; task; task = task->live_next) {
+    atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
+  }
+  unlock(sched);
+}
+
+void pyd_task_drain(pyd_sched_t* sched) {
+  for (;;) {
+    pyd_task_t* task = pyd_task_take(sched);
+    if (task) {
+      end(task, refusal(task));
+      continue;
+    }
+    lock(sched);
+    bool is_empty = !sched->queue.live;
+    if (!is_empty && !atomic_load_explicit(&sched->queued, memory_order_relaxed)) {
+      pthread_cond_wait(&sched->queue.has_changed, &sched->queue.mutex);
+    }
+    unlock(sched);
+    if (is_empty) return;
+  }
+}

@@ -1,0 +1,73 @@
+// Tasks as the files of the task system share them.
+#ifndef PYD_SCHED_TASK_H_
+#define PYD_SCHED_TASK_H_
+
+#include "pydispatch/task.h"
+#include "sched/internal.h"
+
+typedef enum pyd_task_state_e {
+  PYD_TASK_NEW,      // not submitted
+  PYD_TASK_WAITING,  // for other tasks
+  PYD_TASK_QUEUED,
+  PYD_TASK_RUNNING,
+  PYD_TASK_DONE,
+} pyd_task_state_t;
+
+// In the list of a task that another one waits for.
+typedef struct pyd_task_edge_s {
+  struct pyd_task_edge_s* next;
+  pyd_task_t* dependent;
+  bool is_order_only;  // how the task ends does not matter
+} pyd_task_edge_t;
+
+// A thread that waits, on its stack.
+typedef struct pyd_task_waiter_s {
+  struct pyd_task_waiter_s *next, *previous;
+  pyd_event_t event;
+} pyd_task_waiter_t;
+
+struct pyd_task_s {
+  _Atomic uint32_t state;       // changed under the mutex of the queue
+  _Atomic uint32_t references;  // the owner's, and the scheduler's from submit to end
+  _Atomic uint32_t is_cancelled;
+  uint32_t priority;
+  uint32_t epoch;  // of the scheduler, at submit
+  bool is_skipped;
+  pyd_sched_t* sched;
+  const pyd_task_kind_t* kind;
+  pyd_interrupt_t interrupt;
+  uint64_t fp_mode;  // of the thread that submitted it
+  void (*on_done)(void* context, pyd_task_t* task);
+  void* context;
+  pyd_status_t status;
+  // Under the mutex of the queue:
+  pyd_task_t *next, *previous;            // in the queue
+  pyd_task_t *live_next, *live_previous;  // all that are submitted and have not ended
+  uint32_t pending;                       // tasks that it waits for
+  pyd_task_edge_t* dependents;
+  pyd_task_waiter_t* waiters;
+  pyd_task_edge_t* edges;  // its own, in the lists of others
+  // Of the job that is shared (share.c), of whoever goes on with the task:
+  pyd_sched_job_t job;
+  uint64_t begin;  // of the window
+  uint32_t window;
+  bool has_woken;
+  uint64_t cost, start;
+  pyd_sched_failure_t failure;
+};
+
+// The next task of the queue, which is RUNNING from now on; NULL when there is none.
+pyd_task_t* pyd_task_take(pyd_sched_t* sched);
+// Runs a task that was taken, as pool thread |worker|.
+void pyd_task_start(pyd_task_t* task, uint32_t worker);
+// Goes on with it, when its job has ended.
+void pyd_task_resume(pyd_task_t* task, uint32_t worker);
+
+// share.c: leaves the job of |slot|, which belongs to a task, and goes on with that when this is the last to leave.
+void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, const pyd_sched_meter_t* meter);
+
+// Around the end of the threads: asks all tasks for an end; then ends what no thread took, and waits for those that their waiters run.
+void pyd_task_cancel_all(pyd_sched_t* sched);
+void pyd_task_drain(pyd_sched_t* sched);
+
+#endif  // PYD_SCHED_TASK_H_

@@ -1,0 +1,275 @@
+// Tasks: many threads submit, cancel and wait while others close the scheduler; order, priorities, forks, failures.
+//
+// links: base platform sched
+// tsan: 5
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "pydispatch/task.h"
+
+#ifdef UNDER_TSAN
+const char* __tsan_default_options(void);
+const char* __tsan_default_options(void) { return "die_after_fork=0"; }
+#endif
+
+// A task of |steps| jobs of |count| indices each; one index of the last fails when |code| is not 0.
+typedef struct work_s {
+  uint32_t steps, count, step;
+  int32_t code;
+  bool is_open;
+  _Atomic uint64_t* sum;
+  _Atomic int* gate;  // the first index waits until it is 0
+  pyd_sched_cost_t cost;
+} work_t;
+
+static int32_t body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  (void)worker;
+  work_t* work = self;
+  while (work->gate && atomic_load(work->gate)) usleep(100);
+  for (uint64_t i = begin; i < end; ++i) {
+    if (work->code && work->step + 1 == work->steps && i == work->count / 2) {
+      *out_failed = i;
+      return work->code;
+    }
+    atomic_fetch_add_explicit(work->sum, 1, memory_order_relaxed);
+  }
+  return 0;
+}
+
+static pyd_status_t outcome(const pyd_sched_failure_t* failure) {
+  if (failure->is_interrupted) return pyd_status_make(PYD_CODE_INTERRUPTED, "ended early");
+  return failure->code ? pyd_status_make(PYD_CODE_KERNEL, "index %d", (int)failure->index) : PYD_STATUS_OK;
+}
+
+static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  work_t* work = self;
+  for (;;) {
+    if (work->is_open) {
+      work->is_open = false;
+      *out_status = outcome(pyd_task_failure(task));
+      if (!pyd_ok(*out_status) || ++work->step == work->steps) return true;
+    }
+    const pyd_sched_job_t job = {body, work, work->count, &work->cost, NULL};
+    work->is_open = true;
+    if (!pyd_task_share(task, &job, worker)) return false;
+  }
+}
+
+static pyd_sched_t* shared;
+
+static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
+  work_t* work = self;
+  for (; work->step < work->steps; ++work->step) {
+    const pyd_sched_job_t job = {body, work, work->count, &work->cost, interrupt};
+    pyd_sched_failure_t failure;
+    pyd_sched_run(shared, &job, &failure);
+    pyd_status_t status = outcome(&failure);
+    if (!pyd_ok(status)) return status;
+  }
+  return PYD_STATUS_OK;
+}
+
+static _Atomic int dropped;
+static void drop(void* self) {
+  (void)self;
+  atomic_fetch_add(&dropped, 1);
+}
+static const pyd_task_kind_t kKind = {advance, run, drop};
+
+static pyd_task_t* make(uint32_t steps, uint32_t count, _Atomic uint64_t* sum) {
+  pyd_task_t* task;
+  pyd_status_t status = pyd_task_create(shared, &kKind, sizeof(work_t), &task);
+  CHECK(pyd_ok(status), "%s", pyd_status_text(status));
+  *(work_t*)pyd_task_payload(task) = (work_t){.steps = steps, .count = count, .sum = sum, .cost = {.picoseconds = SURELY_SHARED}};
+  return task;
+}
+
+static void submit(pyd_task_t* task, const pyd_submit_options_t* options) {
+  pyd_status_t status = pyd_task_submit(task, options);
+  CHECK(pyd_ok(status), "%s", pyd_status_text(status));
+}
+
+// A waiter that gives up after a long time: it never takes the task out of the queue.
+static void wait_without_running(pyd_task_t* task) {
+  CHECK(pyd_task_wait(task, UINT64_C(60000000000), NULL) == PYD_WAIT_DONE, "a task does not end");
+}
+
+static _Atomic int called;
+static void on_done(void* context, pyd_task_t* task) {
+  CHECK(pyd_task_is_done(task), "called too early");
+  atomic_fetch_add(&called, 1);
+  if (context) atomic_fetch_add((_Atomic int*)context, 1);
+}
+
+static void test_order(uint32_t workers) {
+  shared = make_sched(workers, -1);
+  _Atomic uint64_t sum = 0;
+  atomic_store(&dropped, 0);
+  atomic_store(&called, 0);
+  enum { COUNT = 50 };
+  pyd_task_t* tasks[COUNT];
+  for (int i = 0; i < COUNT; ++i) {
+    tasks[i] = make(3, 40, &sum);
+    pyd_submit_options_t options = {.priority = (uint32_t)i % 3, .on_done = on_done};
+    if (i) options.after = &tasks[i - 1], options.after_count = 1;
+    submit(tasks[i], &options);
+  }
+  wait_without_running(tasks[COUNT - 1]);
+  CHECK(sum == COUNT * 120, "%d indices", (int)sum);
+  for (int i = 0; i < COUNT; ++i) {
+    CHECK(pyd_task_is_done(tasks[i]) && pyd_ok(pyd_task_status(tasks[i])), "task %d", i);
+    CHECK(!pyd_task_cancel(tasks[i]), "it has ended");
+    pyd_task_release(tasks[i]);
+  }
+  pyd_status_free(pyd_sched_stop(shared));
+  CHECK(called == COUNT && dropped == COUNT, "%d called, %d dropped", called, dropped);
+  pyd_sched_destroy(shared);
+}
+
+static void test_failure(void) {
+  shared = make_sched(2, -1);
+  _Atomic uint64_t sum = 0;
+  _Atomic int gate = 1;
+  pyd_task_t *first = make(2, 8, &sum), *second = make(1, 8, &sum), *third = make(1, 8, &sum), *behind = make(1, 5, &sum);
+  ((work_t*)pyd_task_payload(first))->code = 7;
+  ((work_t*)pyd_task_payload(first))->gate = &gate;
+  submit(first, NULL);
+  submit(second, &(pyd_submit_options_t){.after = &first, .after_count = 1});
+  submit(third, &(pyd_submit_options_t){.after = (pyd_task_t*[]){second, first}, .after_count = 2});
+  submit(behind, &(pyd_submit_options_t){.behind = first});
+  CHECK(!pyd_task_is_done(second) && pyd_task_wait(third, 1000, NULL) == PYD_WAIT_TIMEOUT, "the gate is closed");
+  atomic_store(&gate, 0);
+  wait_without_running(third);
+  wait_without_running(behind);
+  CHECK(pyd_status_code(pyd_task_status(first)) == PYD_CODE_KERNEL && !pyd_task_is_skipped(first), "it failed");
+  CHECK(pyd_status_code(pyd_task_status(third)) == PYD_CODE_KERNEL && pyd_task_is_skipped(third), "it was skipped");
+  CHECK(pyd_ok(pyd_task_status(behind)), "only the order matters to it");
+  pyd_task_t* late = make(1, 8, &sum);
+  submit(late, &(pyd_submit_options_t){.after = &first, .after_count = 1});
+  CHECK(pyd_task_wait(late, PYD_WAIT_FOREVER, NULL) == PYD_WAIT_DONE && pyd_task_is_skipped(late), "after its end too");
+  pyd_status_t status = pyd_task_submit(late, NULL);
+  CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT, "twice");
+  pyd_status_free(status);
+  pyd_task_t* all[] = {first, second, third, behind, late};
+  for (int i = 0; i < 5; ++i) pyd_task_release(all[i]);
+  pyd_sched_destroy(shared);
+}
+
+static void test_cancel(void) {
+  shared = make_sched(1, -1);
+  _Atomic uint64_t sum = 0;
+  _Atomic int gate = 1, ended = 0;
+  pyd_task_t *runs = make(1000000, 40, &sum), *waits = make(1, 40, &sum);
+  ((work_t*)pyd_task_payload(runs))->gate = &gate;
+  submit(runs, &(pyd_submit_options_t){.on_done = on_done, .context = &ended});
+  submit(waits, &(pyd_submit_options_t){.priority = PYD_PRIORITY_LOW, .on_done = on_done, .context = &ended});
+  CHECK(pyd_task_cancel(waits) && pyd_task_is_done(waits), "one that is in the queue ends at once");
+  CHECK(pyd_status_code(pyd_task_status(waits)) == PYD_CODE_INTERRUPTED, "cancelled");
+  CHECK(pyd_task_cancel(runs), "one that runs is asked");
+  atomic_store(&gate, 0);
+  wait_without_running(runs);
+  CHECK(pyd_status_code(pyd_task_status(runs)) == PYD_CODE_INTERRUPTED && pyd_task_is_cancelled(runs), "cancelled");
+  pyd_task_release(runs);
+  pyd_task_release(waits);
+  pyd_sched_destroy(shared);
+  CHECK(ended == 2, "%d callbacks", ended);
+}
+
+// ---- stress
+
+static _Atomic int is_over;
+static _Atomic uint64_t total;
+
+static void* use(void* seed) {
+  unsigned random = (unsigned)(uintptr_t)seed;
+  pyd_task_t* previous = NULL;
+  for (int i = 0; !atomic_load(&is_over); ++i) {
+    random = random * 1103515245u + 12345u;
+    pyd_task_t* task = make(1 + (random >> 16) % 4, 1 + (random >> 20) % 60, &total);
+    work_t* work = pyd_task_payload(task);
+    if ((random >> 8) % 7 == 0) work->code = 3;
+    if ((random >> 12) % 3 == 0) work->cost.picoseconds = 0;
+    pyd_submit_options_t options = {.priority = (random >> 9) % 3, .on_done = (random >> 11) % 2 ? on_done : NULL};
+    if (previous && (random >> 13) % 2) options.after = &previous, options.after_count = 1;
+    if (previous && (random >> 14) % 2) options.behind = previous;
+    pyd_status_t status = pyd_task_submit(task, &options);
+    if (!pyd_ok(status)) {  // it is being closed
+      CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT, "%s", pyd_status_text(status));
+      pyd_status_free(status);
+      pyd_task_release(task);
+      continue;
+    }
+    if ((random >> 17) % 5 == 0) pyd_task_cancel(task);
+    if ((random >> 18) % 3 == 0) wait_without_running(task);
+    if ((random >> 19) % 3 == 0) pyd_task_wait(task, PYD_WAIT_FOREVER, NULL);
+    if ((random >> 21) % 4 == 0) run_job(shared, body, &(work_t){.steps = 1, .count = 30, .sum = &total}, 30, SURELY_SHARED);
+    pyd_task_release(previous);
+    previous = task;
+  }
+  if (previous) wait_without_running(previous);
+  pyd_task_release(previous);
+  return NULL;
+}
+
+static void test_stress(uint32_t workers, int rounds) {
+  shared = make_sched(workers, -1);
+  atomic_store(&is_over, 0);
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  for (uintptr_t i = 0; i < THREADS; ++i) pthread_create(&threads[i], NULL, use, (void*)(i * 7919 + workers));
+  for (int i = 0; i < rounds; ++i) {
+    usleep(3000);
+    pyd_status_t status = pyd_sched_stop(shared);
+    CHECK(pyd_ok(status), "%s", pyd_status_text(status));
+  }
+  atomic_store(&is_over, 1);
+  for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
+  pyd_sched_destroy(shared);
+}
+
+// In the child everything that was submitted is over, and new tasks run.
+static void test_fork(void) {
+#if !defined(UNDER_TSAN) && !defined(__SANITIZE_ADDRESS__)
+  shared = make_sched(2, -1);
+  _Atomic uint64_t sum = 0;
+  _Atomic int gate = 1;
+  pyd_task_t *runs = make(1, 8, &sum), *waits = make(1, 8, &sum);
+  ((work_t*)pyd_task_payload(runs))->gate = &gate;
+  submit(runs, NULL);
+  submit(waits, &(pyd_submit_options_t){.behind = runs});
+  pyd_sched_fork_prepare(shared);
+  pid_t child = fork();
+  if (child == 0) {
+    pyd_sched_fork_child(shared);
+    bool is_lost = pyd_task_wait(runs, PYD_WAIT_FOREVER, NULL) == PYD_WAIT_DONE && !pyd_ok(pyd_task_status(runs)) &&
+                   pyd_task_is_done(waits) && !pyd_task_cancel(waits);
+    pyd_task_t* fresh = make(2, 8, &sum);
+    submit(fresh, &(pyd_submit_options_t){.behind = waits});
+    wait_without_running(fresh);
+    _exit(is_lost && pyd_ok(pyd_task_status(fresh)) ? 0 : 1);
+  }
+  pyd_sched_fork_parent(shared);
+  int how = -1;
+  waitpid(child, &how, 0);
+  CHECK(how == 0, "the child ended with %d", how);
+  atomic_store(&gate, 0);
+  wait_without_running(waits);
+  CHECK(pyd_ok(pyd_task_status(runs)) && pyd_ok(pyd_task_status(waits)), "the parent goes on");
+  pyd_task_release(runs);
+  pyd_task_release(waits);
+  pyd_sched_destroy(shared);
+#endif
+}
+
+int main(int argc, char** argv) {
+  test_fork();
+  test_cancel();
+  test_failure();
+  for (uint32_t workers = 1; workers <= 4; ++workers) {
+    test_order(workers);
+    test_stress(workers, rounds_of(argc, argv, 60));
+  }
+  return 0;
+}
