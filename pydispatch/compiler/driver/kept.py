@@ -131,7 +131,7 @@ def _words(value: object) -> list[str] | None:
     """Names or paths; None for what is neither."""
     if value is None:
         return ["-"]
-    listed = value if isinstance(value, (list, tuple)) else [value]
+    listed: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
     if not all(isinstance(each, (str, os.PathLike)) for each in listed):
         return None
     return [os.fsdecode(each) for each in listed]
