@@ -6,6 +6,7 @@ side, each call would walk over many pages or copy the factor first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import cast
@@ -18,8 +19,10 @@ from pydispatch.compiler.analysis.kinds import is_view
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.known import SOURCES
 from pydispatch.compiler.constants.relay import Matrix, in_panels
+from pydispatch.compiler.kernels.matmul.cpu.in_place import b_in_place
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
-from pydispatch.compiler.kernels.matmul.cpu.schedule import lies_well
+from pydispatch.compiler.kernels.matmul.cpu.plan import MANY
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, from_panels, into_panels, type_in_panels
 from pydispatch.ir.core.locations import set_location
@@ -52,12 +55,13 @@ class Packed:
     width: int
 
 
-def pack_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
-    """Rewrites dispatch functions that read a factor which all their dispatches give as a constant."""
+def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequence[Level]) -> None:
+    """Rewrites dispatch functions that read a factor which all their dispatches give as a constant. levels: of all
+    targets."""
     dispatches = _dispatches(module)
     for executable in [op for op in module.body.block.ops if isinstance(op, flow.ExecutableOp)]:
         for function in [op for op in executable.walk() if isinstance(op, func.FuncOp)]:
-            found = _packed(function)
+            found = _packed(function, levels)
             uses = dispatches.get((executable.sym_name.data, function.sym_name.data), [])
             if found is not None and uses and all(_constant(op, found) is not None for op in uses):
                 _use_panels(found)
@@ -87,7 +91,7 @@ def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]
     return found
 
 
-def _packed(function: func.FuncOp) -> Packed | None:
+def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     """What is to lie in panels, where that pays."""
     if not function.body.blocks:
         return None
@@ -105,7 +109,7 @@ def _packed(function: func.FuncOp) -> Packed | None:
     (axis,) = c.b.where(c.n)
     element = cast("Float32Type | Float64Type", type_.element_type)
     width = PANEL_BYTES // element.size
-    if type_.get_shape()[axis] % width or not _pays(c, type_, element.size):
+    if type_.get_shape()[axis] % width or not _pays(c, type_, element.size, levels):
         return None
     return Packed(function, value.index, axis, width)
 
@@ -118,7 +122,7 @@ def _is_plain(c: Contraction, type_: TensorType[Attribute]) -> bool:
     return plain and floats and whole and c.b.direct and not set(c.outer) & c.b.dims
 
 
-def _pays(c: Contraction, type_: TensorType[Attribute], size: int) -> bool:
+def _pays(c: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
     """size: bytes of an element."""
     *_, columns = type_.get_shape()
     total = prod(type_.get_shape()) * size
@@ -130,7 +134,10 @@ def _pays(c: Contraction, type_: TensorType[Attribute], size: int) -> bool:
         return rows is None or rows > 4
     if (rows is None or rows <= FEW_ROWS) and total > CACHE_BYTES:
         return True
-    return (rows is None or rows > 2) and not lies_well(columns * size, prod(type_.get_shape()[:-1]))
+    if rows is not None:
+        return rows > 2
+    steps = prod(type_.get_shape()[:-1])
+    return not all(b_in_place(level, MANY, level.rows, PANEL_BYTES, columns * size, steps) for level in levels)
 
 
 def _use_panels(packed: Packed) -> None:

@@ -29,6 +29,7 @@ from pydispatch.compiler.host.contract_program import Numbers, contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
 from pydispatch.compiler.kernels.legality import why_not
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.match import Rewrites, caller_level, patterns_of, rewrites_of
 from pydispatch.compiler.match.custom import patterns_for
 from pydispatch.compiler.normalize import normalize
@@ -283,12 +284,12 @@ class Pipeline:
 
     def derive(self, functions: DerivedFunctions) -> None:
         """Constants into panels, and the dispatches of the functions that derive constants."""
-        if self._has_register_blocks():
-            pack_constants(self.module, functions)
+        if levels := self._levels():
+            pack_constants(self.module, functions, levels)
         self.reports += self._formed(list(functions.made.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[Report]:
-        legality = partial(why_not, chains=self._has_register_blocks())
+        legality = partial(why_not, chains=bool(self._levels()))
         return form_dispatches(self.module, legality, self.options.reassociate, functions)
 
     def _rewrite(self, phase: str) -> None:
@@ -299,14 +300,16 @@ class Pipeline:
         options = self.options
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features)
 
-    def _has_register_blocks(self) -> bool:
-        """Whether the kernels of every target are the CPU's, which compute products in blocks of registers from panels:
-        chains of products and constant panels are for these."""
+    def _levels(self) -> list[Level]:
+        """The CPU levels of the targets where the kernels of all are the CPU's, which compute products in blocks of
+        registers from panels: chains of products and constant panels are for these. Else none."""
         if not self.options.reassociate:
-            return False
+            return []
         with suppress(CompileError):  # targets that are refused, when their variants are made
-            return all(require_backend(target).contract_machine(target) is not None for target in self.targets())
-        return False
+            machines = [require_backend(target).contract_machine(target) for target in self.targets()]
+            levels = [level_of(machine) for machine in machines if machine is not None]
+            return levels if len(levels) == len(machines) else []
+        return []
 
     def _formats(self) -> tuple[str, ...]:
         return tuple(target.format.data for target in self.targets())

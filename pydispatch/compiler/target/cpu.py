@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pydispatch.compiler.kernel_ir.kernel import Target
+from pydispatch.compiler.target.machine_model import MachineModel, model_named
+from pydispatch.compiler.target.system_caches import with_caches_of_this_machine
 from pydispatch.errors import CompileError
 
 _V2 = "sse3 ssse3 sse4.1 sse4.2 popcnt cx16 sahf"
@@ -28,12 +30,16 @@ LEVELS: dict[str, frozenset[str]] = {
     "x86-64-v4": frozenset(_V4.split()),
 }
 
+NATIVE = ("native", "host")
+"""The names of this machine."""
+
 # Name -> (level, what the CPU has besides).
 _X86: dict[str, tuple[str, str]] = {
     "haswell": ("x86-64-v3", "pclmul"),
     "skylake": ("x86-64-v3", _CRYPTO),
     "skylake-avx512": ("x86-64-v4", _CRYPTO),
     "cascadelake": ("x86-64-v4", f"{_CRYPTO} avx512vnni"),
+    "icelake-client": ("x86-64-v4", _ICELAKE),
     "icelake-server": ("x86-64-v4", _ICELAKE),
     "sapphirerapids": ("x86-64-v4", f"{_ICELAKE} avx512bf16 avx512fp16 avxvnni"),
     "znver1": ("x86-64-v3", _ZEN),
@@ -53,6 +59,7 @@ _ARM: dict[str, str] = {
     "apple-m1": f"{_V82} fp16fml sha3",
     "apple-m4": f"{_V82} bf16 fp16fml i8mm sha3",
 }
+_RISCV: dict[str, str] = {"generic-rv64": "", "sifive-u74": ""}
 
 BASELINE: dict[str, frozenset[str]] = {
     "x86_64": frozenset(["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"]),
@@ -108,7 +115,8 @@ class Machine:
     """What LLVM and the C compiler compile for.
 
     cpu: a name that both know; features: with signs, in order; has: all features that code may use, without signs;
-    requires: those of them that not every machine of the architecture has; tune: whose timings to assume.
+    requires: those of them that not every machine of the architecture has; model: its caches and units; tune: whose
+    timings LLVM assumes.
     """
 
     arch: str
@@ -116,6 +124,7 @@ class Machine:
     features: tuple[str, ...]
     has: frozenset[str]
     requires: tuple[str, ...]
+    model: MachineModel
     tune: str = ""
 
     @property
@@ -145,7 +154,8 @@ def machine_of(target: Target) -> Machine:
             f"format '{target.format}' has no machine code here",
             note="known are: embedded-elf-x86_64, embedded-elf-arm_64, embedded-elf-riscv_64",
         )
-    cpu, own, tune = _resolve(arch, target.cpu or "generic")
+    name = target.cpu or "generic"
+    cpu, own, tune = _resolve(arch, name)
     stated = [feature for feature in target.features if feature]
     for feature in stated:
         if feature[0] not in "+-" or not feature[1:].replace("-", "").replace(".", "").replace("_", "").isalnum():
@@ -159,12 +169,18 @@ def machine_of(target: Target) -> Machine:
     features = (*(f"+{feature}" for feature in sorted(own - level - removed)), *stated)
     free = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
     requires = tuple(sorted(has - BASELINE[arch] - free))
-    return Machine(arch, cpu, features, has | BASELINE[arch], requires, tune)
+    return Machine(arch, cpu, features, has | BASELINE[arch], requires, _model(arch, name, cpu, tune), tune)
+
+
+def _model(arch: str, name: str, level: str, tune: str) -> MachineModel:
+    """By name it is a row of the table, whatever machine compiles; the caches of `native` are this machine's."""
+    model = model_named(tune, level if level in LEVELS else arch)
+    return with_caches_of_this_machine(model) if name in NATIVE else model
 
 
 def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
     """(a name that LLVM knows, features besides, name to tune for)."""
-    if cpu in ("native", "host"):
+    if cpu in NATIVE:
         return _native(arch)
     if cpu == "generic":
         return ("x86-64" if arch == "x86_64" else "generic"), frozenset(), ""
@@ -175,9 +191,9 @@ def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
         return level, frozenset(own.split()), cpu
     if arch == "aarch64" and cpu in _ARM:
         return "generic", frozenset(_ARM[cpu].split()), cpu
-    if arch == "riscv64" and cpu == "generic-rv64":
-        return "generic", frozenset(), ""
-    names = {"x86_64": (*LEVELS, *_X86), "aarch64": tuple(_ARM), "riscv64": ("generic-rv64",)}[arch]
+    if arch == "riscv64" and cpu in _RISCV:
+        return "generic", frozenset(_RISCV[cpu].split()), "" if cpu == "generic-rv64" else cpu
+    names = {"x86_64": (*LEVELS, *_X86), "aarch64": tuple(_ARM), "riscv64": tuple(_RISCV)}[arch]
     raise CompileError(
         f"CPU '{cpu}' is not known for {arch}",
         note=f'known are: generic, native, {", ".join(names)}; for others spell out cpu_features = "+..."',

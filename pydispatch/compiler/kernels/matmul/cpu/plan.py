@@ -29,9 +29,6 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.tensor_ops.registry import source_of
 
-BOX = 1 << 20
-"""Bytes of a packed operand; reductions that would make it larger run around the packing."""
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -124,7 +121,7 @@ def plan_of(
     inside, around = list(known), [d for d in c.reductions if sizes[d] is None]
     if schedule.pack_a or schedule.pack_b:
         extents = extents_of(c, schedule, schedule.kc, sizes, inside)
-        while inside and problem.size * max(_volume(c.a, extents), _volume(c.b, extents)) > BOX:
+        while inside and problem.size * max(_volume(c.a, extents), _volume(c.b, extents)) > level.room // 2:
             around.append(inside.pop(0))
             extents = extents_of(c, schedule, schedule.kc, sizes, inside)
     k = sizes[c.k]

@@ -6,12 +6,12 @@ A dispatch function may carry one in the attribute `pydispatch.schedule` (docs/i
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from math import gcd
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
 from xdsl.ir import Attribute
 
+from pydispatch.compiler.kernels.matmul.cpu.in_place import a_in_place, b_in_place
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil, choose
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -19,21 +19,11 @@ from pydispatch.ir.core.locations import location_of
 SCHEDULE = "pydispatch.schedule"
 """The attribute of a dispatch function with the schedule of its contraction."""
 
-ROW_IN_PLACE = 4096
-"""Bytes between rows of B up to which it is read in place. Longer ones are a page each."""
-
-CACHE_SETS, CACHE_WAYS = 1024, 16
-"""Of a second-level cache. Rows of B at a power of two of bytes share few sets: on large pages, 1024 rows of 4 KiB ran
-at 194 GFLOP/s in place and 235 packed. Twice the ways are fine, the rest is prefetched."""
-
-SET_STRIDE = 2048
-"""Rows of A that are a multiple of so many bytes apart share few cache sets: more than 8 of them are packed."""
-
-PANEL = 512 << 10
-"""Bytes of one panel of B, K steps long, that stay in the cache while the rows of a tile pass."""
-
 FEW_ROWS = 64
 """Rows of A up to which a transposed B is read in place along K; for more, transposing it once pays."""
+
+UNKNOWN_STEPS = 1024
+"""Steps of K that are assumed where their number is not known."""
 
 STREAMED = (4, 8, 5, 7, 6, 3)
 """Steps of K at a time for one or two rows: B passes once, by whole rows of the tile. Against a panel after the other
@@ -128,7 +118,7 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     mr, nr, mt, nt, kc = tiles.mr, tiles.nr, tiles.mt, tiles.nt, tiles.kc
     if p.few and p.most is not None:
         mt = ceil(p.most, mr) * mr
-    pack_a = not (p.a_in_place and (p.m or 0) >= mr and (mr <= 8 or not _crowded(p)))
+    pack_a = not (p.a_in_place and (p.m or 0) >= mr and a_in_place(level, mr, p.a.stride))
     long = p.k is not None and p.k > 8 * len(STREAMED)
     if not pack_b and not along_k and not p.panel and p.m is not None and p.m <= 2 and long:
         assert p.k is not None and p.n is not None
@@ -136,7 +126,7 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
         width = level.width // p.size
         wide = max(nr, (2 * width if p.n >= 4 * width else width) // nr * nr)
         nt = min(wide, ceil(max(p.n, 1), nr) * nr)
-    elif not pack_a and not pack_b and p.k is not None and (p.k * nr * p.size <= PANEL or (p.m or 0) <= mr):
+    elif not pack_a and not pack_b and p.k is not None and (p.k * nr * p.size <= level.panel or (p.m or 0) <= mr):
         kc = max(1, p.k)
     return Schedule(mr, nr, mt, nt, kc + kc % 2 if p.pairs else kc, pack_a, pack_b)
 
@@ -146,8 +136,9 @@ def _reads_b_well(level: Level, p: Problem) -> bool:
     assert p.m is not None and p.n is not None
     if p.along_k:
         return p.m <= 4 or (p.m <= FEW_ROWS and (p.k or 0) >= 64)
-    mr = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions).mr
-    return p.m <= 4 * mr or lies_well(p.n * p.size, p.k or 1024)
+    tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions)
+    width, steps = min(tiles.nr, p.n) * p.size, (p.k or UNKNOWN_STEPS) * p.reductions
+    return b_in_place(level, p.m, tiles.mr, width, p.b.stride, steps)
 
 
 def _tiles_along_k(level: Level, p: Problem, kc: int) -> Tiles:
@@ -157,19 +148,6 @@ def _tiles_along_k(level: Level, p: Problem, kc: int) -> Tiles:
     nr = max(1, min(p.n, 8 // mr if p.m <= 4 else (level.accumulators - 4) // 4))
     per_group = max(1, min(p.n, (1 << 16) // max(1, p.k or 1024)))
     return Tiles(mr, nr, mr * ceil(max(1, p.m), mr), max(nr, per_group // nr * nr), kc)
-
-
-def lies_well(stride: int, rows: int) -> bool:
-    """Whether rows of B so many bytes apart are read in place: they are short, and fit the sets of the cache that they
-    fall into."""
-    if stride > ROW_IN_PLACE:
-        return False
-    return stride % 64 != 0 or rows <= 2 * CACHE_WAYS * CACHE_SETS // gcd(stride // 64, CACHE_SETS)
-
-
-def _crowded(p: Problem) -> bool:
-    """Whether rows of A, read in place, fall into few cache sets."""
-    return p.a.stride > 0 and p.a.stride % SET_STRIDE == 0
 
 
 def refusal(level: Level, p: Problem, s: Schedule) -> str | None:

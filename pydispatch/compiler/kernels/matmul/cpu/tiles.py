@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from math import gcd
 
 from pydispatch.compiler.target.cpu import Machine
+from pydispatch.compiler.target.machine_model import MachineModel
 
 
 @dataclass(frozen=True)
 class Level:
-    """What a CPU level offers.
+    """What a CPU level offers, and the model of the CPU.
 
     vector: its bytes; registers: vector registers; accumulators: how many of them may hold sums; rows, vectors: the
-    largest register block; height, width: rows and bytes of columns of a workgroup's tile; cache: bytes of packed
-    operands of a workgroup.
+    largest register block; height, width: rows and bytes of columns of a workgroup's tile.
     """
 
+    model: MachineModel
     vector: int
     registers: int
     accumulators: int
@@ -24,24 +25,38 @@ class Level:
     vectors: int
     height: int
     width: int
-    cache: int
+
+    @property
+    def room(self) -> int:
+        """Bytes of packed operands of a workgroup: twice the second-level cache, as they are prefetched."""
+        return 2 * self.model.l2.share
+
+    @property
+    def panel(self) -> int:
+        """Bytes of a panel of B, K steps long, that stays in the second-level cache while the rows of a tile pass."""
+        return self.model.l2.share // 2
+
+    def cycles(self, mr: int, width: int) -> float:
+        """Cycles of a step of K for a block of mr rows of `width` bytes, when its operands are in the first cache."""
+        vectors, parts = ceil(width, self.vector), ceil(self.vector, self.model.datapath)
+        return max(mr * vectors * parts / self.model.fmas, (mr + vectors * parts) / self.model.loads)
 
 
 # AVX-512 has 32 registers: 14 rows of 2 vectors leave 2 for B and 2 for broadcasts. AVX2 and SSE have 16; SSE has no
 # multiply-add, so it needs registers for products. riscv64 without vectors: a 16-byte vector is four registers.
 #
-# Tiles measured on an AMD EPYC of family 26 (1 MiB of second-level cache): f32, one worker, operands in place, GFLOP/s
+# Tiles measured on an AMD EPYC (Zen 5): f32, one worker, operands in place, GFLOP/s
 #   512x784x512   52x256: 263   104x128: 263   96x256: 264   52x512: 261; A packed: 247; both packed: 243
 #   1024x512x512  52x256: 264   104x256: 264   208x256: 264; B packed: 246     register blocks 8x48: 256, 14x32: 260
 #   1024 cubed    52x256: 248   104x256: 251   208x256: 241; B packed: 241
-# Packing in parts of K costs 4 % at 1024: packed operands may be twice as large as the cache, as they are prefetched.
+# Packing in parts of K costs 4 % at 1024. Tiles of half or twice the size differ by 2 %: they depend on the level.
 LEVELS = {
-    "avx512f": Level(64, 32, 28, 14, 2, 112, 1024, 2 << 20),
-    "avx2": Level(32, 16, 12, 6, 2, 96, 1024, 1 << 20),
-    "avx": Level(32, 16, 10, 5, 2, 96, 1024, 512 << 10),
-    "x86_64": Level(16, 16, 8, 4, 2, 96, 1024, 512 << 10),
-    "aarch64": Level(16, 32, 24, 12, 2, 96, 1024, 1 << 20),
-    "riscv64": Level(16, 8, 6, 6, 1, 96, 512, 512 << 10),
+    "avx512f": (64, 32, 28, 14, 2, 112, 1024),
+    "avx2": (32, 16, 12, 6, 2, 96, 1024),
+    "avx": (32, 16, 10, 5, 2, 96, 1024),
+    "x86_64": (16, 16, 8, 4, 2, 96, 1024),
+    "aarch64": (16, 32, 24, 12, 2, 96, 1024),
+    "riscv64": (16, 8, 6, 6, 1, 96, 512),
 }
 
 GROUPS = ((8, 1 << 20), (64, 1 << 25))
@@ -49,11 +64,11 @@ GROUPS = ((8, 1 << 20), (64, 1 << 25))
 
 
 def level_of(machine: Machine) -> Level:
-    """The level of a machine."""
+    """The level of a machine, with its model."""
     for name in ("avx512f", "avx2", "avx"):
         if name in machine.has:
-            return LEVELS[name]
-    return LEVELS[machine.arch]
+            return Level(machine.model, *LEVELS[name])
+    return Level(machine.model, *LEVELS[machine.arch])
 
 
 @dataclass(frozen=True)
@@ -118,7 +133,7 @@ def choose(
                 nt = nr * ceil(nt // nr, 2)
             else:
                 mt = mr * ceil(mt // mr, 2)
-    room = max(64, level.cache // (size * (mt + nt)) // 8 * 8)
+    room = max(64, level.room // (size * (mt + nt)) // 8 * 8)
     kc = room if k is None else max(k, 1)
     if kc > room:
         kc = ceil(ceil(kc, ceil(kc, room)), 8) * 8

@@ -1,0 +1,164 @@
+"""What kernels assume of a CPU besides its instructions: caches, address translation, and what its units sustain.
+
+Figures are those of the vendors' optimization manuals; where a CPU is sold with several, the smallest. `bandwidth` and
+`prefetch_stride` are what one core was seen to sustain, rounded down. A level such as x86-64-v3 is as bad as the worst
+of the CPUs that have it, in every field: what is right there is right on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import gcd
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@dataclass(frozen=True)
+class Cache:
+    """bytes: of one cache; ways: of a set; cores: that share it."""
+
+    bytes: int
+    ways: int
+    cores: int = 1
+
+    @property
+    def share(self) -> int:
+        """Bytes for each core."""
+        return self.bytes // self.cores
+
+    @property
+    def way(self) -> int:
+        """Bytes of one way: addresses so far apart fall into the same set."""
+        return self.bytes // self.ways
+
+    def reachable(self, width: int, stride: int) -> int:
+        """Bytes of the cache that rows of `width` bytes, `stride` bytes apart, can occupy: rows a power of two apart
+        fall into few sets."""
+        return self.share * min(width, gcd(stride, self.way)) // gcd(stride, self.way) if stride else self.share
+
+    def __str__(self) -> str:
+        size = f"{self.bytes // MIB} MiB" if self.bytes % MIB == 0 else f"{self.bytes // KIB} KiB"
+        return f"{size} {self.ways}-way" + (f" for {self.cores} cores" if self.cores > 1 else "")
+
+
+@dataclass(frozen=True)
+class MachineModel:
+    """A CPU.
+
+    l1, l2, l3: data caches, l3 None where there is none; line: bytes of a cache line; tlb1, tlb2: pages that the first
+    and second level of address translation hold; page: bytes of one; loads: vector loads in a cycle; fmas: vector
+    multiply-adds in a cycle; latency: cycles of one; datapath: bytes that each works on in a cycle; bandwidth: bytes
+    that one core gets in a cycle from what follows its second-level cache; prefetch_stride: the longest step, in
+    bytes, of accesses that are prefetched into the first-level cache.
+    """
+
+    name: str
+    l1: Cache
+    l2: Cache
+    l3: Cache | None
+    tlb1: int
+    tlb2: int
+    loads: int
+    fmas: int
+    latency: int
+    datapath: int
+    bandwidth: int
+    prefetch_stride: int
+    line: int
+    page: int
+
+    def __str__(self) -> str:
+        l3 = "no L3" if self.l3 is None else f"L3 {self.l3}"
+        return (
+            f"{self.name}: L1d {self.l1}, L2 {self.l2}, {l3}, lines of {self.line} bytes, TLBs of {self.tlb1} and "
+            f"{self.tlb2} pages of {self.page // KIB} KiB"
+        )
+
+
+# Caches are bytes/ways/cores that share them. Intel prefetches strides of up to 2 KiB, but only within a page, so that
+# a quarter of a page is counted; so it is for others, but for Zen 5, which was measured (docs/contractions.md).
+_TABLE = """
+name            L1d     L2        L3         TLBs      loads FMAs latency datapath bandwidth stride  line page
+
+haswell         32K/8   256K/8    8M/16/4    64  1024  2     2    5       32       12        1024    64   4K
+skylake         32K/8   256K/4    8M/16/4    64  1536  2     2    4       32       12        1024    64   4K
+skylake-avx512  32K/8   1M/16     22M/11/16  64  1536  2     2    4       64       6         1024    64   4K
+cascadelake     32K/8   1M/16     22M/11/16  64  1536  2     2    4       64       6         1024    64   4K
+icelake-client  48K/12  512K/8    8M/16/4    64  2048  2     1    4       64       12        1024    64   4K
+icelake-server  48K/12  1280K/20  24M/12/16  64  2048  2     2    4       64       6         1024    64   4K
+sapphirerapids  48K/12  2M/16     30M/15/16  96  2048  2     2    4       64       6         1024    64   4K
+
+znver1          32K/8   512K/8    8M/16/4    64  1536  2     2    5       16       16        1024    64   4K
+znver2          32K/8   512K/8    16M/16/4   64  2048  2     2    5       32       20        1024    64   4K
+znver3          32K/8   512K/8    32M/16/8   64  2048  2     2    4       32       20        1024    64   4K
+znver4          32K/8   1M/8      32M/16/8   72  3072  2     2    4       32       20        1024    64   4K
+znver5          48K/12  1M/16     32M/16/8   96  4096  2     2    4       64       32        4096    64   4K
+
+cortex-a72      32K/2   1M/16/4   -          32  1024  1     1    7       16       2         1024    64   4K
+cortex-a76      64K/4   256K/8    2M/16/4    48  1280  2     2    4       16       8         1024    64   4K
+neoverse-n1     64K/4   512K/8    32M/16/64  48  1280  2     2    4       16       8         1024    64   4K
+neoverse-n2     64K/4   512K/8    32M/16/64  44  1280  3     2    4       16       8         1024    64   4K
+neoverse-v1     64K/4   1M/8      32M/16/64  48  2048  3     4    4       16       8         1024    64   4K
+neoverse-v2     64K/4   1M/8      32M/16/64  48  2048  3     4    4       16       8         1024    64   4K
+apple-m1        128K/8  12M/12/4  8M/16/8    160 3072  3     4    4       16       12        1024    128  16K
+apple-m4        128K/8  16M/16/5  8M/16/10   160 3072  3     4    4       16       12        1024    128  16K
+
+sifive-u74      32K/8   2M/16/4   -          40  512   1     1    7       8        2         0       64   4K
+"""
+
+
+def bytes_of(text: str) -> int:
+    """Of "48K", "1M" or "64". ValueError for anything else."""
+    scale = {"K": KIB, "M": MIB}.get(text[-1:], 1)
+    return int(text if scale == 1 else text[:-1]) * scale
+
+
+def _cache(text: str) -> Cache:
+    size, *rest = text.split("/")
+    return Cache(bytes_of(size), *map(int, rest))
+
+
+def _model(row: str) -> MachineModel:
+    name, l1, l2, l3, *numbers = row.split()
+    return MachineModel(name, _cache(l1), _cache(l2), None if l3 == "-" else _cache(l3), *map(bytes_of, numbers))
+
+
+MODELS = {model.name: model for model in map(_model, filter(None, _TABLE.splitlines()[2:]))}
+
+_V4 = ("skylake-avx512", "cascadelake", "icelake-client", "icelake-server", "sapphirerapids", "znver4", "znver5")
+_V3 = ("haswell", "skylake", "znver1", "znver2", "znver3")
+_ARM = ("cortex-a72", "cortex-a76", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1", "apple-m4")
+LEVELS: dict[str, tuple[str, ...]] = {
+    "x86-64": _V3 + _V4, "x86-64-v2": _V3 + _V4, "x86-64-v3": _V3 + _V4, "x86-64-v4": _V4,
+    "aarch64": _ARM, "riscv64": ("sifive-u74",),
+}  # fmt: skip
+"""A level, or an architecture for its generic CPU -> the CPUs that its model is the worst of."""
+
+
+def model_named(name: str, level: str) -> MachineModel:
+    """The model of a CPU, else that of its level."""
+    return MODELS.get(name) or worst_of(level, LEVELS[level])
+
+
+def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
+    """A model that is in every field as bad as the worst of several CPUs."""
+    models = [MODELS[each] for each in names]
+
+    def least(of: Callable[[MachineModel], int]) -> int:
+        return min(of(model) for model in models)
+
+    last = [model.l3 for model in models]
+    return MachineModel(
+        name, _worst([m.l1 for m in models]), _worst([m.l2 for m in models]),
+        _worst([cache for cache in last if cache is not None]) if None not in last else None,
+        least(lambda m: m.tlb1), least(lambda m: m.tlb2), least(lambda m: m.loads), max(m.fmas for m in models),
+        max(m.latency for m in models), max(m.datapath for m in models), least(lambda m: m.bandwidth),
+        least(lambda m: m.prefetch_stride), max(m.line for m in models), least(lambda m: m.page),
+    )  # fmt: skip
+
+
+def _worst(caches: list[Cache]) -> Cache:
+    """The least share of a core, in ways that are as long as the longest of those: the fewest rows fit its sets."""
+    share, way = min(cache.share for cache in caches), max(cache.way for cache in caches)
+    return Cache(share, max(1, share // way))

@@ -1,0 +1,107 @@
+"""The caches of this machine, as the system tells them."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from pydispatch.compiler.target.machine_model import Cache, MachineModel, bytes_of
+
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+"""Where Linux describes the caches of the first CPU: a folder for each."""
+
+_LEAST, _MOST = 4 << 10, 1 << 32  # bytes that a cache may have: anything else is a hypervisor's mistake
+
+
+def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
+    """The model with the caches and pages that the system states; what it does not state stays."""
+    levels, line, page = _stated()
+    own: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
+    for level, (size, ways, cores) in levels.items():
+        before = own[level]
+        known = ways or (before.ways if before is not None else 8)
+        if size % known == 0:
+            own[level] = Cache(size, known, cores or (before.cores if before is not None else 1))
+    l1, l2 = own[1] or model.l1, own[2] or model.l2
+    return replace(model, l1=l1, l2=l2, l3=own[3], line=line or model.line, page=page or model.page)
+
+
+Stated = tuple[dict[int, tuple[int, int, int]], int, int]
+"""(level -> (bytes, ways, cores), bytes of a line, bytes of a page); 0 for what is not known."""
+
+
+@functools.cache
+def _stated() -> Stated:
+    page = os.sysconf("SC_PAGE_SIZE") if "SC_PAGE_SIZE" in getattr(os, "sysconf_names", {}) else 0
+    if sys.platform == "darwin":
+        levels, line = _of_macos()
+    else:
+        levels, line = of_linux(CACHES)
+    return {n: c for n, c in levels.items() if n in (1, 2, 3) and _LEAST <= c[0] <= _MOST}, line, page
+
+
+def of_linux(folder: Path) -> tuple[dict[int, tuple[int, int, int]], int]:
+    """(level -> (bytes, ways, cores), bytes of a line) of the data caches below `folder`; empty for what it lacks."""
+    levels: dict[int, tuple[int, int, int]] = {}
+    line = 0
+    for index in sorted(folder.glob("index[0-9]*")):
+        if _text(index / "type") in ("Data", "Unified"):
+            level, size = _number(_text(index / "level")), _number(_text(index / "size"))
+            if level and size:
+                levels[level] = size, _number(_text(index / "ways_of_associativity")), _cores(index)
+                line = line or _number(_text(index / "coherency_line_size"))
+    return levels, line
+
+
+def _cores(index: Path) -> int:
+    """Cores that share a cache: its CPUs without the second threads of cores. 0 when that is not known."""
+    cpus = _listed(_text(index / "shared_cpu_list"))
+    threads = _listed(_text(index.parents[1] / "topology" / "thread_siblings_list"))
+    return cpus // max(1, threads)
+
+
+def _listed(text: str) -> int:
+    """How many numbers "0-3,8" has; 0 for what is no list."""
+    try:
+        ends = [[int(end) for end in part.split("-")] for part in text.split(",") if part]
+    except ValueError:
+        return 0
+    return sum(last[-1] - last[0] + 1 for last in ends)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _number(text: str) -> int:
+    """Of "48K" or "12"; 0 for anything else."""
+    try:
+        return bytes_of(text)
+    except ValueError:
+        return 0
+
+
+def _of_macos() -> tuple[dict[int, tuple[int, int, int]], int]:
+    """Of the fastest kind of cores. The ways are not stated."""
+    first, second = _sysctl("hw.perflevel0.l1dcachesize"), _sysctl("hw.perflevel0.l2cachesize")
+    found = {1: (first, 0, 1), 2: (second, 0, _sysctl("hw.perflevel0.cpusperl2"))}
+    return {level: cache for level, cache in found.items() if cache[0]}, _sysctl("hw.cachelinesize")
+
+
+def _sysctl(name: str) -> int:
+    """A number of macOS's kernel; 0 where there is none."""
+    try:
+        function = ctypes.CDLL(ctypes.util.find_library("c")).sysctlbyname
+    except (OSError, AttributeError):
+        return 0
+    value, size = ctypes.c_int64(0), ctypes.c_size_t(8)
+    failed = function(name.encode(), ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
+    return 0 if failed else int(value.value)
