@@ -1,6 +1,6 @@
 # make demo   sets everything up in .venv, compiles, inspects and runs the example
 # make test   sets everything up and runs every test; it ends with what it leaves out and for what that is
-# make test-NAME  a suite of tests/suites: torch, models, onnx, stablehlo, jax, ray, levels, cross, pythons, ptx, gpu
+# make test-NAME  a suite of tests/suites: torch, models, onnx, stablehlo, jax, ray, levels, cross, machines, pythons, ptx, gpu
 # make test-all   `make test` and every suite
 # make fuzz   libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each
 # make reliability  faults looked for by chance: RELIABILITY_SECONDS in all, an hour; docs/reliability.md

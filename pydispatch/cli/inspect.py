@@ -193,6 +193,8 @@ def _executable_lines(artifact: Artifact) -> list[str]:
         lines += table(("variant", "format", "size", "alignment", "requires", "imports"), rows, (2, 3), "    ")
         for variant in entry.variants:
             lines += _kernel_lines(entry.exports, variant)
+            if isinstance(model := variant.extra.get("machine_model"), str):
+                lines.append(f"    {variant.name} is made for {model}")
             lines += [f"    warning: {text}" for text in warnings_of(variant)]
     return lines
 

@@ -398,7 +398,7 @@ def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
     return {symbol_name(op): interface_of(op) for op in functions if not {INITIALIZER, DERIVED} & op.attributes.keys()}
 
 
-MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv", "ptx": "ptx", "warnings": "warnings"}
+MANIFEST_NOTES = {"calls": "imports", **{key: key for key in ("dynamic", "spirv", "ptx", "machine_model", "warnings")}}
 """Optional keys of a variant in the manifest -> the note of a target that fills them."""
 
 

@@ -193,11 +193,15 @@ def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
         return "generic", frozenset(_ARM[cpu].split()), cpu
     if arch == "riscv64" and cpu in _RISCV:
         return "generic", frozenset(_RISCV[cpu].split()), "" if cpu == "generic-rv64" else cpu
-    names = {"x86_64": (*LEVELS, *_X86), "aarch64": tuple(_ARM), "riscv64": tuple(_RISCV)}[arch]
     raise CompileError(
         f"CPU '{cpu}' is not known for {arch}",
-        note=f'known are: generic, native, {", ".join(names)}; for others spell out cpu_features = "+..."',
+        note=f'known are: generic, native, {", ".join(cpu_names(arch))}; for others spell out cpu_features = "+..."',
     )
+
+
+def cpu_names(arch: str) -> tuple[str, ...]:
+    """The levels and CPUs that a target of an architecture may name, besides "generic" and "native"."""
+    return {"x86_64": (*LEVELS, *_X86), "aarch64": tuple(_ARM), "riscv64": tuple(_RISCV)}[arch]
 
 
 def _native(arch: str) -> tuple[str, frozenset[str], str]:

@@ -15,7 +15,8 @@ from pydispatch.compiler.target.machine_model import Cache, MachineModel, bytes_
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 """Where Linux describes the caches of the first CPU: a folder for each."""
 
-_LEAST, _MOST = 4 << 10, 1 << 32  # bytes that a cache may have: anything else is a hypervisor's mistake
+# Bytes that a cache and a line may have: anything else is a hypervisor's mistake.
+_CACHES, _LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)
 
 
 def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
@@ -24,9 +25,9 @@ def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
     own: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
     for level, (size, ways, cores) in levels.items():
         before = own[level]
-        known = ways or (before.ways if before is not None else 8)
+        known = ways if ways > 0 else before.ways if before is not None else 8
         if size % known == 0:
-            own[level] = Cache(size, known, cores or (before.cores if before is not None else 1))
+            own[level] = Cache(size, known, cores if cores > 0 else before.cores if before is not None else 1)
     l1, l2 = own[1] or model.l1, own[2] or model.l2
     return replace(model, l1=l1, l2=l2, l3=own[3], line=line or model.line, page=page or model.page)
 
@@ -42,7 +43,7 @@ def _stated() -> Stated:
         levels, line = _of_macos()
     else:
         levels, line = of_linux(CACHES)
-    return {n: c for n, c in levels.items() if n in (1, 2, 3) and _LEAST <= c[0] <= _MOST}, line, page
+    return {n: c for n, c in levels.items() if n in (1, 2, 3) and c[0] in _CACHES}, line if line in _LINES else 0, page
 
 
 def of_linux(folder: Path) -> tuple[dict[int, tuple[int, int, int]], int]:

@@ -73,6 +73,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if is_users:
         _check_tables(variant, elf)
     notes: dict[str, object] = {"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features}
+    if not is_users:
+        notes["machine_model"] = str(machine.model)
     notes["imports"] = [signature.to_json() for signature in units.signatures]
     return Binary(
         data=elf,

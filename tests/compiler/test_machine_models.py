@@ -1,0 +1,182 @@
+"""Machine models: the table, this machine's caches, and what is packed on which."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+import pydispatch as pd
+from pydispatch.compiler.driver.pipeline import compile_to
+from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES, Target
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Operand, Problem, Schedule, default_schedule, refusal
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
+from pydispatch.compiler.target import cpu as cpus
+from pydispatch.compiler.target.cpu import Machine, cpu_names, machine_of
+from pydispatch.compiler.target.machine_model import LEVELS, MODELS, Cache, MachineModel
+from pydispatch.compiler.target.system_caches import of_linux
+
+NAMES = [(arch, name) for arch in ARCHITECTURES.values() for name in ("generic", *cpu_names(arch))]
+IDS = ["-".join(pair) for pair in NAMES]
+
+
+def machine(arch: str, cpu: str) -> Machine:
+    (suffix,) = (s for s, a in ARCHITECTURES.items() if a == arch)
+    return machine_of(Target("llvm-cpu", f"embedded-elf-{suffix}", cpu))
+
+
+def level(cpu: str, arch: str = "x86_64") -> Level:
+    return level_of(machine(arch, cpu))
+
+
+def product(m: int, k: int, n: int, size: int = 4) -> Problem:
+    """A times B, both arguments, in rows."""
+    a, b = Operand(True, k * size, True, False), Operand(True, n * size, False, True)
+    return Problem(size, m, n, k, m, m, 1, 1, a, b, 0, False)
+
+
+# The table
+
+
+@pytest.mark.parametrize(("arch", "cpu"), NAMES, ids=IDS)
+def test_every_cpu_has_a_model(arch: str, cpu: str) -> None:
+    model = machine(arch, cpu).model
+    levels = {"generic", "generic-rv64", *LEVELS}
+    assert model.name == (cpu if cpu in MODELS else model.name) and (cpu in MODELS) != (cpu in levels)
+    for cache in filter(None, (model.l1, model.l2, model.l3)):
+        assert cache.bytes % cache.ways == 0 and cache.way % model.line == 0 and cache.share >= model.l1.bytes
+
+
+@pytest.mark.parametrize(("arch", "cpu"), [pair for pair in NAMES if pair[1] in MODELS])
+def test_register_blocks_hide_the_latency(arch: str, cpu: str) -> None:
+    found = level(cpu, arch)
+    parts = -(-found.vector // found.model.datapath)
+    assert found.rows * found.vectors * parts >= found.model.fmas * found.model.latency
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_level_is_as_bad_as_the_worst(name: str) -> None:
+    worst = machine("x86_64", name).model if name.startswith("x86") else machine(name, "generic").model
+    for each in (MODELS[n] for n in LEVELS[name]):
+        for ours, theirs in ((worst.l1, each.l1), (worst.l2, each.l2)):
+            for stride in (64, 1000, 2048, 4096, 65536):
+                assert ours.reachable(128, stride) <= theirs.reachable(128, stride)
+        for field in ("tlb1", "tlb2", "loads", "bandwidth", "prefetch_stride", "page"):
+            assert getattr(worst, field) <= getattr(each, field), field
+        assert worst.l3 is None or each.l3 is not None
+
+
+@pytest.mark.parametrize(
+    ("stride", "left"),
+    [(2048, 128), (2112, 1024), (2304, 1024), (2560, 512), (3072, 256), (4096, 64), (8192, 32)],
+)
+def test_rows_reach_part_of_a_cache(stride: int, left: int) -> None:
+    """KiB of the second-level cache of a Cascade Lake that rows of 256 bytes reached."""
+    assert MODELS["cascadelake"].l2.reachable(256, stride) == left << 10
+
+
+# This machine
+
+
+def folder_of_caches(root: Path, caches: list[dict[str, str]]) -> Path:
+    (root / "topology").mkdir(parents=True)
+    (root / "topology" / "thread_siblings_list").write_text("0,4\n")
+    for number, files in enumerate(caches):
+        index = root / "cache" / f"index{number}"
+        index.mkdir(parents=True)
+        for name, text in files.items():
+            (index / name).write_text(f"{text}\n")
+    return root / "cache"
+
+
+def test_caches_of_linux(tmp_path: Path) -> None:
+    first = {"level": "1", "type": "Data", "size": "48K", "ways_of_associativity": "12", "shared_cpu_list": "0,4",
+             "coherency_line_size": "64"}  # fmt: skip
+    code = {**first, "type": "Instruction", "size": "7K"}
+    second = {**first, "level": "2", "type": "Unified", "size": "2M", "ways_of_associativity": ""}
+    third = {**second, "level": "3", "size": "30720K", "shared_cpu_list": "0-7"}
+    found = of_linux(folder_of_caches(tmp_path, [first, code, second, third]))
+    assert found == ({1: (48 << 10, 12, 1), 2: (2 << 20, 0, 1), 3: (30 << 20, 0, 4)}, 64)
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1K", "0K", "99999999999999999999", "1.5M", "\0"])
+def test_caches_that_make_no_sense(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pydispatch.compiler.target import system_caches
+
+    broken = dict.fromkeys(("level", "size", "ways_of_associativity", "shared_cpu_list", "coherency_line_size"), text)
+    folder = folder_of_caches(tmp_path, [{**broken, "type": "Data"}, {**broken, "type": "Data", "level": "2"}])
+    monkeypatch.setattr(system_caches, "CACHES", folder)
+    monkeypatch.setattr(system_caches, "_stated", system_caches._stated.__wrapped__)
+    monkeypatch.setattr(system_caches.sys, "platform", "linux")
+    model = MODELS["znver5"]
+    assert replace(system_caches.with_caches_of_this_machine(model), page=model.page) == model
+
+
+def test_only_native_depends_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = Cache(4096, 1)
+
+    def other(model: MachineModel) -> MachineModel:
+        return replace(model, name="other", l1=tiny, l2=tiny, l3=None)
+
+    before = compile_to("executables", PROGRAM, targets="x86_64", cpu="cascadelake")
+    monkeypatch.setattr(cpus, "with_caches_of_this_machine", other)
+    assert compile_to("executables", PROGRAM, targets="x86_64", cpu="cascadelake") == before
+    (executable,) = pd.compile(PROGRAM, targets="cpu", cpu=["native", "generic"]).executables
+    native, generic = (str(variant.extra["machine_model"]) for variant in executable.variants)
+    assert native.startswith("other: L1d 4 KiB 1-way, L2 4 KiB 1-way, no L3") and "other" not in generic
+
+
+PROGRAM = """
+func.func @f(%a: tensor<512x784xf32>, %b: tensor<784x512xf32>, %c: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<512x784xf32>, tensor<784x512xf32>)
+      outs(%c : tensor<512x512xf32>) -> tensor<512x512xf32>
+  return %r : tensor<512x512xf32>
+}
+"""
+
+# What is chosen
+
+SLOW = ["generic", "x86-64-v3", "x86-64-v4", "haswell", "skylake-avx512", "cascadelake", "icelake-server", "znver2"]
+
+
+@pytest.mark.parametrize("cpu", SLOW)
+def test_rows_that_evict_each_other_are_packed(cpu: str) -> None:
+    assert default_schedule(level(cpu), product(512, 784, 512)).pack_b
+    assert default_schedule(level(cpu), product(1024, 512, 512)).pack_b
+    assert default_schedule(level(cpu), product(512, 784, 500)).pack_b, "more pages than the first TLB has"
+
+
+@pytest.mark.parametrize("cpu", [*SLOW, "znver5"])
+def test_one_pass_is_read_in_place(cpu: str) -> None:
+    for m in (1, 4):
+        assert not default_schedule(level(cpu), product(m, 1024, 1024)).pack_b
+
+
+def test_small_operands_are_read_in_place() -> None:
+    assert not default_schedule(level("cascadelake"), product(512, 32, 32)).pack_b
+
+
+def test_zen_5_reads_in_place_what_was_faster_there() -> None:
+    zen = level("znver5")
+    in_place = product(512, 784, 512), product(1024, 512, 512), product(256, 256, 256), product(42, 784, 1024)
+    assert not any(default_schedule(zen, p).pack_b for p in in_place)
+    packed = product(1024, 1024, 1024), product(128, 768, 3072)
+    assert all(default_schedule(zen, p).pack_b for p in packed)
+
+
+@pytest.mark.parametrize(("arch", "cpu"), NAMES, ids=IDS)
+def test_defaults_are_legal_and_fit_the_caches(arch: str, cpu: str) -> None:
+    found = level(cpu, arch)
+    for m, k, n in ((1, 1024, 1024), (3, 33, 17), (7, 512, 512), (64, 3000, 2048), (512, 784, 512), (1024, 4096, 333)):
+        for size in (4, 8):
+            problem = product(m, k, n, size)
+            schedule = default_schedule(found, problem)
+            assert refusal(found, problem, schedule) is None, schedule
+            packed = size * schedule.kc * (schedule.pack_a * schedule.mt + schedule.pack_b * schedule.nt)
+            least = 64 * size * (schedule.mt + schedule.nt)
+            assert packed <= max(2 * found.model.l2.share, least), schedule
+
+
+def test_a_schedule_has_all_choices() -> None:
+    assert [f.name for f in fields(Schedule)] == ["mr", "nr", "mt", "nt", "kc", "pack_a", "pack_b"]

@@ -1,0 +1,174 @@
+"""Contractions of every kind in one program, which machine models have to compute alike: operands that share cache sets
+or pages, few rows, transposed operands, quantized ones, convolutions, depthwise convolutions, unknown rows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+DTYPES = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32}
+
+
+@dataclass(frozen=True)
+class Work:
+    """A function of two arguments. op: with `ins` and `outs` left out; shapes: of the arguments and the result; steps:
+    products that are added up; equation: for np.einsum, over windows where `window` is the size of one, its stride 1;
+    rows: for which sizes of the first dimension it runs, where only the call knows it."""
+
+    name: str
+    op: str
+    shapes: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+    equation: str
+    type: str = "f32"
+    window: int = 0
+    rows: tuple[int, ...] = ()
+
+    @property
+    def sums(self) -> str:
+        return "i32" if self.type == "i8" else self.type
+
+    @property
+    def text(self) -> str:
+        a, b, c = (self._tensor(s, t) for s, t in zip(self.shapes, (self.type, self.type, self.sums), strict=True))
+        if self.rows:
+            a, c = (t.replace(f"<{s[0]}x", "<?x", 1) for t, s in ((a, self.shapes[0]), (c, self.shapes[2])))
+        zero = "0.0" if self.sums[0] == "f" else "0"
+        size = "%d" if self.rows else ""
+        return f"""
+func.func @{self.name}(%a: {a}, %b: {b}) -> {c} {{
+  %zero = arith.constant {zero} : {self.sums}
+  %c0 = arith.constant 0 : index
+  {f"%d = tensor.dim %a, %c0 : {a}" if self.rows else ""}
+  %e = tensor.empty({size}) : {c}
+  %z = linalg.fill ins(%zero : {self.sums}) outs(%e : {c}) -> {c}
+  %r = {self.op} ins(%a, %b : {a}, {b}) outs(%z : {c}) -> {c}
+  return %r : {c}
+}}
+"""
+
+    @staticmethod
+    def _tensor(shape: Sequence[int], type_: str) -> str:
+        return f"tensor<{'x'.join(map(str, shape))}x{type_}>"
+
+    def inputs(self, whole: bool, rows: int = 0) -> list[Array]:
+        """Arguments. whole: of small integers, whose sums are exact in whatever order."""
+        rng = np.random.default_rng(len(self.name))
+        first = (rows, *self.shapes[0][1:]) if rows else self.shapes[0]
+        if self.type == "i8":
+            return [rng.integers(-128, 128, s, dtype=np.int8) for s in (first, self.shapes[1])]
+        shapes = first, self.shapes[1]
+        drawn = [rng.integers(-4, 5, s) if whole else rng.standard_normal(s) for s in shapes]
+        return [each.astype(DTYPES[self.type]) for each in drawn]
+
+    def expected(self, a: Array, b: Array) -> Array:
+        """In f64 or i64, which is exact for integers."""
+        wide = np.float64 if self.type[0] == "f" else np.int64
+        x, y = a.astype(wide), b.astype(wide)
+        if self.window:
+            x = np.lib.stride_tricks.sliding_window_view(x, (self.window, self.window), axis=(1, 2))
+        return np.asarray(np.einsum(self.equation, x, y, optimize=True))
+
+    def check(self, found: Array, a: Array, b: Array) -> None:
+        """Integers are exact; floats within the error of a sum in any order, K units in the last place of the sum of
+        absolute values."""
+        expected = self.expected(a, b)
+        if self.type[0] != "f":
+            np.testing.assert_array_equal(found, expected.astype(np.int32), err_msg=self.name)
+            return
+        steps = a.size * b.size // max(1, expected.size) if not self.window else b.size // b.shape[-1]
+        bound = steps * np.finfo(found.dtype).eps * self.expected(np.abs(a), np.abs(b))
+        assert np.all(np.abs(found - expected) <= bound), f"{self.name}: {np.max(np.abs(found - expected))}"
+
+
+def _maps(a: str, b: str) -> str:
+    maps = ", ".join(f"affine_map<(m, n, k) -> ({dims})>" for dims in (a, b, "m, n"))
+    return f"linalg.matmul indexing_maps = [{maps}]"
+
+
+_CONFIG = "{strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}"
+_CONV = f"linalg.conv_2d_nhwc_hwcf {_CONFIG}"
+_WINDOWS = "nhwcyx,yxcf->nhwf"
+
+F32 = (
+    Work("shares_sets", "linalg.matmul", ((61, 70), (70, 512), (61, 512)), "mk,kn->mn"),
+    Work("few_rows", "linalg.matmul", ((3, 128), (128, 96), (3, 96)), "mk,kn->mn"),
+    Work("seven_rows", "linalg.matmul", ((7, 40), (40, 130), (7, 130)), "mk,kn->mn"),
+    Work("transposed_b", _maps("m, k", "n, k"), ((70, 130), (48, 130), (70, 48)), "mk,nk->mn"),
+    Work("transposed_b_few_rows", _maps("m, k", "n, k"), ((19, 130), (48, 130), (19, 48)), "mk,nk->mn"),
+    Work("transposed_a", _maps("k, m", "k, n"), ((90, 50), (90, 64), (50, 64)), "km,kn->mn"),
+    Work("convolution", _CONV, ((1, 11, 11, 16), (3, 3, 16, 32), (1, 9, 9, 32)), _WINDOWS,
+         window=3),
+    Work("pointwise", _CONV, ((1, 7, 7, 64), (1, 1, 64, 96), (1, 7, 7, 96)), _WINDOWS,
+         window=1),
+    Work("depthwise", f"linalg.depthwise_conv_2d_nhwc_hwc {_CONFIG}", ((1, 14, 14, 24), (3, 3, 24), (1, 12, 12, 24)),
+         "nhwcyx,yxc->nhwc", window=3),
+)  # fmt: skip
+"""Those of f32 and known sizes: what the runner of emulated machines takes."""
+
+WORKS = (
+    *F32,
+    Work("large", "linalg.matmul", ((130, 784), (784, 512), (130, 512)), "mk,kn->mn"),
+    Work("long", "linalg.matmul", ((40, 5000), (5000, 64), (40, 64)), "mk,kn->mn"),
+    Work("doubles", "linalg.matmul", ((61, 100), (100, 256), (61, 256)), "mk,kn->mn", "f64"),
+    Work("quantized", "linalg.matmul", ((61, 75), (75, 130), (61, 130)), "mk,kn->mn", "i8"),
+    Work("integers", "linalg.matmul", ((33, 64), (64, 130), (33, 130)), "mk,kn->mn", "i32"),
+    Work("unknown_rows", "linalg.matmul", ((64, 96), (96, 512), (64, 512)), "mk,kn->mn", rows=(1, 5, 13, 64, 200)),
+)
+
+
+def program(works: Sequence[Work]) -> str:
+    return "".join(work.text for work in works)
+
+
+def check_here(cpu: str, features: str = "") -> None:
+    """The results of code for a CPU that this machine runs, the same bits for one and for several workers."""
+    import pydispatch as pd
+
+    artifact = pd.compile(program(WORKS), targets="cpu", cpu=cpu, cpu_features=features)
+    one, three = (pd.device(f"cpu?workers={workers}").load(artifact) for workers in (1, 3))
+    for work in WORKS:
+        for rows in work.rows or (0,):
+            inputs = work.inputs(whole=False, rows=rows)
+            found = getattr(one, work.name)(*inputs)
+            work.check(found, *inputs)
+            assert found.tobytes() == getattr(three, work.name)(*inputs).tobytes(), work.name
+
+
+def check_emulated(arch: str, cpu: str, folder: Path, runner: Sequence[str], works: Sequence[Work] = F32) -> None:
+    """The results of code for a CPU of another architecture, exact, in an emulator of all that the architecture has.
+    runner: the command that runs a library."""
+    import pydispatch as pd
+    from pydispatch.compiler.driver.pipeline import compile_to
+
+    text = program(works)
+    artifact = pd.compile(text, targets=arch, cpu=cpu)
+    (executable,) = artifact.executables
+    (variant,) = executable.variants
+    library = folder / "f.so"
+    library.write_bytes(artifact.read(variant.member))
+    listing = compile_to("program", text, targets=arch, cpu=cpu)
+    model = {"aarch64": "max", "riscv64": "rv64"}[arch]
+    for work in works:
+        _, _, of_function = listing.partition(f"function public @{work.name} ")
+        numbers = dict(re.findall(r"(r\d+) = (\d+)\n", of_function.partition("\nfunction ")[0]))
+        found = re.search(r"dispatch export (r\d+) \[(r\d+), (r\d+), (r\d+)\]", of_function)
+        assert found, listing
+        ordinal, *grid = (int(numbers[register]) for register in found.groups())
+        inputs = work.inputs(whole=True)
+        size = int(np.prod(work.shapes[2]))
+        bindings = [f"--binding={x.size}xf32=" + ",".join(f"{v:g}" for v in x.ravel()) for x in inputs]
+        which = [f"--export={executable.exports[ordinal]}", f"--grid={'x'.join(map(str, grid))}", "--print=2"]
+        words = [*runner, str(library), *bindings, f"--binding={size}xf32", *which]
+        environment = {**os.environ, "QEMU_CPU": model}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, f"{work.name}: {done.stderr}"
+        values = np.array([float(v) for v in done.stdout.rpartition("=")[2].split()])
+        np.testing.assert_array_equal(values.reshape(work.shapes[2]), work.expected(*inputs), err_msg=work.name)
