@@ -281,8 +281,7 @@ class Pipeline:
 
     def derive(self, functions: DerivedFunctions) -> None:
         """Constants into panels, and the dispatches of the functions that derive constants."""
-        levels = self._levels()
-        if levels:
+        if levels := self._levels():
             pack_constants(self.module, functions, levels)
         self.reports += self._formed(list(functions.made.values()))
 
