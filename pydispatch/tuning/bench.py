@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch._core.arrays import ElementType, unpack_elements
+from pydispatch._core.arrays import ElementType
 from pydispatch.errors import Error, InvalidArgumentError
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.runtime.device import device as open_device
@@ -73,8 +73,8 @@ def _argument(kind: ElementType, shape: tuple[int, ...] | None) -> Any:
     if shape is None:
         return 0
     rng = np.random.default_rng(len(shape))
-    if kind.dtype.kind == "f" and not kind.packed:
+    if kind.dtype.kind == "f":
         return rng.uniform(-1, 1, shape).astype(kind.dtype)
-    if kind.dtype.kind in "iu" and not kind.packed:
+    if kind.dtype.kind in "iu":
         return rng.integers(0, 2, shape).astype(kind.dtype)
-    return unpack_elements(kind, bytes(kind.nbytes(int(np.prod(shape)))), shape)
+    return np.zeros(shape, kind.dtype)

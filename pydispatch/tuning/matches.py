@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.compiler.driver.pipeline import Options, Pipeline
 from pydispatch.compiler.fusion.words import place_of
 from pydispatch.compiler.match import Rewrites, patterns_of
 from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.errors import CompileError
+from pydispatch.tuning.parts import program_of
 from pydispatch.tuning.site import Builder, Built, Site
 
 GENERATED = "generated code"
-
-FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat", "linalg.fill")
-"""What a program is given as it is, where a match reads it."""
-
 
 class MatchSite(Site):
     """What a match computes, by the kernel of its pattern or by what is generated. program: of it alone."""
@@ -66,7 +61,8 @@ def match_sites(candidates: Sequence[Candidate], programs: MatchPrograms) -> Map
     """
     found: dict[str, tuple[MatchSite, list[int]]] = {}
     for number, candidate in enumerate(candidates):
-        module = program_of(candidate)
+        match = candidate.match
+        module = program_of(match.ops | {match.root}, match.outputs)
         site = None if module is None else MatchSite(candidate, module, 1)
         built = None if site is None else programs.build([(site, site.default)])[0]
         if site is not None and built is not None:
@@ -75,45 +71,3 @@ def match_sites(candidates: Sequence[Candidate], programs: MatchPrograms) -> Map
             places.append(number)
             known.calls = len(places)
     return dict(found.values())
-
-
-def program_of(candidate: Candidate) -> ModuleOp | None:
-    """A function `trial` of the matched operations; None where sizes are not known, nothing is generated for them, or
-    they are not in one block."""
-    match = candidate.match
-    matched, block = match.ops | {match.root}, match.root.parent
-    if block is None or any(op.parent is not block or op.name == "pyd.custom" for op in matched):
-        return None
-    types = [v.type for op in matched for v in (*op.operands, *op.results)]
-    if any(isinstance(t, TensorType) and not t.has_static_shape() for t in types):
-        return None
-    body = Block()
-    mapping: dict[SSAValue, SSAValue] = {}
-    for op in block.ops:
-        if op in matched:
-            for value in op.operands:
-                _give(body, value, mapping)
-            body.add_op(_copy(op, mapping))
-    results = [mapping[value] for value in match.outputs]
-    body.add_op(func.ReturnOp(*results))
-    signature = [a.type for a in body.args], [v.type for v in results]
-    return ModuleOp([func.FuncOp("trial", signature, Region(body), visibility="public")])
-
-
-def _give(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
-    """Makes a value known in the body: fills and constants again, others as arguments."""
-    if value in mapping:
-        return
-    if not isinstance(value, OpResult) or value.op.name not in FILLS:
-        mapping[value] = body.insert_arg(value.type, len(body.args))
-        return
-    for operand in value.op.operands:
-        _give(body, operand, mapping)
-    body.add_op(_copy(value.op, mapping))
-
-
-def _copy(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
-    """A copy of an operation, whose results are known then."""
-    copy = op.clone(mapping)
-    mapping.update(zip(op.results, copy.results, strict=True))
-    return copy

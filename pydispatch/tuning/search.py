@@ -153,7 +153,8 @@ class Search:
     def _compare(self, race: Race, fast: Sequence[tuple[float, str, Call]]) -> bool:
         """Whether one of those that looked faster is; it is the best then."""
         for _, name, call in sorted(fast, key=lambda each: each[0])[:FINALISTS]:
-            _, us, faster = self._in_turns(race.call, call)
+            best, us, faster = self._in_turns(race.call, call)
+            race.us = min(race.us, best)
             if faster:
                 race.chosen, race.us, race.call = name, us, call
                 return True
@@ -165,6 +166,8 @@ class Search:
             race.default_us, race.us, faster = self._in_turns(race.default_call, race.call)
             if not faster:
                 race.chosen, race.us, race.call = race.site.default, race.default_us, race.default_call
+        else:
+            race.default_us = race.us
 
     def _in_turns(self, first: Call, second: Call) -> tuple[float, float, bool]:
         """The least microseconds of two calls that take turns, so that what else the machine does meets both, and

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pydispatch._core.elf import host_machine
 from pydispatch.compiler.driver.pipeline import Pipeline
+from pydispatch.compiler.fusion.im2col import Convolution, pays
 from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.compiler.target.cpu import Machine
@@ -17,6 +18,7 @@ from pydispatch.ir.functions import symbol_name
 from pydispatch.tuning.alone import can_run_alone, dispatches_of
 from pydispatch.tuning.bench import Bench
 from pydispatch.tuning.contractions import contraction_site
+from pydispatch.tuning.convolutions import ConvolutionPrograms, convolution_sites
 from pydispatch.tuning.database import Database, Entry
 from pydispatch.tuning.dispatches import DispatchSite, Programs
 from pydispatch.tuning.fallbacks import FallbackSite
@@ -39,12 +41,22 @@ class Tuner:
         self.choices: list[Choice] = []
 
     def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
-        """Half of the time is for these: what is left is for the dispatches, those of kernels included."""
+        """Half of the time is for these: what they become has dispatches of its own."""
         programs = MatchPrograms(compilation.options)
         sites = match_sites(candidates, programs)
         self._search(compilation, programs, list(sites), self._left / 2)
         dropped = {number for site, numbers in sites.items() if not site.is_replaced for number in numbers}
         return [number not in dropped for number in range(len(candidates))]
+
+    def convolutions(self, compilation: Pipeline, found: Sequence[Convolution]) -> Sequence[bool]:
+        """Half of what is left, as for matches."""
+        sites = convolution_sites(found)
+        self._search(compilation, ConvolutionPrograms(compilation.options), list(sites), self._left / 2)
+        wanted = list(map(pays, found))
+        for site, numbers in sites.items():
+            for number in numbers:
+                wanted[number] = site.columns
+        return wanted
 
     def dispatches(self, compilation: Pipeline) -> None:
         sites = sites_of(compilation, _machine(compilation))

@@ -14,7 +14,7 @@ from pydispatch.cli.__main__ import main
 from pydispatch.compiler.driver import pipeline
 from pydispatch.formats.artifact import choices
 from pydispatch.formats.artifact.choices import Choice
-from pydispatch.tuning.bench import Call
+from pydispatch.tuning.bench import Bench, Call
 from pydispatch.tuning.schedules import schedule_named
 from pydispatch.tuning.site import Built
 from pydispatch.tuning.tuner import Tuner
@@ -153,6 +153,13 @@ def test_sizes_that_only_calls_know_are_not_tuned() -> None:
     artifact, lines = tuned(source, FakeBench())
     assert choices.KEY not in artifact.manifest.extra
     assert lines == []
+
+
+@pytest.mark.parametrize("element", ["f64", "f16", "bf16", "f8E4M3FN", "i1", "i4", "i8", "i64", "complex<f32>"])
+def test_arguments_of_every_type_are_made_up(element: str) -> None:
+    type_ = f"tensor<6x7x{element}>"
+    artifact = pd.compile(f"func.func @f(%a: {type_}) -> {type_} {{\n return %a : {type_}\n}}")
+    assert Bench(pd.device("local-sync")).load(Built(artifact, "f", "")) is not None
 
 
 def test_the_real_clock_measures_real_programs(capsys: pytest.CaptureFixture[str]) -> None:

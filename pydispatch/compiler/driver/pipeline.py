@@ -55,6 +55,7 @@ from pydispatch.ir.functions import FUNCTIONS, symbol_name
 from pydispatch.ir.structured import reading
 
 if TYPE_CHECKING:
+    from pydispatch.compiler.fusion.im2col import Convolution
     from pydispatch.compiler.match.python.apply import Candidate
     from pydispatch.formats.artifact.artifact import Artifact, Executable
     from pydispatch.formats.artifact.artifact import Variant as PackedVariant
@@ -286,8 +287,9 @@ class Pipeline:
         self.reports += self._formed(list(functions.made.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[Report]:
-        legality = partial(why_not, chains=bool(self._levels()))
-        return form_dispatches(self.module, legality, self.options.reassociate, functions)
+        legality, chooser = partial(why_not, chains=bool(self._levels())), self.options.chooser
+        patches = None if chooser is None else partial(chooser.convolutions, self)
+        return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
 
     def _rewrite(self, phase: str) -> None:
         self.options.rewrites.apply(phase, self.module)
@@ -391,6 +393,9 @@ class Chooser(Protocol):
 
     def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
         """Which matches of patterns are replaced by their kernels."""
+
+    def convolutions(self, compilation: Pipeline, found: Sequence[Convolution]) -> Sequence[bool]:
+        """Which convolutions of a function become products of columns."""
 
     def dispatches(self, compilation: Pipeline) -> None:
         """Changes the dispatches of a compilation, which are formed, in place."""

@@ -8,6 +8,7 @@ empty. All places of an image side by side fill them. One worker, 3x3, GFLOP/s b
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -52,16 +53,24 @@ class Convolution:
         return math.prod(self.sizes[d] for d in dims)
 
 
-def lay_out_patches(function: Operation) -> None:
-    """Rewrites the convolutions of a host function for which it pays, in place. The sums keep their order."""
-    for op in list(function.walk()):
-        if op.name == "linalg.generic" and op.parent is not None:
-            found = _convolution(cast(GenericOp, op))
-            if found is not None and _pays(found):
-                _rewrite(found)
+Decide = Callable[[Sequence[Convolution]], Sequence[bool]]
+"""For which convolutions columns are laid out."""
 
 
-def _pays(c: Convolution) -> bool:
+def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
+    """Rewrites the convolutions of a host function for which it pays, in place. The sums keep their order.
+
+    decide: in place of `pays`.
+    """
+    ops = [cast(GenericOp, op) for op in function.walk() if op.name == "linalg.generic" and op.parent is not None]
+    found = [c for op in ops if (c := _convolution(op)) is not None]
+    for c, wanted in zip(found, map(pays, found) if decide is None else decide(found), strict=True):
+        if wanted:
+            _rewrite(c)
+
+
+def pays(c: Convolution) -> bool:
+    """Whether columns are likely to be faster, by sizes alone."""
     element = c.op.results[0].type
     assert isinstance(element, TensorType)
     width = 8 if element.element_type == Float64Type() else 4

@@ -17,7 +17,7 @@ from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
 from pydispatch.compiler.fusion.groups import form_groups
-from pydispatch.compiler.fusion.im2col import lay_out_patches
+from pydispatch.compiler.fusion.im2col import Decide, lay_out_patches
 from pydispatch.compiler.fusion.joining import WhyNot
 from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.fusion.split import split_reductions
@@ -39,12 +39,13 @@ def host_functions(module: ModuleOp) -> list[Operation]:
 
 
 def form_dispatches(
-    module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True, functions: Sequence[Operation] | None = None
+    module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True, functions: Sequence[Operation] | None = None,
+    patches: Decide | None = None,
 ) -> list[Report]:
     """Rewrites every host function and initializer of `module` in place; executables are inserted before it.
 
     why_not: returns why operations may not be one dispatch, None when they may. reassociate: sums of floats may be
-    split. functions: only these. Returns what became of each function.
+    split. functions: only these. patches: see `lay_out_patches`. Returns what became of each function.
     """
     hosts = host_functions(module) if functions is None else functions
     for function in hosts:
@@ -61,7 +62,7 @@ def form_dispatches(
             name = symbol_name(op)
         else:
             continue
-        former = Former(op, name, why_not, made, reassociate)
+        former = Former(op, name, why_not, made, reassociate, patches)
         former.run()
         for executable in former.executables:
             module.body.block.insert_op_before(executable, op)
@@ -78,6 +79,7 @@ class Former:
     why_not: WhyNot
     made: Made = field(default_factory=Made)
     reassociate: bool = True
+    patches: Decide | None = None
     executables: list[flow.ExecutableOp] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -88,7 +90,7 @@ class Former:
         if self.reassociate:
             widen_sums(self.function)
         split_reductions(self.function, self.reassociate)
-        lay_out_patches(self.function)
+        lay_out_patches(self.function, self.patches)
         entry: Sizes | None = None
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)

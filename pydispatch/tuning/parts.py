@@ -1,0 +1,59 @@
+"""Some operations of a program as a program of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.ir.dialects.pyd.derived import DerivedAttr
+
+FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat", "linalg.fill")
+"""What a program of parts has as the whole has it, where these read it."""
+
+
+def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> ModuleOp | None:
+    """A function `trial` of operations that gives some of their results; None where sizes are not known, nothing is
+    generated for an operation, or they are not in one block."""
+    block = next(iter(ops)).parent
+    if block is None or any(op.parent is not block or op.name == "pyd.custom" for op in ops):
+        return None
+    types = [v.type for op in ops for v in (*op.operands, *op.results)]
+    if any(isinstance(t, TensorType) and not t.has_static_shape() for t in types):
+        return None
+    body = Block()
+    mapping: dict[SSAValue, SSAValue] = {}
+    for op in block.ops:
+        if op in ops:
+            for value in op.operands:
+                _give(body, value, mapping)
+            body.add_op(_copy(op, mapping))
+    returned = [mapping[value] for value in results]
+    body.add_op(func.ReturnOp(*returned))
+    signature = [a.type for a in body.args], [v.type for v in returned]
+    return ModuleOp([func.FuncOp("trial", signature, Region(body), visibility="public")])
+
+
+def _give(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
+    """Makes a value known in the body: fills and constants again, others as arguments."""
+    if value in mapping:
+        return
+    if not isinstance(value, OpResult) or value.op.name not in FILLS or _is_derived(value.op):
+        mapping[value] = body.insert_arg(value.type, len(body.args))
+        return
+    for operand in value.op.operands:
+        _give(body, operand, mapping)
+    body.add_op(_copy(value.op, mapping))
+
+
+def _is_derived(op: Operation) -> bool:
+    return isinstance(op.properties.get("value"), DerivedAttr)
+
+
+def _copy(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
+    """A copy of an operation, whose results are known then."""
+    copy = op.clone(mapping)
+    mapping.update(zip(op.results, copy.results, strict=True))
+    return copy

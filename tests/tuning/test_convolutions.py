@@ -1,0 +1,38 @@
+"""Convolutions as products of columns or as they are: the faster way is taken, with a clock that is made up."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_tuned_programs import FakeBench, choices_of, tuned
+
+import pydispatch as pd
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))
+from test_im2col import expected, program
+
+COLUMNS, DIRECT = "a product of columns", "the convolution itself"
+
+
+@pytest.fixture(autouse=True)
+def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYDISPATCH_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(("results", "default"), [(64, COLUMNS), (8, DIRECT)])
+@pytest.mark.parametrize(("fast", "dispatches"), [(COLUMNS, 2), (DIRECT, 1)])
+def test_the_faster_way_is_taken(results: int, default: str, fast: str, dispatches: int) -> None:
+    source = program(1, 16, 7, 7, results, 3, 1, 1)
+    artifact, _ = tuned(source, FakeBench(lambda way: 1.0 if way == fast else 2.0))
+    choice = choices_of(artifact)[0]
+    assert (choice.chosen, choice.default) == (fast, default)
+    rng = np.random.default_rng(3)
+    x, f, bias = (rng.standard_normal(s).astype(np.float32) for s in ((1, 16, 7, 7), (results, 16, 3, 3), (results,)))
+    function = pd.device("cpu").load(artifact).conv
+    assert len(function.plan_of(x, f, bias)) == dispatches
+    np.testing.assert_allclose(function(x, f, bias), expected(x, f, bias, 1, 1), rtol=1e-4, atol=1e-3)
+    again, _ = tuned(source, FakeBench(), seconds=0)
+    assert again.to_bytes() == artifact.to_bytes()
