@@ -125,6 +125,7 @@ bench: $(VENV)/.test  ## The figures of docs/benchmarks.md, beside other systems
 	$(call watch,bench/tensors.py) $(BIN)/python bench/tensors.py
 	$(call watch,bench/contract.py) $(BIN)/python bench/contract.py
 	$(call watch,bench/constants.py) $(BIN)/python bench/constants.py
+	$(call watch,bench/batched.py) $(BIN)/python bench/batched.py
 
 clean:
 	rm -rf build dist *.egg-info $(VENV)

@@ -185,10 +185,15 @@ class Request:
         if not batch.done:
             loop = asyncio.get_running_loop()
             future = loop.create_future()
-            batch.waiting.append((loop, future))
-            if not batch.done:  # else nobody may look at the list any more
-                yield from future
+            batch.waiting.append((loop, future, self))
+            if not batch.done:
+                return future.__await__()
+            future.cancel()  # nobody may look at the list any more
+        return self._at_once()
+
+    def _at_once(self) -> Generator[Any, None, Any]:
         return self.result()
+        yield
 
 
 class _Batch:
@@ -205,7 +210,7 @@ class _Batch:
         self.outcomes: list[Any] = []  # for each request, where they ran one by one: results or an exception
         self.done = False
         self.event = threading.Event()
-        self.waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self.waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any], Request]] = []
 
     def run(self, stacking: Stacking) -> None:
         """Calls the function. Never raises: errors belong to requests."""
@@ -220,12 +225,12 @@ class _Batch:
         self.rows = []
         self.done = True
         self.event.set()
-        loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-        for loop, future in self.waiting:
-            loops.setdefault(loop, []).append(future)
-        for loop, futures in loops.items():
+        loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Request]]] = {}
+        for loop, future, request in self.waiting:
+            loops.setdefault(loop, []).append((future, request))
+        for loop, waiting in loops.items():
             try:
-                loop.call_soon_threadsafe(_wake, futures)
+                loop.call_soon_threadsafe(_wake, waiting)
             except RuntimeError:  # the loop was closed: nobody waits in it
                 continue
 
@@ -236,10 +241,14 @@ class _Batch:
             return error
 
 
-def _wake(futures: Sequence[asyncio.Future[None]]) -> None:
-    for future in futures:
-        if not future.done():  # cancelled
-            future.set_result(None)
+def _wake(waiting: Sequence[tuple[asyncio.Future[Any], Request]]) -> None:
+    for future, request in waiting:
+        if future.done():  # cancelled
+            continue
+        try:
+            future.set_result(request.result())
+        except BaseException as error:
+            future.set_exception(error)
 
 
 class _Collector:

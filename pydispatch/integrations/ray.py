@@ -46,8 +46,9 @@ def predict(
     a batch is computed again after an error of the program; then the error ends the job. A batch whose worker dies goes
     to another one. options: more of `Dataset.map_batches`.
 
-    Artifact, constants and parameters lie in Ray's object store once for each node, and workers read them there. Raises
-    InvalidArgumentError for wrong options, and, when it is read, what the function raises.
+    Artifact, constants and parameters lie in Ray's object store once for each node. Each worker copies the artifact
+    once; constants and parameters are read where they lie, if that is aligned. Raises InvalidArgumentError for wrong
+    options, and, when it is read, what the function raises.
     """
     with importing("integrations.ray", "ray"):
         import ray

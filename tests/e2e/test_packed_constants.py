@@ -140,6 +140,22 @@ def test_convolutions_with_a_constant_filter(cpu: str, side: int, channels: int,
     np.testing.assert_array_equal(program.f(x), plain.f(x, w))
 
 
+@pytest.mark.parametrize("cpu", machine_levels.parameters(LEVELS))
+@pytest.mark.parametrize(("channels", "filters"), [(3, 16), (8, 32), (5, 48)])
+def test_small_filters_whose_rows_are_columns(cpu: str, channels: int, filters: int) -> None:
+    text = convolution(9, channels, filters, True).replace("conv_2d_nhwc_hwcf", "conv_2d_nhwc_fhwc")
+    text = text.replace(f"3x3x{channels}x{filters}", f"{filters}x3x3x{channels}")
+    artifact = pd.compile(text, targets="cpu", cpu=cpu)
+    assert is_packed(artifact)
+    rng = np.random.default_rng(filters)
+    x = rng.standard_normal((1, 9, 9, channels), dtype=np.float32)
+    w = rng.standard_normal((filters, 3, 3, channels), dtype=np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(x[0], (3, 3), (0, 1))[::2, ::2]
+    wanted = np.einsum("ijcab,fabc->ijf", windows.astype(np.float64), w)[None]
+    found = pd.device("cpu").load(artifact, parameters={"m": {"w": w}}).f(x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
 def test_one_artifact_for_several_levels() -> None:
     """The layout is that of the program: each variant reads it."""
     text = product(8, 100, 2080, "f32", False, True)
