@@ -211,7 +211,7 @@ def _alloc(f: FunctionEmitter, op: Operation) -> None:
     align = max(integer(op, "alignment", 1), alignment(memref.element_type))
     if is_common(op, memref):
         pointer = f.platform.workgroup_memory(f, size, align)
-        f.define(op.results[0], _fresh(pointer, memref, "stack" if f.groups else f"workgroup {pointer}"))
+        f.define(op.results[0], _fresh(pointer, memref, "stack" if f.groups else "workgroup"))
         return
     pointer = f.alloca(f"[{max(size, 1)} x i8]", size, max(align, 16))
     f.define(op.results[0], _fresh(pointer, memref, "stack"))
