@@ -20,9 +20,9 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.compiler.fusion.grouping import collapsed, replace, run_of, sink
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
-from pydispatch.ir.structured import structured
 from pydispatch.ir.values import shape_of
 
 MOST_COLUMNS = 28
@@ -136,11 +136,11 @@ def _rewrite(c: Convolution) -> None:
     )  # fmt: skip
     n = len(batch)
     ones = [[i] for i in range(n)]
-    columns = _collapsed(op, patches, [*ones, _range(n, c.steps), _range(n + len(c.steps), c.places)],
+    columns = collapsed(op, patches, [*ones, run_of(n, c.steps), run_of(n + len(c.steps), c.places)],
                          [*batch, steps, places])  # fmt: skip
-    matrix = _collapsed(op, c.filter, [_range(0, c.rows), _range(len(c.rows), c.steps)], [rows, steps])
-    groups = [*ones, _range(n, c.rows), _range(n + len(c.rows), c.places)]
-    start = _collapsed(op, output, groups, [*batch, rows, places])
+    matrix = collapsed(op, c.filter, [run_of(0, c.rows), run_of(len(c.rows), c.steps)], [rows, steps])
+    groups = [*ones, run_of(n, c.rows), run_of(n + len(c.rows), c.places)]
+    start = collapsed(op, output, groups, [*batch, rows, places])
     at = [AffineExpr.dimension(i) for i in range(n + 3)]
     outer, row, place, step = at[:n], at[n], at[n + 1], at[n + 2]
     maps = [AffineMap(n + 3, 0, tuple(r)) for r in ((row, step), (*outer, step, place), (*outer, row, place))]
@@ -150,85 +150,5 @@ def _rewrite(c: Convolution) -> None:
     product = before(GenericOp(inputs, [start], op.body.clone(), affine_maps(maps), kinds, [start.type]), op)
     expand = tensor.ExpandShapeOp(product, [], reassociation(groups), list(type_.get_shape()), type_)
     before(expand, op)
-    _replace(op, expand)
-    sunk: tensor.ExpandShapeOp | None = expand
-    while sunk is not None:
-        sunk = _sink(sunk, groups)
-
-
-def _replace(op: Operation, by: Operation) -> None:
-    by.results[0].name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(by.results[0])
-    op.detach()
-    op.erase()
-
-
-def _sink(expand: tensor.ExpandShapeOp, groups: list[list[int]]) -> tensor.ExpandShapeOp | None:
-    """Moves the splitting of dimensions after the elementwise operation that alone reads the result, so that this is
-    computed where the product is; the new splitting, None where it stays."""
-    uses = list(expand.result.uses)
-    user = uses[0].operation if len(uses) == 1 else None
-    if not isinstance(user, GenericOp) or user.parent is not expand.parent or len(user.results) != 1:
-        return None
-    g = structured(user)
-    if set(g.iterators) != {"parallel"} or g.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
-        return None
-    if any(inner.name == "linalg.index" for inner in user.body.walk()):
-        return None
-    kept = [_kept(map_, groups) for map_ in g.maps]
-    if any(k is None for k in kept) or g.maps[g.operands.index(expand.result)] != g.maps[-1]:
-        return None
-    made: list[SSAValue] = []
-    for value, groups_kept in zip(g.operands, kept, strict=True):
-        assert groups_kept is not None
-        if value is expand.result:
-            made.append(expand.src)
-        elif len(shape_of(value)) == len(groups_kept):
-            made.append(value)
-        else:
-            parts, at = [], 0
-            for number in groups_kept:
-                parts.append(list(range(at, at + len(groups[number]))))
-                at += len(groups[number])
-            shape = shape_of(value)
-            made.append(_collapsed(user, value, parts, [math.prod(shape[i] for i in part) for part in parts]))
-    n = len(groups)
-    new_maps = [AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in k)) for k in kept if k is not None]
-    inputs, outputs = made[: len(g.inputs)], made[len(g.inputs) :]
-    stage = GenericOp(inputs, outputs, user.body.clone(), affine_maps(new_maps), iterator_types(["parallel"] * n),
-                      [outputs[0].type])  # fmt: skip
-    type_ = user.results[0].type
-    assert isinstance(type_, TensorType)
-    result = tensor.ExpandShapeOp(before(stage, user), [], expand.reassociation, list(type_.get_shape()), type_)
-    before(result, user)
-    _replace(user, result)
-    return result
-
-
-def _kept(map_: AffineMap, groups: list[list[int]]) -> list[int] | None:
-    """The groups of dimensions that a map gives, whole and in order; None when it does anything else."""
-    found: list[int] = []
-    rest = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
-    while rest:
-        g = next((i for i, group in enumerate(groups) if rest[: len(group)] == group), None)
-        if g is None:
-            return None
-        found.append(g)
-        rest = rest[len(groups[g]) :]
-    return found
-
-
-def _range(first: int, dims: tuple[int, ...]) -> list[int]:
-    return list(range(first, first + len(dims)))
-
-
-def _collapsed(op: Operation, value: SSAValue, groups: list[list[int]], shape: list[int]) -> SSAValue:
-    """The value with dimensions joined; fills and empty tensors are made in that shape."""
-    assert isinstance(value.type, TensorType)
-    type_ = TensorType(value.type.element_type, shape)
-    owner = value.owner
-    if isinstance(owner, Operation) and owner.name in ("tensor.empty", "tensor.splat"):
-        return before(tensor.EmptyOp([], type_) if owner.name == "tensor.empty" else
-                      tensor.SplatOp(owner.operands[0], [], type_), op)  # fmt: skip
-    return before(tensor.CollapseShapeOp(operands=[value], result_types=[type_],
-                                         properties={"reassociation": reassociation(groups)}), op)  # fmt: skip
+    replace(op, expand)
+    sink(expand, groups)

@@ -16,13 +16,19 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.ir.op_info import Grouping, identity_of, info_of
-from pydispatch.ir.structured import structured
+from pydispatch.ir.structured import Structured, structured
 from pydispatch.ir.values import shape_of
 
 MOST_RESULTS = 8  # with more, the results themselves keep the workers busy
 FEWEST_ELEMENTS = 1 << 17  # below, a second dispatch costs more than it gives
-PARTS = range(64, 15, -1)  # the first of these that divides the loop
+MOST_COLUMNS = 4096  # of results that lie side by side in what is read: whole rows are read from memory faster than
+FEWEST_IN_COLUMNS = 1 << 20  # runs of columns. Sum of columns of 4096x1024: 0.45x the time
+PARTS = range(64, 15, -1)  # the first of these that divides the loop, else the largest, and a rest
+MOST_PRODUCTS = 4096  # results of a product that fill few tiles, each of which would run along all of K alone
+LONG, TIMES_RESULTS = 8192, 3  # steps of such a product, and how many times its results they are
+PARTS_OF_PRODUCTS = range(16, 7, -1)
 
 
 def split_reductions(function: Operation, reassociate: bool = True) -> None:
@@ -45,6 +51,10 @@ def _split(op: GenericOp, reassociate: bool) -> None:
         return
     loop, parts = place
     g = structured(op)
+    over = (g.extents[loop] or 0) % parts
+    if over:
+        _without_rest(op, loop, over, reassociate)
+        return
     inputs: list[SSAValue] = []
     new_maps: list[AffineMap] = []
     for value, map_ in zip(g.inputs, g.maps, strict=False):
@@ -78,6 +88,36 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     op.erase()
 
 
+def _without_rest(op: GenericOp, loop: int, over: int, reassociate: bool) -> None:
+    """The last `over` steps are a reduction of their own; the others, which can be split, begin with what it gives."""
+    g = structured(op)
+    whole = (g.extents[loop] or 0) - over
+    rest = _steps(op, loop, whole, over, op.outputs[0])
+    most = _steps(op, loop, 0, whole, rest.results[0])
+    most.results[0].name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(most.results[0])
+    op.detach()
+    op.erase()
+    _split(most, reassociate)
+
+
+def _steps(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
+    """`count` steps of a loop from `first` on, which add to `output`."""
+    g = structured(op)
+    inputs: list[SSAValue] = []
+    for value, map_ in zip(g.inputs, g.maps, strict=False):
+        mine = [isinstance(e, AffineDimExpr) and e.position == loop for e in map_.results]
+        if any(mine):
+            shape = shape_of(value)
+            sizes = [count if m else n for m, n in zip(mine, shape, strict=True)]
+            starts = [first if m else 0 for m in mine]
+            value = before(tensor.ExtractSliceOp.from_static_parameters(value, starts, sizes), op)
+        inputs.append(value)
+    made = GenericOp(inputs, [output], op.body.clone(), op.indexing_maps, op.iterator_types, [output.type])
+    before(made, op)
+    return made
+
+
 def combiner(op: GenericOp) -> Operation | None:
     """The operation that adds an element to the result, when it is all that the body does with the result."""
     body = op.body.block
@@ -101,14 +141,25 @@ def _place(op: GenericOp) -> tuple[int, int] | None:
     sizes = [n or 0 for n in g.extents]
     windows = {d for m in g.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()}
     loops = [i for i, kind in enumerate(g.iterators) if kind == "reduction"]
-    results = math.prod(shape_of(g.outputs[0]))
-    if not loops or not 0 < results <= MOST_RESULTS or math.prod(sizes[i] for i in loops) < FEWEST_ELEMENTS:
+    results, steps = math.prod(shape_of(g.outputs[0])), math.prod(sizes[i] for i in loops)
+    few = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS
+    columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(g)
+    long = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results) and is_contraction(op)
+    if not loops or results == 0 or not (few or columns or long):
         return None
-    for loop in loops:
-        parts = next((p for p in PARTS if sizes[loop] % p == 0), None)
-        if parts is not None and loop not in windows:
+    choice = PARTS if few or columns else PARTS_OF_PRODUCTS
+    free = [loop for loop in loops if loop not in windows and sizes[loop] >= 2 * choice[0]]
+    for loop in free:
+        parts = next((p for p in choice if sizes[loop] % p == 0), None)
+        if parts is not None:
             return loop, parts
-    return None
+    return (free[0], choice[0]) if free else None
+
+
+def _in_columns(g: Structured) -> bool:
+    """Whether all is read along the last dimension of the result, which is not reduced."""
+    last = g.maps[-1].results[-1] if g.maps[-1].results else None
+    return last is not None and all(m.results and m.results[-1] == last for m in g.maps)
 
 
 def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:

@@ -19,6 +19,7 @@ from pydispatch.compiler.analysis.sizes import Known, remembered
 from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import Decide, lay_out_patches
 from pydispatch.compiler.fusion.joining import WhyNot
+from pydispatch.compiler.fusion.places import join_places
 from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.fusion.split import split_reductions
 from pydispatch.compiler.kernels.legality import why_not
@@ -91,6 +92,7 @@ class Former:
             widen_sums(self.function)
         split_reductions(self.function, self.reassociate)
         lay_out_patches(self.function, self.patches)
+        join_places(self.function)
         entry: Sizes | None = None
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)

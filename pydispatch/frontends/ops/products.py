@@ -16,7 +16,7 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.indexing import reverse
 from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
-from pydispatch.frontends.ops.shapes import expand_dims, pad, rearranged, reshape, squeeze, transpose
+from pydispatch.frontends.ops.shapes import expand_dims, pad, rearranged, reshape, slice_axis, squeeze, transpose
 
 
 def contract(
@@ -131,14 +131,17 @@ def window_sizes(b: Builder, x: Shape, kernel: Sequence[Size], window: Window, c
 
 def convolution(
     b: Builder, x: Tensor, w: Tensor, window: Window, *, groups: int = 1, input_dilations: Sequence[int] | None = None,
-    dtype: DType | None = None,
+    dtype: DType | None = None, channels_last: bool = False,
 ) -> Tensor:  # fmt: skip
     """x [n, c, spatial...] by w [f, c / groups, kernel...] → [n, f, spatial...] (not flipped, as networks have it).
 
-    input_dilations: zeros are put between elements of x so that neighbours are that far apart.
+    input_dilations: zeros are put between elements of x so that neighbours are that far apart. channels_last: the
+    result will be transposed so that f comes last.
     """
     spatial = x.rank - 2
     dtype = dtype or x.dtype
+    if groups == 1 and input_dilations and _skips_zeros(x, w, window, input_dilations):
+        return _upsampled(b, x, w, window, input_dilations, dtype, channels_last)
     interior = [0, 0, *(n - 1 for n in input_dilations or [1] * spatial)]
     x = pad(b, x, (0, 0, *window.low), (0, 0, *window.high), 0, interior)
     inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
@@ -156,6 +159,60 @@ def convolution(
     ws = reshape(b, w, [groups, each, per, *w.shape[2:]])
     made = _windows(b, xs, ws, inside, out, dtype, grouped=True)
     return reshape(b, made, [x.shape[0], filters, *out])
+
+
+def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
+    """Whether `_upsampled` computes a convolution: the zeros fall on the same elements of w all over a phase."""
+    known = not any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *window.low, *window.high))
+    plain = {*window.strides, *window.dilations} == {1}
+    whole = all(not isinstance(k, Expr) and k % n == 0 for k, n in zip(w.shape[2:], factors, strict=True))
+    return known and plain and whole and max(factors) > 1 and 0 not in x.shape and 0 not in w.shape
+
+
+def _upsampled(
+    b: Builder, x: Tensor, w: Tensor, window: Window, factors: Sequence[int], dtype: DType, channels_last: bool
+) -> Tensor:
+    """A convolution of x with `factors` minus one zeros between its elements, without the products with these.
+
+    Result o of an axis with factor s, padding L before and kernel w is phase r of group u, s u + r = o + s - 1 - L. It
+    is the sum over p of x[u + p] w[s p + s - 1 - r]: one contraction computes all phases of all groups, side by side.
+    """
+    spatial = x.rank - 2
+    n, f, c = x.shape[0], w.shape[0], x.shape[1]
+    starts, groups, low, high, out = [], [], [0, 0], [0, 0], []
+    for axis, s in enumerate(factors):
+        size, k, before, after = (int(v) for v in (x.shape[2 + axis], w.shape[2 + axis], window.low[axis],
+                                                   window.high[axis]))  # fmt: skip
+        out.append((size - 1) * s + 1 + before + after - k + 1)
+        first, last = (s - 1 - before) // s, (out[-1] + s - 2 - before) // s
+        starts.append((s - 1 - before) % s)
+        groups.append(last - first + 1)
+        low.append(-first)
+        high.append(last + k // s - size)
+    x = pad(b, x, low, high)
+    steps = [int(k) // s for k, s in zip(w.shape[2:], factors, strict=True)]
+    d = AffineExpr.dimension
+    # The loops are n, groups..., phases..., f, c, steps...; the elements of w come in the order in which they are read.
+    g, r, step = (range(base, base + spatial) for base in (1, 1 + spatial, 3 + 2 * spatial))
+    at_f, at_c, count = 1 + 2 * spatial, 2 + 2 * spatial, 3 + 3 * spatial
+    order = [*r, *step, at_c, at_f] if channels_last else [*r, at_f, at_c, *step]
+    taps = [d(order.index(step[i])) * s + (s - 1) - d(order.index(r[i])) for i, s in enumerate(factors)]
+    loops = [n, *groups, *factors, f, c, *steps]
+    source = AffineMap(len(order), 0, (d(order.index(at_f)), d(order.index(at_c)), *taps))
+    w = rearranged(b, w, tuple(loops[i] for i in order), source)
+    places = [i for pair in zip(g, r, strict=True) for i in pair]
+    result = [0, *places, at_f] if channels_last else [0, at_f, *places]
+    made = contract(
+        b, x, w, AffineMap(count, 0, (d(0), d(at_c), *(d(g[i]) + d(step[i]) for i in range(spatial)))),
+        AffineMap(count, 0, tuple(d(i) for i in order)), AffineMap(count, 0, tuple(d(i) for i in result)),
+        tuple(loops[i] for i in result), [i < at_c for i in range(count)], dtype,
+    )  # fmt: skip
+    whole = [groups[i] * s for i, s in enumerate(factors)]
+    lead = 1 if channels_last else 2
+    made = reshape(b, made, [n, *whole, f] if channels_last else [n, f, *whole])
+    for axis, start in enumerate(starts):
+        made = slice_axis(b, made, lead + axis, start, start + out[axis])
+    return transpose(b, made, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else made
 
 
 def _windows(

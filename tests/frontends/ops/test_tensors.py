@@ -118,6 +118,27 @@ def test_convolutions(run, data: st.DataObject) -> None:
     assert left == pytest.approx((z.astype(float) * grown).sum(), rel=1e-3, abs=1e-3)
 
 
+@FEW
+@given(st.data())
+def test_zeros_between_elements(run, data: Any) -> None:
+    """A kernel that is a multiple of the factors is a contraction without the zeros, others meet them."""
+    rank = data.draw(st.integers(1, 2))
+    factors = data.draw(st.tuples(*[st.integers(1, 3)] * rank))
+    kernel = tuple(n * data.draw(st.integers(1, 2)) + data.draw(st.sampled_from([0, 0, 1])) for n in factors)
+    pads = st.tuples(*[st.integers(0, 4)] * rank)
+    window = products.Window((1,) * rank, data.draw(pads), data.draw(pads), (1,) * rank)
+    x, w = floats(2, 5, *(data.draw(st.integers(3, 9)) for _ in range(rank))), floats(19, 5, *kernel)
+    last = data.draw(st.booleans())
+
+    def write(b: Builder, x: Tensor, w: Tensor) -> Tensor:
+        return products.convolution(b, x, w, window, input_dilations=factors, channels_last=last)
+
+    (got,) = run(write, x, w)
+    spread = np.zeros((2, 5, *((n - 1) * f + 1 for n, f in zip(x.shape[2:], factors, strict=True))), np.float32)
+    spread[(slice(None), slice(None), *(slice(None, None, f) for f in factors))] = x
+    np.testing.assert_allclose(got, convolved(spread, w, window, 1), rtol=1e-4, atol=1e-5)
+
+
 def convolved(x: Any, w: Any, window: products.Window, groups: int) -> np.ndarray[Any, Any]:
     """A convolution, one place of the kernel at a time."""
     padded = np.pad(x, [(0, 0), (0, 0), *zip(window.low, window.high, strict=True)]).astype(np.float64)

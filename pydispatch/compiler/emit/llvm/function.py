@@ -47,6 +47,8 @@ class FunctionEmitter:
         self._edges: dict[Block, list[tuple[str, list[str]]]] = {}
         self._scopes: dict[str, tuple[int, int, int]] = {}
         self._domain = -1
+        self._blocks = -1
+        self._block_nodes: dict[str, tuple[int, int]] = {}
         self.bindings = bindings_of(ops_by_name(function))
         width = attribute(function, "pyd.index_width")
         self.narrow_indices = (
@@ -111,8 +113,9 @@ class FunctionEmitter:
             )
         return self.body.let_entry(f"alloca {type_}, align {align}", "a")
 
-    def access(self, memref: MemRef, shared: bool = False) -> str:
-        """Metadata of a load or store. shared: other points may touch the same byte.
+    def access(self, memref: MemRef, shared: bool = False, block: bool | None = None) -> str:
+        """Metadata of a load or store. shared: other points may touch the same byte. block: for an operation that
+        adds up in a block: whether the memory is that of the block, or of what it reads, which is never the block's.
 
         Distinct bindings do not overlap. The points of a parallel loop are independent, except in memory that each
         point has for itself; a memref of unknown origin may be such memory.
@@ -122,6 +125,8 @@ class FunctionEmitter:
         if memref.root not in self._scopes:
             self._open_scope(memref.root)
         _, own, others = self._scopes[memref.root]
+        if block is not None:
+            own, others = self._block_scopes(memref.root, block)
         text = f", !alias.scope !{own}, !noalias !{others}"
         if memref.read_only:
             text += f", !invariant.load !{self.once('empty', lambda: str(self.module.metadata('!{}')))}"
@@ -142,10 +147,27 @@ class FunctionEmitter:
         self.module.set_metadata(scope, f"distinct !{{!{scope}, !{self._domain}}}")
         self._scopes[root] = (scope, self.module.metadata(f"!{{!{scope}}}"), self.module.metadata())
 
+    def _block_scopes(self, root: str, block: bool) -> tuple[int, int]:
+        """(the scopes of an access, those that it is apart from). Blocks are a scope in a domain of its own: accesses
+        that do not name it may touch them."""
+        if self._blocks < 0:
+            domain, self._blocks = self.module.metadata(), self.module.metadata()
+            self.module.set_metadata(domain, f"distinct !{{!{domain}}}")
+            self.module.set_metadata(self._blocks, f"distinct !{{!{self._blocks}, !{domain}}}")
+        scope, own, others = self._scopes[root]
+        if root not in self._block_nodes:
+            both = self.module.metadata(f"!{{!{scope}, !{self._blocks}}}")
+            self._block_nodes[root] = both, self.module.metadata()
+        both, apart = self._block_nodes[root]
+        return (both, others) if block else (own, apart)
+
     def _close_scopes(self) -> None:
         for root, (_, _, others) in self._scopes.items():
-            apart = (f"!{scope}" for other, (scope, _, _) in self._scopes.items() if other != root)
+            apart = [f"!{scope}" for other, (scope, _, _) in self._scopes.items() if other != root]
             self.module.set_metadata(others, "!{" + ", ".join(apart) + "}")
+            if root in self._block_nodes:
+                _, node = self._block_nodes[root]
+                self.module.set_metadata(node, "!{" + ", ".join([*apart, f"!{self._blocks}"]) + "}")
 
     # The function
 

@@ -97,6 +97,13 @@ def rolled(f: FunctionEmitter) -> str:
     return f.once("no unrolling", lambda: str(f.module.metadata('!{!"llvm.loop.unroll.disable"}')))
 
 
+def kept_whole(f: FunctionEmitter) -> int:
+    """Metadata for one loop: LLVM never unrolls it, which would spill the registers of a block."""
+    plain, node = rolled(f), f.module.metadata()
+    f.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
+    return node
+
+
 def _count(range_: Range) -> int:
     """The number of steps, 0 when it is not known."""
     lower, upper, step = (as_index(part) for part in range_)

@@ -20,7 +20,8 @@ Index = int | str
 
 @dataclass(frozen=True)
 class MemRef:
-    """Where a memref's elements are. `root` names the storage for alias scopes: a binding's key, 'stack', or None."""
+    """Where a memref's elements are. `root` names the storage for alias scopes: a binding's key, an allocation of
+    workgroup memory, 'stack', or None."""
 
     base: str
     aligned: str

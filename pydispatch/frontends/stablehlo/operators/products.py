@@ -95,11 +95,11 @@ def convolution(t: Tracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Si
         raise t.b.fail(f"feature_group_count {groups} and batch_group_count {batches}: one of them is 1")
     if batches > 1:
         x, groups = _groups_of_batches(t, x, batches), batches
-    if any(n > 1 for n in input_dilations):
-        x = shapes.pad(t.b, x, [0] * x.rank, [0] * x.rank, 0, [0, 0, *(n - 1 for n in input_dilations)])
-    x = shapes.pad(t.b, x, (0, 0, *low), (0, 0, *high))
-    window = products.Window(strides, (0,) * spatial, (0,) * spatial, dilations)
-    made = products.convolution(t.b, x, w, window, groups=groups, dtype=t.dtype(op))
+    window = products.Window(strides, tuple(low), tuple(high), dilations)
+    last = result.second == x.rank - 1
+    made = products.convolution(
+        t.b, x, w, window, groups=groups, input_dilations=input_dilations, dtype=t.dtype(op), channels_last=last
+    )
     places = [0] * x.rank
     for place, axis in enumerate((result.first, result.second, *result.spatial)):
         places[axis] = place

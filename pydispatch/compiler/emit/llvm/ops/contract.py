@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, rolled
+from pydispatch.compiler.emit.llvm.loops import Loop, kept_whole
 from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
@@ -87,8 +87,10 @@ def address(f: FunctionEmitter, m: MemRef, *indices: Index) -> str:
     return pointer
 
 
-def _load(f: FunctionEmitter, m: MemRef, type_: str, *indices: Index) -> str:
-    return f.body.let(f"load {type_}, ptr {address(f, m, *indices)}, align {alignment(m.element)}{f.access(m)}")
+def _load(f: FunctionEmitter, m: MemRef, type_: str, *indices: Index, block: bool = False) -> str:
+    """block: of the sums; else of an operand."""
+    access = f.access(m, block=block)
+    return f.body.let(f"load {type_}, ptr {address(f, m, *indices)}, align {alignment(m.element)}{access}")
 
 
 def _splat(f: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
@@ -108,7 +110,7 @@ def _multiply_add(f: FunctionEmitter, piece: Piece, a: str, b: str, acc: str) ->
 def _initial(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], fresh: bool) -> list[str]:
     if fresh:
         return ["zeroinitializer"] * (rows * len(pieces))
-    return [_load(f, c, piece.type, row, piece.first) for row in range(rows) for piece in pieces]
+    return [_load(f, c, piece.type, row, piece.first, block=True) for row in range(rows) for piece in pieces]
 
 
 def _write(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]) -> None:
@@ -116,7 +118,8 @@ def _write(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], va
     for row in range(rows):
         for piece in pieces:
             place = address(f, c, row, piece.first)
-            f.body.emit(f"store {piece.type} {next(rest)}, ptr {place}, align {alignment(c.element)}{f.access(c)}")
+            access = f.access(c, block=True)
+            f.body.emit(f"store {piece.type} {next(rest)}, ptr {place}, align {alignment(c.element)}{access}")
 
 
 # The loop
@@ -156,16 +159,8 @@ def _loop(
         values = step(f.body.plus(loop.counter, k), values)
     for phi, value in zip(phis, values, strict=True):
         phi.incoming.append((value, f.body.label))
-    loop.end(_as_it_is(f))
+    loop.end(kept_whole(f))
     return [phi.name for phi in phis]
-
-
-def _as_it_is(f: FunctionEmitter) -> int:
-    """Metadata: LLVM does not unroll the loop further, which would spill the block."""
-    plain = rolled(f)
-    node = f.module.metadata()
-    f.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
-    return node
 
 
 # The forms
@@ -316,9 +311,9 @@ def _along_k(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -
     for number, total in enumerate(totals):
         place = address(f, c, number // columns, number % columns)
         if not fresh:
-            before = f.body.let(f"load {element}, ptr {place}, align {alignment(c.element)}{f.access(c)}")
+            before = f.body.let(f"load {element}, ptr {place}, align {alignment(c.element)}{f.access(c, block=True)}")
             total = _sum(f, element, before, total, c.element)
-        f.body.emit(f"store {element} {total}, ptr {place}, align {alignment(c.element)}{f.access(c)}")
+        f.body.emit(f"store {element} {total}, ptr {place}, align {alignment(c.element)}{f.access(c, block=True)}")
 
 
 def _sum(f: FunctionEmitter, type_: str, a: str, b: str, element: Attribute) -> str:

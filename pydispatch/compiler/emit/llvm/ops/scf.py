@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import Phi
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop
+from pydispatch.compiler.emit.llvm.loops import Loop, kept_whole
 from pydispatch.compiler.emit.llvm.ops.calls import stop_on_failure
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import components, unflatten
@@ -93,7 +93,7 @@ def _for(f: FunctionEmitter, op: Operation) -> None:
         f.edge(phis, terminator.operands)
 
     f.region(op.regions[0], leave)
-    loop.end()
+    loop.end(kept_whole(f) if any(inner.name == "pyd.contract" for inner in block.ops) else None)
     for result, value in zip(op.results, results, strict=True):
         f.define(result, value)
 

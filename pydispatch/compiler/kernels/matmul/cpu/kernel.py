@@ -18,6 +18,7 @@ from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.matmul.cpu.chain import lower_chain
 from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import IllegalSchedule, Plan, groups, holds, plans_of
+from pydispatch.compiler.kernels.matmul.cpu.planes import lower_planes
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, refused, schedule_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.kernels.matmul.cpu.windows import lower_windows
@@ -36,6 +37,8 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
     elementwise code around it, else None. machine: for whose registers it is cut into blocks."""
     schedule = schedule_of(source)
     kernel = lower_windows(source, backend)
+    if kernel is None and schedule is None:
+        kernel = lower_planes(source, backend)
     found = None if kernel is not None else contraction_in(source)
     if found is not None:
         return _lower(source, backend, level_of(machine), found, schedule)

@@ -69,7 +69,7 @@ class Windows:
 
 def lower_windows(source: func.FuncOp, backend: Backend) -> Kernel | None:
     """The kernel of a dispatch function that reduces windows along channels, None for others."""
-    g = _reduction(source)
+    g = reduction_in(source)
     if g is None:
         return None
     frame = Frame(source, backend)
@@ -82,7 +82,7 @@ def lower_windows(source: func.FuncOp, backend: Backend) -> Kernel | None:
     return frame.finish(lambda e, b: _groups(w, b, loop_sizes(e, g)))
 
 
-def _reduction(source: func.FuncOp) -> Structured | None:
+def reduction_in(source: func.FuncOp) -> Structured | None:
     """The only reduction of a function whose results all have its dimensions."""
     found: list[Structured] = []
     for op in source.body.block.ops:
@@ -322,7 +322,7 @@ class _Writer:
             for point in points:
                 self.pads.prepare(build, point, self.edge)
             before = values
-            values = [_in_order(body_at(self.e, build, self.g, p, [v])[0]) for p, v in zip(points, values, strict=True)]
+            values = [in_order(body_at(self.e, build, self.g, p, [v])[0]) for p, v in zip(points, values, strict=True)]
             for seen, new, old in zip(compared, values, before, strict=True):
                 operand = operand_of(new, old)
                 names.add(new.owner.name if operand is not None and isinstance(new.owner, Operation) else "")
@@ -350,7 +350,7 @@ class _Writer:
             self.e.store(build, element, buffer, where)
 
 
-def _in_order(value: SSAValue) -> SSAValue:
+def in_order(value: SSAValue) -> SSAValue:
     """A sum of products as contractions have them: in order, fused where the CPU does."""
     if isinstance(value, OpResult) and value.op.name == "arith.addf":
         for operand in value.op.operands:

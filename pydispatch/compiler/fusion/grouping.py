@@ -1,0 +1,106 @@
+"""Dimensions of structured operations taken together, and the views that this takes before and after."""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.ir.structured import structured
+from pydispatch.ir.values import shape_of
+
+Groups = list[list[int]]
+"""Dimensions of a tensor by those of the tensor in which some are one."""
+
+
+def replace(op: Operation, by: Operation) -> None:
+    by.results[0].name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(by.results[0])
+    op.detach()
+    op.erase()
+
+
+def sink(expand: tensor.ExpandShapeOp, groups: Groups) -> None:
+    """Moves the splitting of dimensions after the elementwise operations that alone read the result, so that these are
+    computed where the result is."""
+    sunk: tensor.ExpandShapeOp | None = expand
+    while sunk is not None:
+        sunk = _sink(sunk, groups)
+
+
+def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp | None:
+    """The same past one operation: the new splitting, None where it stays."""
+    uses = list(expand.result.uses)
+    user = uses[0].operation if len(uses) == 1 else None
+    if not isinstance(user, GenericOp) or user.parent is not expand.parent or len(user.results) != 1:
+        return None
+    g = structured(user)
+    if set(g.iterators) != {"parallel"} or g.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
+        return None
+    if any(inner.name == "linalg.index" for inner in user.body.walk()):
+        return None
+    kept = [_kept(map_, groups) for map_ in g.maps]
+    if any(k is None for k in kept) or g.maps[g.operands.index(expand.result)] != g.maps[-1]:
+        return None
+    made: list[SSAValue] = []
+    for value, groups_kept in zip(g.operands, kept, strict=True):
+        assert groups_kept is not None
+        if value is expand.result:
+            made.append(expand.src)
+        elif len(shape_of(value)) == len(groups_kept):
+            made.append(value)
+        else:
+            parts, at = [], 0
+            for number in groups_kept:
+                parts.append(list(range(at, at + len(groups[number]))))
+                at += len(groups[number])
+            shape = shape_of(value)
+            made.append(collapsed(user, value, parts, [math.prod(shape[i] for i in part) for part in parts]))
+    n = len(groups)
+    new_maps = [AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in k)) for k in kept if k is not None]
+    inputs, outputs = made[: len(g.inputs)], made[len(g.inputs) :]
+    stage = GenericOp(inputs, outputs, user.body.clone(), affine_maps(new_maps), iterator_types(["parallel"] * n),
+                      [outputs[0].type])  # fmt: skip
+    type_ = user.results[0].type
+    assert isinstance(type_, TensorType)
+    result = tensor.ExpandShapeOp(before(stage, user), [], expand.reassociation, list(type_.get_shape()), type_)
+    before(result, user)
+    replace(user, result)
+    return result
+
+
+def _kept(map_: AffineMap, groups: Groups) -> list[int] | None:
+    """The groups of dimensions that a map gives, whole and in order; None when it does anything else."""
+    found: list[int] = []
+    rest = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
+    while rest:
+        g = next((i for i, group in enumerate(groups) if rest[: len(group)] == group), None)
+        if g is None:
+            return None
+        found.append(g)
+        rest = rest[len(groups[g]) :]
+    return found
+
+
+def run_of(first: int, dims: tuple[int, ...]) -> list[int]:
+    return list(range(first, first + len(dims)))
+
+
+def collapsed(op: Operation, value: SSAValue, groups: Groups, shape: list[int]) -> SSAValue:
+    """The value with dimensions joined; fills and empty tensors are made in that shape."""
+    assert isinstance(value.type, TensorType)
+    type_ = TensorType(value.type.element_type, shape)
+    owner = value.owner
+    if isinstance(owner, tensor.ExpandShapeOp) and owner.src.type == type_:  # either way the order of memory stays
+        return owner.src
+    if isinstance(owner, Operation) and owner.name in ("tensor.empty", "tensor.splat"):
+        return before(tensor.EmptyOp([], type_) if owner.name == "tensor.empty" else
+                      tensor.SplatOp(owner.operands[0], [], type_), op)  # fmt: skip
+    return before(tensor.CollapseShapeOp(operands=[value], result_types=[type_],
+                                         properties={"reassociation": reassociation(groups)}), op)  # fmt: skip

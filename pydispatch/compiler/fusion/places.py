@@ -1,0 +1,114 @@
+"""Rows of a product that lie in several dimensions become one dimension, which fills more blocks.
+
+A convolution with a window of one place is a product of all places of an image with its filter. Taken row by row, a row
+of 7 places fills half of a vector or of a register block, and the filter passes once for each row.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import cast
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.compiler.fusion.grouping import Groups, collapsed, replace, sink
+from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
+from pydispatch.ir.structured import Structured, is_reduction
+from pydispatch.ir.values import shape_of
+
+SHORT_COLUMNS, SHORT_ROWS = 64, 12
+"""Places up to which a row of an image is short: as columns, that is with channels first, a row has less than four
+vectors of AVX-512; as rows it has less than a register block."""
+
+
+def join_places(function: Operation) -> None:
+    """Rewrites the products of a host function for which it pays, in place. No value changes."""
+    for op in list(function.walk()):
+        if op.name == "linalg.generic" and op.parent is not None:
+            c = contraction_of(op)
+            run = None if c is None else _run(c)
+            if c is not None and run is not None and not _is_row_of_a_reduction(op):
+                _rewrite(cast(GenericOp, op), c.generic, run)
+
+
+def _run(c: Contraction) -> tuple[int, ...] | None:
+    """Dimensions that only one factor has, of which each operand that has one of them has all as neighbours, in order;
+    the last of them is short."""
+    g = c.generic
+    if any(n is None or n < 0 for n in g.extents) or any(n < 0 for v in g.operands for n in shape_of(v)):
+        return None
+    out = [r.position if isinstance(r, AffineDimExpr) else -1 for r in g.maps[-1].results]
+    found: list[int] = []
+    for first, second in pairwise(out):
+        if first >= 0 and second >= 0 and _only_one_factor(c, first, second) and _neighbours(g, first, second):
+            if found and found[-1] != first:
+                break
+            found = found or [first]
+            found.append(second)
+    if len(found) < 2:
+        return None
+    short = SHORT_COLUMNS if found[-1] == out[-1] else SHORT_ROWS
+    return tuple(found) if (g.extents[found[-1]] or 0) <= short else None
+
+
+def _only_one_factor(c: Contraction, *dims: int) -> bool:
+    return any(set(dims) <= own.dims and not set(dims) & other.dims for own, other in ((c.a, c.b), (c.b, c.a)))
+
+
+def _neighbours(g: Structured, first: int, second: int) -> bool:
+    for map_ in g.maps:
+        places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
+        used = [d for r in map_.results for d in r.used_dims()]
+        if first not in used and second not in used:
+            continue
+        together = (first, second) in pairwise(places)
+        if not together or used.count(first) != 1 or used.count(second) != 1:
+            return False
+    return True
+
+
+def _is_row_of_a_reduction(op: Operation) -> bool:
+    """Whether something reduces the rows of the result and something else reads them, as a softmax does."""
+    users = {use.operation for use in op.results[0].uses}
+    return len(users) > 1 and any(is_reduction(user) for user in users)
+
+
+def _rewrite(op: GenericOp, g: Structured, run: tuple[int, ...]) -> None:
+    kept = [d for d in range(len(g.iterators)) if d not in run[1:]]
+    at = [AffineExpr.dimension(kept.index(d)) if d in kept else AffineExpr.constant(0) for d in range(len(g.iterators))]
+    operands: list[SSAValue] = []
+    maps: list[AffineMap] = []
+    out: Groups = []
+    for value, map_ in zip(g.operands, g.maps, strict=True):
+        dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
+        groups: Groups = []
+        for place, dim in enumerate(dims):
+            if dim in run[1:]:
+                groups[-1].append(place)
+            else:
+                groups.append([place])
+        rest = [r for r, dim in zip(map_.results, dims, strict=True) if dim not in run[1:]]
+        maps.append(AffineMap(len(kept), 0, tuple(r.replace_dims_and_symbols(at, []) for r in rest)))
+        shape = shape_of(value)
+        whole = len(groups) == len(dims)
+        operands.append(
+            value if whole else collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
+        )
+        out = groups
+    count = len(g.inputs)
+    kinds = iterator_types([g.iterators[d] for d in kept])
+    inputs, outputs = operands[:count], operands[count:]
+    product = before(GenericOp(inputs, outputs, op.body.clone(), affine_maps(maps), kinds, [outputs[0].type]), op)
+    type_ = op.results[0].type
+    assert isinstance(type_, TensorType)
+    expand = tensor.ExpandShapeOp(product, [], reassociation(out), list(type_.get_shape()), type_)
+    before(expand, op)
+    replace(op, expand)
+    sink(expand, out)

@@ -1,0 +1,74 @@
+"""Large reductions into few results, or into columns, in parts that workers share, and products with many steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+AXES = {(0, 1): "()", (0,): "(b)", (1,): "(a)"}
+
+
+def reduction(rows: int, columns: int, axes: tuple[int, ...], op: str, start: str) -> str:
+    left = [n for d, n in enumerate((rows, columns)) if d not in axes]
+    out = f"tensor<{''.join(f'{n}x' for n in left)}f32>"
+    kinds = ", ".join('"reduction"' if d in axes else '"parallel"' for d in (0, 1))
+    return f"""
+func.func @f(%x: tensor<{rows}x{columns}xf32>) -> {out} {{
+  %start = arith.constant {start} : f32
+  %e = tensor.empty() : {out}
+  %z = linalg.fill ins(%start : f32) outs(%e : {out}) -> {out}
+  %r = linalg.generic {{indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> {AXES[axes]}>],
+      iterator_types = [{kinds}]}} ins(%x : tensor<{rows}x{columns}xf32>) outs(%z : {out}) {{
+    ^bb0(%v: f32, %acc: f32):
+      %t = arith.{op} %acc, %v : f32
+      linalg.yield %t : f32
+  }} -> {out}
+  return %r : {out}
+}}
+"""
+
+
+def product(m: int, k: int, n: int) -> str:
+    a, b, c = (f"tensor<{x}x{y}xf32>" for x, y in ((m, k), (k, n), (m, n)))
+    return f"""
+func.func @f(%a: {a}, %b: {b}) -> {c} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {c}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {c}) -> {c}
+  %r = linalg.matmul ins(%a, %b : {a}, {b}) outs(%z : {c}) -> {c}
+  return %r : {c}
+}}
+"""
+
+
+def check(text: str, expected: np.ndarray, *arguments: np.ndarray) -> list[str]:
+    """The commands of a call with right results, of the same bits for every number of workers."""
+    artifact = pd.compile(text, targets="cpu", cpu="native")
+    functions = [pd.device(f"cpu?workers={workers}").load(artifact).f for workers in (1, 2, 3)]
+    results = [np.asarray(function(*arguments)) for function in functions]
+    np.testing.assert_allclose(results[0], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
+    return functions[0].plan_of(*arguments)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (0,), (1,)])
+@pytest.mark.parametrize(("rows", "columns"), [(1031, 1033), (4096, 300), (200003, 6), (7, 150001), (131, 8209)])
+def test_reductions(rows: int, columns: int, axes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(rows).standard_normal((rows, columns), dtype=np.float32)
+    check(reduction(rows, columns, axes, "addf", "0.5"), x.astype(np.float64).sum(axes) + 0.5, x)
+    check(reduction(rows, columns, axes, "maximumf", "0.25"), np.maximum(x.max(axes), 0.25), x)
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(64, 16384, 40), (8, 8209, 64), (3, 20001, 5), (1, 65536, 33)])
+def test_products(m: int, k: int, n: int) -> None:
+    rng = np.random.default_rng(k)
+    a, b = rng.standard_normal((m, k), dtype=np.float32), rng.standard_normal((k, n), dtype=np.float32)
+    assert len(check(product(m, k, n), a.astype(np.float64) @ b, a, b)) > 1
+
+
+def test_whole_rows() -> None:
+    """Columns of many rows are summed in parts of rows, and the parts then."""
+    x = np.random.default_rng(1).standard_normal((4096, 512), dtype=np.float32)
+    assert len(check(reduction(4096, 512, (0,), "addf", "0.0"), x.astype(np.float64).sum(0), x)) == 2
