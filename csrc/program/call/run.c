@@ -118,13 +118,24 @@ static pyd_status_t refuse_unbound(const pyd_call_t* call) {
                          (int)fn->info.name.length, fn->info.name.data, who);
 }
 
-pyd_status_t pyd_call_run(pyd_call_t* call) { return pyd_call_run_until(call, NULL); }
-
-pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
+static inline pyd_status_t make_ready(pyd_call_t* call) {
   if (call->unbound) return refuse_unbound(call);
   pyd_status_t status = PYD_STATUS_OK;
   if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);
   if (pyd_ok(status) && call->is_late_stale) status = compute_late(call);
+  return status;
+}
+
+pyd_status_t pyd_call_run(pyd_call_t* call) { return pyd_call_run_until(call, NULL); }
+
+pyd_status_t pyd_call_run_on_device(pyd_call_t* call) {
+  const pyd_device_memory_t* memory = &call->plan->program->device_memory;
+  pyd_status_t status = make_ready(call);
+  return pyd_ok(status) ? memory->run(memory->self, call) : status;
+}
+
+pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
+  pyd_status_t status = make_ready(call);
   if (!pyd_ok(status)) return status;
   const pyd_runner_t* runner = &call->plan->program->runner;
   if (runner->run) return runner->run(runner->self, call);

@@ -1,6 +1,7 @@
 // The step that runs a function over slots.
 #include <string.h>
 
+#include "program/call/call.h"
 #include "program/procedure/invocation.h"
 
 typedef struct run_s {
@@ -52,19 +53,25 @@ static pyd_status_t compute(const run_t* run) {
   return status;
 }
 
+// Whether a call cannot take |tensor| where it lies. Calls of devices take whole blocks.
+static bool is_unfit(const pyd_tensor_t* tensor, uint32_t alignment) {
+  if (tensor->memory.device) return tensor->offset != 0;
+  return alignment > 1 && (uintptr_t)tensor->data % alignment != 0;
+}
+
 static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   pyd_frame_t* frame = run->frame;
   memset(frame->staged, 0, run->fn->info.arg_count * sizeof(*frame->staged));
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
     const pyd_tensor_t* tensor = input(run, i)->tensor;
     if (!tensor) continue;
-    const void* data = tensor->data;
-    uint32_t alignment = pyd_plan_arg_alignment(lease.entry->plan, i);
-    if (alignment > 1 && (uintptr_t)data % alignment && tensor->bytes) {
-      pyd_status_t status = pyd_pool_acquire(frame->state->pool, tensor->bytes, &frame->staged[i]);
+    const void* data = tensor->memory.device ? pyd_tensor_owner(tensor)->block : tensor->data;
+    if (tensor->bytes && is_unfit(tensor, pyd_plan_arg_alignment(lease.entry->plan, i))) {
+      pyd_tensor_t* copy;
+      pyd_status_t status = pyd_tensor_copy(frame->state->memory, tensor, &copy);
       if (!pyd_ok(status)) return status;
-      memcpy(frame->staged[i], data, tensor->bytes);
-      data = frame->staged[i];
+      frame->staged[i] = copy;
+      data = copy->block;
     }
     pyd_call_bind_arg(lease.call, i, data);
   }
@@ -91,14 +98,14 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
   for (uint32_t i = 0; i < run->fn->info.result_count && pyd_ok(status); ++i) {
     const pyd_program_value_t* type = &run->fn->info.results[i];
     if (type->kind != 0) continue;
-    const int64_t* dims = pyd_plan_result_dims(lease.entry->plan, i);
+    const pyd_shape_t shape = {type->dtype, type->rank, pyd_plan_result_dims(lease.entry->plan, i)};
     uint64_t bytes = pyd_plan_result_bytes(lease.entry->plan, i);
     if (can_take_over(run, i, bytes)) {
       pyd_cell_t* cell = input(run, run->fn->results[i].tied);
-      status = pyd_tensor_remake(cell->tensor, type->dtype, type->rank, dims, &frame->made[i]);
+      status = pyd_tensor_remake(cell->tensor, shape, &frame->made[i]);
       if (pyd_ok(status)) *cell = (pyd_cell_t){NULL, 0, false};
     } else {
-      status = pyd_tensor_make(frame->state->pool, type->dtype, type->rank, dims, bytes, &frame->made[i]);
+      status = pyd_tensor_make(frame->state->memory, shape, bytes, &frame->made[i]);
     }
     if (pyd_ok(status)) pyd_call_bind_result(lease.call, i, frame->made[i]->block);
   }
@@ -131,12 +138,15 @@ pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
   memset(frame->made, 0, fn->info.result_count * sizeof(*frame->made));
   status = bind_inputs(&run, lease);
   if (pyd_ok(status)) status = make_results(&run, lease);
-  if (pyd_ok(status)) status = pyd_call_run_until(lease.call, frame->interrupt);
+  if (pyd_ok(status)) {
+    status = frame->state->memory.device ? pyd_call_run_on_device(lease.call)
+                                         : pyd_call_run_until(lease.call, frame->interrupt);
+  }
   if (pyd_ok(status)) {
     drop_inputs(&run);
     set_outputs(&run, lease);
   }
-  for (uint32_t i = 0; i < fn->info.arg_count; ++i) pyd_pool_release(frame->state->pool, frame->staged[i]);
+  for (uint32_t i = 0; i < fn->info.arg_count; ++i) pyd_tensor_release(frame->staged[i]);
   for (uint32_t i = 0; i < fn->info.result_count; ++i) pyd_tensor_release(frame->made[i]);
   pyd_state_return(frame->state, lease);
   return status;

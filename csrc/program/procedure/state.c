@@ -4,6 +4,20 @@
 
 #include "program/plan/plan.h"
 
+pyd_status_t pyd_state_constant(const pyd_state_t* state, uint32_t index, pyd_shape_t shape, pyd_tensor_t** out_tensor) {
+  const pyd_device_memory_t* device = state->memory.device;
+  *out_tensor = NULL;
+  if (device) {
+    void* block;
+    pyd_status_t status = device->constant(device->self, index, &block);
+    const uint8_t* data = state->program->constant_links[index].data;
+    return pyd_ok(status) ? pyd_tensor_wrap_block(state->memory, shape, block, data, false, out_tensor) : status;
+  }
+  const uint8_t* data;
+  pyd_status_t status = pyd_program_constant_data(state->program, index, &data);
+  return pyd_ok(status) ? pyd_tensor_wrap(shape, data, false, out_tensor) : status;
+}
+
 static pyd_status_t set_globals(pyd_state_t* state) {
   const pyd_program_t* program = state->program;
   pyd_status_t status = PYD_STATUS_OK;
@@ -12,12 +26,9 @@ static pyd_status_t set_globals(pyd_state_t* state) {
     if (global->type.kind == 1) {
       pyd_cell_set_word(&state->globals[i], global->value);
     } else if (global->constant != PYD_NONE) {
-      const uint8_t* data;
       pyd_tensor_t* tensor = NULL;
-      status = pyd_program_constant_data(program, global->constant, &data);
-      if (pyd_ok(status)) {
-        status = pyd_tensor_wrap(global->type.dtype, global->type.rank, global->type.dims, data, false, &tensor);
-      }
+      const pyd_shape_t shape = {global->type.dtype, global->type.rank, global->type.dims};
+      status = pyd_state_constant(state, global->constant, shape, &tensor);
       status = pyd_status_annotate(status, "global '%.*s': %s", STRING(global->name), pyd_status_text(status));
       if (pyd_ok(status)) pyd_cell_set_tensor(&state->globals[i], tensor);
     }
@@ -31,7 +42,7 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
   if (!state) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the state of a program");
   state->program = program;
   state->sched = sched;
-  state->pool = pool;
+  state->memory = (pyd_memory_t){pool, program->device_memory.run ? &program->device_memory : NULL};
   pthread_mutex_init(&state->mutex, NULL);
   pyd_gate_init(&state->gate, sched);
   state->caches = calloc((size_t)program->function_count + 1, sizeof(*state->caches));

@@ -29,7 +29,7 @@ typedef struct pyd_state_cache_s {
 struct pyd_state_s {
   const pyd_program_t* program;
   pyd_sched_t* sched;
-  pyd_pool_t* pool;
+  pyd_memory_t memory;  // of tensors
   pthread_mutex_t mutex;  // of everything below, held for moments
   pyd_state_cache_t* caches;  // by function
   pyd_cell_t* globals;
@@ -54,6 +54,8 @@ void pyd_state_free_entry(pyd_state_entry_t* entry);
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope);
 void pyd_state_leave(pyd_state_t* state, const pyd_scope_t* scope);
 
+// Constant |index| of the program with the sizes |shape|.
+pyd_status_t pyd_state_constant(const pyd_state_t* state, uint32_t index, pyd_shape_t shape, pyd_tensor_t** out_tensor);
 // |out| holds nothing.
 void pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out);
 // The globals that |p| loads, as one moment has them, into the empty cells |out|, one per global.
