@@ -304,3 +304,36 @@ def test_memory_goes_back(device: Any) -> None:
     with pytest.raises(pd.InvalidArgumentError):
         program.swap(np.zeros(5, np.float32))
     assert device.memory()["live_blocks"] == before
+
+
+CACHE = """
+util.global private mutable @cache = dense<0.0> : tensor<512x64xf32>
+util.global private mutable @position = 0 : index
+func.func @step(%x: tensor<64xf32>) -> tensor<512xf32> {
+  %old = util.global.load @cache : tensor<512x64xf32>
+  %position = util.global.load @position : index
+  %one = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %new = tensor.insert_slice %x into %old[%position, 0] [1, 64] [1, 1] : tensor<64xf32> into tensor<512x64xf32>
+  %e = tensor.empty() : tensor<512xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<512xf32>) -> tensor<512xf32>
+  %r = linalg.matvec ins(%new, %x : tensor<512x64xf32>, tensor<64xf32>) outs(%i : tensor<512xf32>) -> tensor<512xf32>
+  util.global.store %new, @cache : tensor<512x64xf32>
+  %next = arith.addi %position, %one : index
+  util.global.store %next, @position : index
+  return %r : tensor<512xf32>
+}
+func.func @look() -> tensor<512x64xf32> {
+  %c = util.global.load @cache : tensor<512x64xf32>
+  return %c : tensor<512x64xf32>
+}"""
+
+
+def test_a_cache_is_updated_in_place() -> None:
+    device = pd.device("ptx-interpreter")
+    program, size = load(device, CACHE), 512 * 64 * 4
+    x = np.ones(64, np.float32)
+    for i in range(1, 5):
+        assert program.step(x).numpy().sum() == 64 * i
+    assert device.memory()["peak_bytes"] < 2.5 * size  # the constant that it begins as, and the cache
+    assert program.look().numpy().sum() == 64 * 4

@@ -128,7 +128,11 @@ static pyd_status_t run_storing(pyd_frame_t* frame) {
     return pyd_status_annotate(status, "procedure '%.*s': %s", STRING(frame->p->info.name), pyd_status_text(status));
   }
   status = run_whole(frame);
-  if (pyd_ok(status)) pyd_state_commit(frame->state, frame->own);
+  if (pyd_ok(status)) {
+    pyd_state_commit(frame->state, frame->own);
+  } else {
+    pyd_state_abandon(frame->state);
+  }
   pyd_state_leave(frame->state, &scope);
   return status;
 }
@@ -139,8 +143,8 @@ static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
   if (pyd_ok(status) && frame->p->has_stores) {
     status = run_storing(frame);
   } else if (pyd_ok(status)) {
-    if (frame->p->loads_mutable) pyd_state_snapshot(frame->state, frame->p, frame->own);
-    status = run_whole(frame);
+    if (frame->p->loads_mutable) status = pyd_state_snapshot(frame->state, frame->p, frame->own);
+    if (pyd_ok(status)) status = run_whole(frame);
   }
   for (uint32_t i = 0; i < frame->p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
   for (uint32_t i = 0; frame->own && i < frame->state->program->global_count; ++i) pyd_cell_clear(&frame->own[i]);

@@ -79,16 +79,37 @@ static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   return PYD_STATUS_OK;
 }
 
+// The argument that result |index| is tied to when the function is the last to read it, and reads it once; else NULL.
+static pyd_tensor_t* updated(const run_t* run, uint32_t index) {
+  uint32_t tied = run->fn->results[index].tied;
+  if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return NULL;
+  for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
+    if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return NULL;
+  }
+  return input(run, tied)->tensor;
+}
+
 // Whether result |index| may have the memory of its argument: no other reference to it exists, and it is large enough.
 static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
-  uint32_t tied = run->fn->results[index].tied;
-  if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return false;
-  const pyd_tensor_t* tensor = input(run, tied)->tensor;
-  if (!tensor || !pyd_tensor_is_alone(tensor) || tensor->capacity < bytes) return false;
-  for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
-    if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return false;
-  }
-  return true;
+  const pyd_tensor_t* tensor = updated(run, index);
+  return tensor && pyd_tensor_is_alone(tensor) && tensor->capacity >= bytes;
+}
+
+enum { kMostRanges = 16 };
+
+// |*out_made|: result |index| in the memory of its argument, which a global has, when little of it is written; else NULL.
+static pyd_status_t change_global(const run_t* run, pyd_state_lease_t lease, uint32_t index, pyd_shape_t shape, uint64_t bytes,
+                                  pyd_tensor_t** out_made) {
+  uint32_t count;
+  pyd_range_t ranges[kMostRanges];
+  uint64_t written = 0;
+  *out_made = NULL;
+  pyd_tensor_t* tensor = run->frame->p->has_stores ? updated(run, index) : NULL;
+  if (!tensor || tensor->bytes != bytes) return PYD_STATUS_OK;
+  if (!pyd_plan_find_written(lease.entry->plan, index, kMostRanges, ranges, &count)) return PYD_STATUS_OK;
+  for (uint32_t i = 0; i < count; ++i) written += ranges[i].bytes;
+  if (written > bytes / 4) return PYD_STATUS_OK;
+  return pyd_state_change(run->frame->state, tensor, ranges, count, shape, out_made);
 }
 
 static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
@@ -105,9 +126,10 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
       status = pyd_tensor_remake(cell->tensor, shape, &frame->made[i]);
       if (pyd_ok(status)) *cell = (pyd_cell_t){NULL, 0, false};
     } else {
-      status = pyd_tensor_make(frame->state->memory, shape, bytes, &frame->made[i]);
+      status = change_global(run, lease, i, shape, bytes, &frame->made[i]);
+      if (pyd_ok(status) && !frame->made[i]) status = pyd_tensor_make(frame->state->memory, shape, bytes, &frame->made[i]);
     }
-    if (pyd_ok(status)) pyd_call_bind_result(lease.call, i, frame->made[i]->block);
+    if (pyd_ok(status)) pyd_call_bind_result(lease.call, i, pyd_tensor_owner(frame->made[i])->block);
   }
   return status;
 }

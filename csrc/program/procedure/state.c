@@ -44,6 +44,7 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
   state->sched = sched;
   state->memory = (pyd_memory_t){pool, program->device_memory.run ? &program->device_memory : NULL};
   pthread_mutex_init(&state->mutex, NULL);
+  pthread_mutex_init(&state->changing, NULL);
   pyd_gate_init(&state->gate, sched);
   state->caches = calloc((size_t)program->function_count + 1, sizeof(*state->caches));
   state->globals = calloc((size_t)program->global_count + 1, sizeof(*state->globals));
@@ -69,22 +70,32 @@ void pyd_state_free(pyd_state_t* state) {
   for (uint32_t i = 0; state->globals && i < state->program->global_count; ++i) pyd_cell_clear(&state->globals[i]);
   pyd_gate_destroy(&state->gate);
   pthread_mutex_destroy(&state->mutex);
+  pthread_mutex_destroy(&state->changing);
   free(state->caches);
   free(state->globals);
   free(state);
 }
 
+// Whoever holds |changing| may wait for the interpreter lock of Python on a device, which the caller of fork has.
 void pyd_state_fork_prepare(pyd_state_t* state) {
   pyd_gate_fork_prepare(&state->gate);
+  if (!state->memory.device) pthread_mutex_lock(&state->changing);
   pthread_mutex_lock(&state->mutex);
 }
 void pyd_state_fork_done(pyd_state_t* state) {
   pthread_mutex_unlock(&state->mutex);
+  if (!state->memory.device) pthread_mutex_unlock(&state->changing);
   pyd_gate_fork_done(&state->gate);
 }
 void pyd_state_fork_child(pyd_state_t* state) {
+  pyd_gate_fork_child(&state->gate);
+  if (state->memory.device) {
+    pthread_mutex_init(&state->changing, NULL);
+  } else {
+    if (!state->gate.is_taken) pyd_state_undo_changes(state);  // the call that was inside will not store anything
+    pthread_mutex_unlock(&state->changing);
+  }
   pthread_mutex_unlock(&state->mutex);
-  pyd_gate_fork_child(&state->gate);  // stores of the call that was inside were not committed
 }
 
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope) {
@@ -96,29 +107,68 @@ pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrup
 
 void pyd_state_leave(pyd_state_t* state, const pyd_scope_t* scope) { pyd_gate_leave(&state->gate, scope); }
 
-void pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out) {
+static void lock_both(pyd_state_t* state) {
+  pthread_mutex_lock(&state->changing);
   pthread_mutex_lock(&state->mutex);
-  pyd_cell_share(&state->globals[global], out);
-  pthread_mutex_unlock(&state->mutex);
 }
 
-void pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
+static void unlock_both(pyd_state_t* state) {
+  pthread_mutex_unlock(&state->mutex);
+  pthread_mutex_unlock(&state->changing);
+}
+
+pyd_status_t pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out) {
   pthread_mutex_lock(&state->mutex);
+  pyd_cell_share(&state->globals[global], out);
+  bool is_old = state->is_changing && pyd_state_has_changed(state, out->tensor);
+  pthread_mutex_unlock(&state->mutex);
+  if (!is_old) return PYD_STATUS_OK;
+  pthread_mutex_lock(&state->changing);  // the caller is the one that changes it
+  pyd_status_t status = pyd_state_copy_old(state, out);
+  pthread_mutex_unlock(&state->changing);
+  if (!pyd_ok(status)) pyd_cell_clear(out);
+  return status;
+}
+
+static void share_loaded(const pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
   for (uint32_t i = 0; i < p->step_count; ++i) {
     const pyd_step_t* step = &p->steps[i];
     if (step->op == PYD_STEP_LOAD && !out[step->b].is_set) pyd_cell_share(&state->globals[step->b], &out[step->b]);
   }
+}
+
+pyd_status_t pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
+  pthread_mutex_lock(&state->mutex);
+  bool is_changing = state->is_changing;
+  if (!is_changing) share_loaded(state, p, out);
   pthread_mutex_unlock(&state->mutex);
+  if (!is_changing) return PYD_STATUS_OK;
+  lock_both(state);
+  share_loaded(state, p, out);
+  pthread_mutex_unlock(&state->mutex);
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < state->program->global_count && pyd_ok(status); ++i) {
+    if (pyd_state_has_changed(state, out[i].tensor)) status = pyd_state_copy_old(state, &out[i]);
+  }
+  pthread_mutex_unlock(&state->changing);
+  return status;
 }
 
 void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
-  pthread_mutex_lock(&state->mutex);
+  lock_both(state);
   for (uint32_t i = 0; i < state->program->global_count; ++i) {
     if (!cells[i].is_set) continue;
     pyd_cell_t old = state->globals[i];
     state->globals[i] = cells[i];
     cells[i] = old;  // let go by the caller, outside the lock
   }
-  pthread_mutex_unlock(&state->mutex);
+  pyd_state_keep_changes(state);
+  unlock_both(state);
   for (uint32_t i = 0; i < state->program->global_count; ++i) pyd_cell_clear(&cells[i]);
+}
+
+void pyd_state_abandon(pyd_state_t* state) {
+  lock_both(state);
+  pyd_state_undo_changes(state);
+  unlock_both(state);
 }

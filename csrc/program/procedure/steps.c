@@ -69,7 +69,8 @@ static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   if (frame->own && frame->own[step->b].is_set) {
     pyd_cell_share(&frame->own[step->b], &found);
   } else {
-    pyd_state_load(frame->state, step->b, &found);
+    pyd_status_t status = pyd_state_load(frame->state, step->b, &found);
+    if (!pyd_ok(status)) return status;
   }
   if (!found.is_set) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "global '@%.*s' is loaded before anything was stored to it",
