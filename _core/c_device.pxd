@@ -8,6 +8,17 @@ cdef extern from "pydispatch/program_device.h" nogil:
     ctypedef struct pyd_runner_t:
         pyd_status_t (*run)(void* self, pyd_call_t* call) noexcept
         void* self
+    ctypedef struct pyd_device_memory_t:
+        void* self
+        pyd_status_t (*run)(void* self, pyd_call_t* call) noexcept
+        pyd_status_t (*acquire)(void* self, uint64_t bytes, void** out_block) noexcept
+        pyd_status_t (*constant)(void* self, uint32_t index, void** out_block) noexcept
+        void (*release)(void* self, void* block) noexcept
+        pyd_status_t (*copy)(
+            void* self, void* source, uint64_t at, void* target, uint64_t to, uint64_t bytes) noexcept
+        pyd_status_t (*read)(void* self, void* block, uint64_t at, void* target, uint64_t bytes) noexcept
+        pyd_status_t (*write)(void* self, void* block, const void* source, uint64_t bytes) noexcept
+    void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t memory)
     int PYD_COMMAND_FILL, PYD_COMMAND_COPY, PYD_COMMAND_CUSTOM
     ctypedef struct pyd_command_slot_t:
         uint32_t buffer

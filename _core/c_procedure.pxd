@@ -32,6 +32,9 @@ cdef extern from "pydispatch/procedure.h" nogil:
     pyd_status_t pyd_procedure_call(
         pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs, const pyd_interrupt_t* interrupt,
         pyd_invocation_t** out_invocation)
+    pyd_status_t pyd_procedure_call_on_device(
+        pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs, void** blocks,
+        const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation)
     void pyd_invocation_free(pyd_invocation_t* invocation)
     bint pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value)
     void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index)

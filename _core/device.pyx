@@ -5,11 +5,13 @@ A device links each executable with `link_executable`, takes over all calls that
 """
 
 cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from pydispatch._core.arrays cimport ElementType, packed_of
-from pydispatch._core.binding cimport input_array, type_text, wrong_scalar
+from pydispatch._core.binding cimport input_array, wrong_scalar
 from pydispatch._core.c_device cimport *
 from pydispatch._core.c_numpy cimport PyArray_DIMS, PyArrayObject
 from pydispatch._core.c_program cimport pyd_plan_command_count, pyd_program_function_t
@@ -23,7 +25,7 @@ from pydispatch._core.status cimport check, status_of
 cimport numpy as cnp
 
 from pydispatch._core.commands import BufferKind, Export
-from pydispatch._core.status import Error, InvalidArgumentError
+from pydispatch._core.status import Error
 
 cnp.import_array()
 
@@ -78,30 +80,39 @@ def memory_at(uintptr_t address, size_t size, bint writable):
 @cython.final
 @cython.no_gc_clear
 cdef class Runner:
-    """Takes over the calls of a program.
+    """Takes over the calls of a program, and the memory of its procedures.
 
-    run(data, constants, patterns, addresses): data is a PlanData; constants are the words of this call, as bytes;
-    patterns one number per command of `data.commands`; addresses one per buffer: where an argument is read and a
-    result written in the memory of the process, 0 for others and where no command uses it. What it raises reaches the
-    caller, as the class of pydispatch that it has.
+    device.run_addresses(data, constants, patterns, addresses): data is a PlanData; constants are the words of this
+    call, as bytes; patterns one number per command of `data.commands`; addresses one per buffer: where an argument is
+    read and a result written in the memory of the process, 0 for others and where no command uses it.
+    device.run_blocks is the same with the objects that stand for memory of the device, or None, per buffer; an argument
+    and a result may have the same. device.acquire(bytes) and device.constant_memory(index) make such objects;
+    device.copy(source, at, target, to, bytes), device.read(source, at, address, bytes) and
+    device.write(target, address, bytes) copy. What any of these raises reaches the caller, as the class of pydispatch
+    that it has.
     """
 
-    cdef object run
+    cdef object device
     cdef dict plans
 
-    def __init__(self, Module module not None, run):
+    def __init__(self, Module module not None, device):
         cdef pyd_runner_t runner
-        self.run, self.plans = run, {}
+        cdef pyd_device_memory_t memory
+        self.device, self.plans = device, {}
         runner.run, runner.self = run_call, <void*>self
+        memory.self = <void*>self
+        memory.run, memory.acquire, memory.constant, memory.release = run_blocks, acquire, constant, release
+        memory.copy, memory.read, memory.write = copy, read, write
         module.hold(self)
         pyd_program_set_runner(module.program, runner)
+        pyd_program_set_device_memory(module.program, memory)
 
 
 cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
     cdef pyd_status_t status
     ending = None
     try:
-        run_here(<Runner>context, call)
+        run_here(<Runner>context, call, False)
         return NULL
     except BaseException as error:
         status = status_of(error, "a device's program")
@@ -112,7 +123,71 @@ cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
     return status
 
 
-cdef int run_here(Runner self, pyd_call_t* call) except -1:
+cdef pyd_status_t failed(void* context, object error):
+    """The status of what a device raised in a procedure, whose caller raises other things than an Exception again."""
+    if not isinstance(error, Exception):
+        (<Runner>context).device.stopped = error
+    return status_of(error, "a device's program")
+
+
+cdef pyd_status_t run_blocks(void* context, pyd_call_t* call) noexcept with gil:
+    try:
+        run_here(<Runner>context, call, True)
+        return NULL
+    except BaseException as error:
+        return failed(context, error)
+
+
+cdef pyd_status_t acquire(void* context, uint64_t size, void** out_block) noexcept with gil:
+    try:
+        block = (<Runner>context).device.acquire(size)
+        Py_INCREF(block)
+        out_block[0] = <void*>block
+        return NULL
+    except BaseException as error:
+        return failed(context, error)
+
+
+cdef pyd_status_t constant(void* context, uint32_t index, void** out_block) noexcept with gil:
+    try:
+        block = (<Runner>context).device.constant_memory(index)
+        Py_INCREF(block)
+        out_block[0] = <void*>block
+        return NULL
+    except BaseException as error:
+        return failed(context, error)
+
+
+cdef void release(void* context, void* block) noexcept with gil:
+    Py_DECREF(<object>block)
+
+
+cdef pyd_status_t copy(
+        void* context, void* source, uint64_t at, void* target, uint64_t to, uint64_t size) noexcept with gil:
+    try:
+        (<Runner>context).device.copy(<object>source, at, <object>target, to, size)
+        return NULL
+    except BaseException as error:
+        return failed(context, error)
+
+
+cdef pyd_status_t read(void* context, void* block, uint64_t at, void* target, uint64_t size) noexcept with gil:
+    try:
+        (<Runner>context).device.read(<object>block, at, <uintptr_t>target, size)
+        return NULL
+    except BaseException as error:
+        return failed(context, error)
+
+
+cdef pyd_status_t write(void* context, void* block, const void* source, uint64_t size) noexcept with gil:
+    try:
+        (<Runner>context).device.write(<object>block, <uintptr_t>source, size)
+        return NULL
+    except BaseException as error:
+        return failed(context, error)
+
+
+cdef int run_here(Runner self, pyd_call_t* call, bint on_device) except -1:
     cdef const pyd_plan_t* plan = pyd_call_plan(call)
     cdef uint32_t scalar_count, dims_count, i
     cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
@@ -134,7 +209,11 @@ cdef int run_here(Runner self, pyd_call_t* call) except -1:
         <uintptr_t>pyd_call_buffer(call, i) if buffer.kind in MEMORY_OF_CALLS else 0
         for i, buffer in enumerate(data.buffers)
     ]
-    self.run(data, constants, patterns, addresses)
+    if not on_device:
+        self.device.run_addresses(data, constants, patterns, addresses)
+        return 0
+    blocks = [<object>(<PyObject*><uintptr_t>address) if address else None for address in addresses]
+    self.device.run_blocks(data, constants, patterns, blocks)
     return 0
 
 
@@ -190,7 +269,7 @@ cdef class DeviceFunction:
                     inputs.append(None)
                     continue
                 if isinstance(given, self.buffer):
-                    self.check_buffer(i, kind, given)
+                    function.check_buffer(i, given)
                     shape = <tuple>given.shape
                     for axis in range(function.args[i].rank):
                         dims[function.args[i].dims_offset + axis] = shape[axis]
@@ -207,18 +286,6 @@ cdef class DeviceFunction:
         finally:
             if memory != words:
                 free(memory)
-
-    cdef int check_buffer(self, uint32_t i, ElementType kind, object given) except -1:
-        cdef ElementType has = given.element
-        cdef Function function = self.function
-        if has is kind or (has.dtype == kind.dtype and has.packed == kind.packed and has.bits == kind.bits):
-            if len(given.shape) == function.args[i].rank:
-                return 0
-        name = f" '{function.arg_names[i]}'" if function.arg_names[i] else ""
-        where = f"@{function.name}: argument {i}{name}"
-        raise InvalidArgumentError(
-            f"{where}: expected {type_text(kind, function.arg_dims[i])}, got a buffer of "
-            f"{type_text(has, given.shape)}; give an array or a buffer of that type")
 
     def compute(self, Plan plan not None, bytes scalars):
         """(constant words as bytes, pattern per command of its PlanData, value per result or None) of one call."""

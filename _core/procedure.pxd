@@ -10,9 +10,11 @@ cdef class Procedure(PublicFunction):
     cdef State state
     cdef object verify
 
-    cdef list gather(self, object args, pyd_input_t* inputs)
-    cdef object invoke(self, pyd_input_t* inputs, object out)
+    # |blocks|: of arguments that are buffers of the device, or NULL on the CPU.
+    cdef list gather(self, object args, pyd_input_t* inputs, void** blocks)
+    cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out)
     cdef list given(self, object out)
     cdef object finish(self, pyd_invocation_t* invocation, list given)
+    cdef list finish_on_device(self, pyd_invocation_t* invocation)
     cdef object result(self, pyd_invocation_t* invocation, uint32_t index)
     cdef list observed(self, pyd_invocation_t* invocation)

@@ -54,7 +54,8 @@ cdef class Procedure(PublicFunction):
     """A public function with control flow, state or checks. `f(*args, out=None, **named)`; Program says what arguments
     may be.
 
-    The sizes of its results are known when it has run: an `out` of another shape is refused then.
+    The sizes of its results are known when it has run: an `out` of another shape is refused then. On a device whose
+    memory procedures use, `on_device` takes and returns buffers.
     """
 
     def __init__(self, Module module not None, uint32_t index, verify):
@@ -71,8 +72,25 @@ cdef class Procedure(PublicFunction):
         if inputs == NULL:
             raise MemoryError()
         try:
-            held = self.gather(self.arranged(args, named) if named else args, inputs)
-            return self.invoke(inputs, out)
+            held = self.gather(self.arranged(args, named) if named else args, inputs, NULL)
+            return self.invoke(inputs, NULL, out)
+        finally:
+            held = None
+            free(inputs)
+
+    def on_device(self, tuple args not None):
+        """A list of the results: a number, or (memory of the device, shape, element type, bytes) each.
+
+        args: of the device's buffers, those that it uses where they lie; else arrays and numbers.
+        """
+        cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t) + sizeof(void*))
+        cdef void** blocks
+        if inputs == NULL:
+            raise MemoryError()
+        blocks = <void**>(inputs + self.arg_count + 1)
+        try:
+            held = self.gather(args, inputs, blocks)
+            return self.invoke(inputs, blocks, None)
         finally:
             held = None
             free(inputs)
@@ -112,16 +130,23 @@ cdef class Procedure(PublicFunction):
     def close(self):
         """Nothing to forget: the plans go with the program."""
 
-    cdef list gather(self, object args, pyd_input_t* inputs):
+    cdef list gather(self, object args, pyd_input_t* inputs, void** blocks):
         """The arguments as C sees them, and what has to stay alive meanwhile. InvalidArgumentError."""
         cdef uint32_t i
         cdef ElementType kind
         if self.module.closed:
             raise Error(f"@{self.name}: its program was closed")
         self.check_count(len(args))
-        held = []
+        held, owners = [], []
         for i in range(self.arg_count):
             kind, dims = self.arg_types[i], self.arg_dims[i]
+            if blocks != NULL and dims is not None and hasattr(args[i], "memory"):
+                self.check_buffer(i, args[i])
+                memory, sizes = args[i].memory, np.array(args[i].shape, np.int64)
+                blocks[i], inputs[i].dims = <void*>memory, <const int64_t*>PyArray_DATA(<PyArrayObject*>sizes)
+                owners.append((memory, sizes))
+                held.append(None)
+                continue
             if dims is not None:
                 held.append(input_array(self.name, i, self.arg_names[i], kind, dims, args[i]))
                 continue
@@ -138,9 +163,10 @@ cdef class Procedure(PublicFunction):
                     held.append(bytes_)
                     inputs[i].data = PyArray_DATA(<PyArrayObject*>bytes_)
                 inputs[i].dims = <const int64_t*>PyArray_DIMS(<PyArrayObject*>held[i])
+        held.append(owners)
         return held
 
-    cdef object invoke(self, pyd_input_t* inputs, object out):
+    cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out):
         cdef pyd_invocation_t* invocation = NULL
         cdef const pyd_interrupt_t* interrupt
         cdef pyd_status_t status
@@ -152,13 +178,17 @@ cdef class Procedure(PublicFunction):
         enter(&self.module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
         with nogil:
-            status = pyd_procedure_call(self.state.state, self.index, inputs, interrupt, &invocation)
+            if blocks == NULL:
+                status = pyd_procedure_call(self.state.state, self.index, inputs, interrupt, &invocation)
+            else:
+                status = pyd_procedure_call_on_device(
+                    self.state.state, self.index, inputs, blocks, interrupt, &invocation)
             if flushes:
                 fflush(NULL)
         leave(&self.module.sched.callers, &caller)
         check(status)
         try:
-            return self.finish(invocation, given)
+            return self.finish(invocation, given) if blocks == NULL else self.finish_on_device(invocation)
         finally:
             pyd_invocation_free(invocation)
 
@@ -200,6 +230,29 @@ cdef class Procedure(PublicFunction):
         if not values:
             return None
         return values[0] if len(values) == 1 else tuple(values)
+
+    cdef list finish_on_device(self, pyd_invocation_t* invocation):
+        cdef pyd_value_t value
+        cdef uint64_t size
+        cdef void* block
+        cdef uint32_t i, axis
+        cdef ElementType kind
+        if pyd_invocation_observation_count(invocation):
+            self.verify(self.name, self.observed(invocation))
+        values = []
+        for i in range(self.result_count):
+            pyd_invocation_result(invocation, i, &value)
+            kind = self.result_types[i]
+            if value.kind != 0:
+                values.append(kind.unpack(value.word))
+                continue
+            if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # not trusted
+                raise ArtifactError(f"@{self.name}: a tensor of {value.bytes} bytes, but its shape takes {size}")
+            block = pyd_invocation_take(invocation, i)
+            memory = <object>(<PyObject*>block)
+            Py_DECREF(memory)
+            values.append((memory, tuple([value.dims[axis] for axis in range(value.rank)]), kind, value.bytes))
+        return values
 
     cdef object result(self, pyd_invocation_t* invocation, uint32_t index):
         """A result that owns its memory, or a number."""
@@ -283,7 +336,7 @@ cdef class PreparedProcedure:
             raise MemoryError()
         self.procedure, self.out = procedure, out
         procedure.given(out)
-        self.held = procedure.gather(args, self.inputs)
+        self.held = procedure.gather(args, self.inputs, NULL)
 
     def __dealloc__(self):
         free(self.inputs)
@@ -306,12 +359,12 @@ cdef class PreparedProcedure:
                 if fresh == NULL:
                     raise MemoryError()
                 try:
-                    held = self.procedure.gather(args, fresh)
+                    held = self.procedure.gather(args, fresh, NULL)
                     memcpy(self.inputs, fresh, self.procedure.arg_count * sizeof(pyd_input_t))
                     self.held = held
                 finally:
                     free(fresh)
-            return self.procedure.invoke(self.inputs, self.out)
+            return self.procedure.invoke(self.inputs, NULL, self.out)
         finally:
             self.busy = False
 

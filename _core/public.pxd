@@ -20,4 +20,6 @@ cdef class PublicFunction:
     cdef int describe(self, Module module, uint32_t index, const pyd_program_function_t* info) except -1
     # InvalidArgumentError unless a call gives |count| arguments.
     cdef int check_count(self, Py_ssize_t count) except -1
+    # InvalidArgumentError unless a buffer of a device, |given|, may be argument |i|.
+    cdef int check_buffer(self, uint32_t i, object given) except -1
     cdef object wrong_name(self, str name, bint is_ambiguous)

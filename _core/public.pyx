@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint32_t
 
+from pydispatch._core.arrays cimport ElementType
 from pydispatch._core.binding cimport type_text, value_type
 from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t
 from pydispatch._core.program cimport Module, text_of
@@ -150,6 +151,17 @@ cdef class PublicFunction:
             for name, kind, dims in zip(self.arg_names, self.arg_types, self.arg_dims)
         ]
         return f"{self.name}({', '.join(arguments)})"
+
+    cdef int check_buffer(self, uint32_t i, object given) except -1:
+        cdef ElementType has = given.element, kind = self.arg_types[i]
+        if has is kind or (has.dtype == kind.dtype and has.packed == kind.packed and has.bits == kind.bits):
+            if len(given.shape) == len(self.arg_dims[i]):
+                return 0
+        name = f" '{self.arg_names[i]}'" if self.arg_names[i] else ""
+        where = f"@{self.name}: argument {i}{name}"
+        raise InvalidArgumentError(
+            f"{where}: expected {type_text(kind, self.arg_dims[i])}, got a buffer of "
+            f"{type_text(has, given.shape)}; give an array or a buffer of that type")
 
     cdef int check_count(self, Py_ssize_t count) except -1:
         if count != self.arg_count:

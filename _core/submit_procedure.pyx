@@ -50,7 +50,7 @@ def submit(Procedure procedure not None, args, out, priority):
     if inputs == NULL:
         raise MemoryError()
     try:
-        task.kept = (procedure.gather(args, inputs), procedure, out)
+        task.kept = (procedure.gather(args, inputs, NULL), procedure, out)
         if procedure.module.flushes:
             flush_python()
         with nogil:

@@ -42,6 +42,7 @@ void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export
 }
 
 void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner) { program->runner = runner; }
+void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t memory) { program->device_memory = memory; }
 
 void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t* out_info) {
   const pyd_plan_command_t* command = &plan->commands[index];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_calls_are_handed_over_and_errors_come_back(program: Any) -> None:
         if len(seen) == 3:
             raise ZeroDivisionError("oops")
 
-    Runner(program._module, run)
+    Runner(program._module, SimpleNamespace(run_addresses=run))
     a = np.arange(4, dtype=np.int32)
     _, n = program.f(a, 3)
     assert n == 6

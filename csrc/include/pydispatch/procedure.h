@@ -44,7 +44,7 @@ typedef struct pyd_value_s {
   uint32_t dtype;
   uint32_t rank;
   const int64_t* dims;
-  const void* data;
+  const void* data;  // NULL on a device
   uint64_t bytes;
   uint64_t word;
 } pyd_value_t;
@@ -56,12 +56,17 @@ typedef struct pyd_value_s {
 // pyd_call_run_until does. After a failure every global is unchanged.
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation);
+// The same for a program with its memory on a device. |blocks|: per argument, where a tensor lies on the device, or NULL where the
+// input says so. Tensor results stay in blocks of the device, which pyd_invocation_take gives.
+pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                          void* const* blocks, const pyd_interrupt_t* interrupt,
+                                          pyd_invocation_t** out_invocation);
 void pyd_invocation_free(pyd_invocation_t* invocation);
 
 // False when |index| is too large.
 bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value);
-// Transfers ownership of the pool block of a tensor result to the caller; NULL when there is none. Nothing else uses
-// the memory.
+// Transfers ownership of the block of a tensor result, of the pool or of the device, to the caller; NULL when there is none.
+// Nothing else uses the memory. The result is at the beginning of a block of the device.
 void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index);
 
 uint32_t pyd_invocation_observation_count(const pyd_invocation_t* invocation);

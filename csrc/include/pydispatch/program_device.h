@@ -2,7 +2,7 @@
 // plan as data, and a hook that receives calls. The CPU only needs program.h.
 //
 // Functions, prepared calls and procedures then work on the device: the runner receives buffers in host memory and copies
-// them as needed.
+// them as needed. With pyd_device_memory_t the tensors of procedures lie on the device.
 #ifndef PYDISPATCH_PROGRAM_DEVICE_H_
 #define PYDISPATCH_PROGRAM_DEVICE_H_
 
@@ -35,6 +35,27 @@ typedef struct pyd_runner_s {
 
 // Before any call; not thread safe. |runner.self| outlives the program.
 void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner);
+
+// Memory of a device, where the tensors of procedures lie from their first step to their last, and globals between calls.
+// A block is whatever the device knows memory by. Called from any thread, concurrently.
+typedef struct pyd_device_memory_s {
+  void* self;
+  // As the runner; pyd_call_buffer gives blocks. A result may have the block of the argument that it is tied to.
+  pyd_status_t (*run)(void* self, pyd_call_t* call);
+  // A block of at least |bytes| bytes, with any content.
+  pyd_status_t (*acquire)(void* self, uint64_t bytes, void** out_block);
+  // The block of a constant of the program, which is only read. Released as others are.
+  pyd_status_t (*constant)(void* self, uint32_t index, void** out_block);
+  void (*release)(void* self, void* block);
+  // |bytes| bytes from |at| on of a block to |to| in another one.
+  pyd_status_t (*copy)(void* self, void* source, uint64_t at, void* target, uint64_t to, uint64_t bytes);
+  // Between the process and the bytes of a block from |at| on, respectively from its beginning.
+  pyd_status_t (*read)(void* self, void* block, uint64_t at, void* target, uint64_t bytes);
+  pyd_status_t (*write)(void* self, void* block, const void* source, uint64_t bytes);
+} pyd_device_memory_t;
+
+// Before a state is made of the program; not thread safe. |memory.self| outlives the program.
+void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t memory);
 
 #ifndef PYD_MORE_COMMANDS
 #define PYD_MORE_COMMANDS(X)  // a test has one more
@@ -113,7 +134,7 @@ pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t ind
 pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, uint32_t* out_constants,
                               uint64_t* out_patterns, uint64_t* out_scalars);
 
-// For a runner. |buffer| counts those of the plan: the memory of an argument or result, NULL when no command uses it.
+// For a runner and a device's memory. |buffer| counts those of the plan: the memory of an argument or result, NULL when no command uses it.
 const pyd_plan_t* pyd_call_plan(const pyd_call_t* call);
 void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer);
 const uint32_t* pyd_call_constants(const pyd_call_t* call);

@@ -61,6 +61,8 @@ extern const size_t pyd_custom_size;
 void pyd_call_free_customs(pyd_call_t* call);
 // INVALID_ARGUMENT when a host command of the same program is what this thread works for.
 pyd_status_t pyd_call_refuse_nested(const pyd_call_t* call);
+// run.c: as pyd_call_run, with blocks of the device in place of addresses.
+pyd_status_t pyd_call_run_on_device(pyd_call_t* call);
 
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena);
 

@@ -125,7 +125,21 @@ static pyd_status_t refuse_unbound(const pyd_call_t* call) {
                          (int)fn->info.name.length, fn->info.name.data, who);
 }
 
+static inline pyd_status_t make_ready(pyd_call_t* call) {
+  if (call->unbound) return refuse_unbound(call);
+  pyd_status_t status = PYD_STATUS_OK;
+  if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);
+  if (pyd_ok(status) && call->is_late_stale) status = compute_late(call);
+  return status;
+}
+
 pyd_status_t pyd_call_run(pyd_call_t* call) { return pyd_call_run_until(call, NULL); }
+
+pyd_status_t pyd_call_run_on_device(pyd_call_t* call) {
+  const pyd_device_memory_t* memory = &call->plan->program->device_memory;
+  pyd_status_t status = make_ready(call);
+  return pyd_ok(status) ? memory->run(memory->self, call) : status;
+}
 
 pyd_status_t pyd_call_check_bound(const pyd_call_t* call) {
   return call->unbound ? refuse_unbound(call) : PYD_STATUS_OK;
@@ -133,9 +147,7 @@ pyd_status_t pyd_call_check_bound(const pyd_call_t* call) {
 
 static inline pyd_status_t begin(pyd_call_t* call, void** out_arena) {
   *out_arena = NULL;
-  pyd_status_t status = PYD_STATUS_OK;
-  if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);
-  if (pyd_ok(status) && call->is_late_stale) status = compute_late(call);
+  pyd_status_t status = make_ready(call);
   if (LIKELY(call->is_arena_kept) || !pyd_ok(status) || call->plan->program->runner.run) return status;
   status = pyd_pool_acquire(call->pool, call->plan->arena_bytes, out_arena);
   if (pyd_ok(status)) pyd_call_patch_arena(call, *out_arena);
@@ -145,7 +157,6 @@ static inline pyd_status_t begin(pyd_call_t* call, void** out_arena) {
 pyd_status_t pyd_call_begin(pyd_call_t* call, void** out_arena) { return begin(call, out_arena); }
 
 pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
-  if (call->unbound) return refuse_unbound(call);
   void* arena;
   pyd_status_t status = begin(call, &arena);
   if (!pyd_ok(status)) return status;

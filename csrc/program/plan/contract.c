@@ -105,6 +105,20 @@ static pyd_status_t hold(const dispatch_t* d, uint64_t* scalars, uint64_t* regs)
   return status;
 }
 
+uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
+  const pyd_export_t* export = &plan->program->exports[command->export];
+  const pyd_function_t* contract = export->contract;
+  enum { kMost = 256 };
+  uint64_t memory[kMost];
+  if (!contract || contract->reg_count + command->constant_count > kMost) return UINT64_MAX;
+  uint64_t* scalars = memory + contract->reg_count;
+  for (uint32_t i = 0; i < command->constant_count; ++i) scalars[i] = plan->constants[command->first_constant + i];
+  pyd_status_t status = pyd_function_interpret(export->contracts, contract, NULL, scalars, memory);
+  uint64_t written = pyd_ok(status) ? memory[contract->results[PYD_CONTRACT_WRITTEN].target] : UINT64_MAX;
+  pyd_status_free(status);
+  return written;
+}
+
 pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   if (!export->contract || command->count == 0) return PYD_STATUS_OK;

@@ -106,6 +106,16 @@ pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan);
 // registers of its record.
 pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants);
 
+// Which bindings of a dispatch are written, one bit each: all that its contract does not say to be only read.
+uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command);
+
+// written.c: the bytes of a result that has the memory of the argument that it is tied to, as far as commands write them. False when
+// these are more than |most| ranges.
+typedef struct pyd_range_s {
+  uint64_t offset, bytes;
+} pyd_range_t;
+bool pyd_plan_find_written(const pyd_plan_t* plan, uint32_t result, uint32_t most, pyd_range_t* out_ranges, uint32_t* out_count);
+
 // stage.c: puts copies around the dispatches with bindings that lie less aligned than their executable needs, after all
 // commands are there. At most |pyd_plan_stage_count| bindings of a function are copied, each by two commands.
 uint32_t pyd_plan_stage_count(const pyd_function_t* fn);

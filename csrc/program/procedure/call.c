@@ -39,16 +39,34 @@ static pyd_status_t run_steps(pyd_frame_t* frame) {
   }
 }
 
+// Whether |tensor| is the only one that uses its memory, and what callers get of it in |memory| is no more than a block.
+static bool is_ready(const pyd_tensor_t* tensor, pyd_memory_t memory) {
+  if (tensor->memory.device != memory.device || (memory.device && tensor->offset)) return false;
+  return pyd_tensor_is_alone(tensor) || (pyd_tensor_is_single(tensor) && tensor->base && pyd_tensor_is_alone(tensor->base));
+}
+
 // A result shares its memory with nothing else: what a constant, a global, an argument or another result has is copied.
 static pyd_status_t make_results_alone(const pyd_frame_t* frame) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < frame->p->info.result_count && pyd_ok(status); ++i) {
     pyd_tensor_t *tensor = frame->invocation->results[i].tensor, *copy;
-    if (!tensor || pyd_tensor_is_alone(tensor)) continue;
-    if (pyd_tensor_is_single(tensor) && tensor->base && pyd_tensor_is_alone(tensor->base)) continue;
-    status = pyd_tensor_copy(frame->state->pool, tensor, &copy);
+    if (!tensor || is_ready(tensor, frame->results)) continue;
+    status = pyd_tensor_copy(frame->results, tensor, &copy);
     if (pyd_ok(status)) pyd_cell_set_tensor(&frame->invocation->results[i], copy);
   }
+  return status;
+}
+
+// A tensor argument where the tensors of the call are: over the caller's memory, or a copy of it on the device.
+static pyd_status_t take_argument(pyd_memory_t memory, pyd_shape_t shape, const void* data, void* block,
+                                  pyd_tensor_t** out_tensor) {
+  if (block) return pyd_tensor_wrap_block(memory, shape, block, NULL, true, out_tensor);
+  pyd_tensor_t* given;
+  pyd_status_t status = pyd_tensor_wrap(shape, data, true, &given);
+  *out_tensor = given;
+  if (!pyd_ok(status) || !memory.device) return status;
+  status = pyd_tensor_copy(memory, given, out_tensor);
+  pyd_tensor_release(given);
   return status;
 }
 
@@ -65,7 +83,8 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
     pyd_tensor_t* tensor;
     pyd_status_t status = pyd_program_check_argument(info, i, inputs[i].dims, &bytes);
     if (!pyd_ok(status)) return status;
-    status = pyd_tensor_wrap(type->dtype, type->rank, inputs[i].dims, inputs[i].data, true, &tensor);
+    const pyd_shape_t shape = {type->dtype, type->rank, inputs[i].dims};
+    status = take_argument(frame->state->memory, shape, inputs[i].data, frame->blocks ? frame->blocks[i] : NULL, &tensor);
     if (!pyd_ok(status)) {
       char who[128];
       pyd_plan_name_value("argument", i, type->name, who, sizeof(who));
@@ -109,7 +128,11 @@ static pyd_status_t run_storing(pyd_frame_t* frame) {
     return pyd_status_annotate(status, "procedure '%.*s': %s", STRING(frame->p->info.name), pyd_status_text(status));
   }
   status = run_whole(frame);
-  if (pyd_ok(status)) pyd_state_commit(frame->state, frame->own);
+  if (pyd_ok(status)) {
+    pyd_state_commit(frame->state, frame->own);
+  } else {
+    pyd_state_abandon(frame->state);
+  }
   pyd_state_leave(frame->state, &scope);
   return status;
 }
@@ -120,16 +143,17 @@ static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
   if (pyd_ok(status) && frame->p->has_stores) {
     status = run_storing(frame);
   } else if (pyd_ok(status)) {
-    if (frame->p->loads_mutable) pyd_state_snapshot(frame->state, frame->p, frame->own);
-    status = run_whole(frame);
+    if (frame->p->loads_mutable) status = pyd_state_snapshot(frame->state, frame->p, frame->own);
+    if (pyd_ok(status)) status = run_whole(frame);
   }
   for (uint32_t i = 0; i < frame->p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
   for (uint32_t i = 0; frame->own && i < frame->state->program->global_count; ++i) pyd_cell_clear(&frame->own[i]);
   return status;
 }
 
-pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
-                                const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
+// |frame| says the state, the interrupt, the blocks and where results are to be.
+static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs, pyd_invocation_t** out_invocation) {
+  const pyd_state_t* state = frame.state;
   *out_invocation = NULL;
   if (procedure >= state->program->procedure_count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "procedure %u does not exist, the program has %u", procedure,
@@ -137,7 +161,7 @@ pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const py
   }
   _Alignas(16) uint8_t stack[4096];
   const pyd_procedure_t* p = &state->program->procedures[procedure];
-  pyd_frame_t frame = {.state = state, .p = p, .interrupt = interrupt};
+  frame.p = p;
   size_t cleared, size = lay_out(&frame, NULL, &cleared);
   void* memory = size <= sizeof(stack) ? NULL : malloc(size);
   pyd_invocation_t* invocation = calloc(1, sizeof(*invocation) + p->info.result_count * sizeof(pyd_cell_t));
@@ -159,6 +183,19 @@ pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const py
   }
   *out_invocation = invocation;
   return status;
+}
+
+pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
+  const pyd_memory_t process = {.pool = state->memory.pool};
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .results = process}, procedure, inputs, out_invocation);
+}
+
+pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                          void* const* blocks, const pyd_interrupt_t* interrupt,
+                                          pyd_invocation_t** out_invocation) {
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .blocks = blocks, .results = state->memory}, procedure,
+              inputs, out_invocation);
 }
 
 pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt) {

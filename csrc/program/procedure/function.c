@@ -1,6 +1,7 @@
 // The step that runs a function over slots.
 #include <string.h>
 
+#include "program/call/call.h"
 #include "program/procedure/invocation.h"
 
 typedef struct run_s {
@@ -52,19 +53,25 @@ static pyd_status_t compute(const run_t* run) {
   return status;
 }
 
+// Whether a call cannot take |tensor| where it lies. Calls of devices take whole blocks.
+static bool is_unfit(const pyd_tensor_t* tensor, uint32_t alignment) {
+  if (tensor->memory.device) return tensor->offset != 0;
+  return alignment > 1 && (uintptr_t)tensor->data % alignment != 0;
+}
+
 static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   pyd_frame_t* frame = run->frame;
   memset(frame->staged, 0, run->fn->info.arg_count * sizeof(*frame->staged));
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
     const pyd_tensor_t* tensor = input(run, i)->tensor;
     if (!tensor) continue;
-    const void* data = tensor->data;
-    uint32_t alignment = pyd_plan_arg_alignment(lease.entry->plan, i);
-    if (alignment > 1 && (uintptr_t)data % alignment && tensor->bytes) {
-      pyd_status_t status = pyd_pool_acquire(frame->state->pool, tensor->bytes, &frame->staged[i]);
+    const void* data = tensor->memory.device ? pyd_tensor_owner(tensor)->block : tensor->data;
+    if (tensor->bytes && is_unfit(tensor, pyd_plan_arg_alignment(lease.entry->plan, i))) {
+      pyd_tensor_t* copy;
+      pyd_status_t status = pyd_tensor_copy(frame->state->memory, tensor, &copy);
       if (!pyd_ok(status)) return status;
-      memcpy(frame->staged[i], data, tensor->bytes);
-      data = frame->staged[i];
+      frame->staged[i] = copy;
+      data = copy->block;
     }
     pyd_call_bind_arg(lease.call, i, data);
   }
@@ -72,16 +79,37 @@ static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   return PYD_STATUS_OK;
 }
 
+// The argument that result |index| is tied to when the function is the last to read it, and reads it once; else NULL.
+static pyd_tensor_t* updated(const run_t* run, uint32_t index) {
+  uint32_t tied = run->fn->results[index].tied;
+  if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return NULL;
+  for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
+    if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return NULL;
+  }
+  return input(run, tied)->tensor;
+}
+
 // Whether result |index| may have the memory of its argument: no other reference to it exists, and it is large enough.
 static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
-  uint32_t tied = run->fn->results[index].tied;
-  if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return false;
-  const pyd_tensor_t* tensor = input(run, tied)->tensor;
-  if (!tensor || !pyd_tensor_is_alone(tensor) || tensor->capacity < bytes) return false;
-  for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
-    if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return false;
-  }
-  return true;
+  const pyd_tensor_t* tensor = updated(run, index);
+  return tensor && pyd_tensor_is_alone(tensor) && tensor->capacity >= bytes;
+}
+
+enum { kMostRanges = 16 };
+
+// |*out_made|: result |index| in the memory of its argument, which a global has, when little of it is written; else NULL.
+static pyd_status_t change_global(const run_t* run, pyd_state_lease_t lease, uint32_t index, pyd_shape_t shape, uint64_t bytes,
+                                  pyd_tensor_t** out_made) {
+  uint32_t count;
+  pyd_range_t ranges[kMostRanges];
+  uint64_t written = 0;
+  *out_made = NULL;
+  pyd_tensor_t* tensor = run->frame->p->has_stores ? updated(run, index) : NULL;
+  if (!tensor || tensor->bytes != bytes) return PYD_STATUS_OK;
+  if (!pyd_plan_find_written(lease.entry->plan, index, kMostRanges, ranges, &count)) return PYD_STATUS_OK;
+  for (uint32_t i = 0; i < count; ++i) written += ranges[i].bytes;
+  if (written > bytes / 4) return PYD_STATUS_OK;
+  return pyd_state_change(run->frame->state, tensor, ranges, count, shape, out_made);
 }
 
 static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
@@ -91,16 +119,17 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
   for (uint32_t i = 0; i < run->fn->info.result_count && pyd_ok(status); ++i) {
     const pyd_program_value_t* type = &run->fn->info.results[i];
     if (type->kind != 0) continue;
-    const int64_t* dims = pyd_plan_result_dims(lease.entry->plan, i);
+    const pyd_shape_t shape = {type->dtype, type->rank, pyd_plan_result_dims(lease.entry->plan, i)};
     uint64_t bytes = pyd_plan_result_bytes(lease.entry->plan, i);
     if (can_take_over(run, i, bytes)) {
       pyd_cell_t* cell = input(run, run->fn->results[i].tied);
-      status = pyd_tensor_remake(cell->tensor, type->dtype, type->rank, dims, &frame->made[i]);
+      status = pyd_tensor_remake(cell->tensor, shape, &frame->made[i]);
       if (pyd_ok(status)) *cell = (pyd_cell_t){NULL, 0, false};
     } else {
-      status = pyd_tensor_make(frame->state->pool, type->dtype, type->rank, dims, bytes, &frame->made[i]);
+      status = change_global(run, lease, i, shape, bytes, &frame->made[i]);
+      if (pyd_ok(status) && !frame->made[i]) status = pyd_tensor_make(frame->state->memory, shape, bytes, &frame->made[i]);
     }
-    if (pyd_ok(status)) pyd_call_bind_result(lease.call, i, frame->made[i]->block);
+    if (pyd_ok(status)) pyd_call_bind_result(lease.call, i, pyd_tensor_owner(frame->made[i])->block);
   }
   return status;
 }
@@ -131,12 +160,15 @@ pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
   memset(frame->made, 0, fn->info.result_count * sizeof(*frame->made));
   status = bind_inputs(&run, lease);
   if (pyd_ok(status)) status = make_results(&run, lease);
-  if (pyd_ok(status)) status = pyd_call_run_until(lease.call, frame->interrupt);
+  if (pyd_ok(status)) {
+    status = frame->state->memory.device ? pyd_call_run_on_device(lease.call)
+                                         : pyd_call_run_until(lease.call, frame->interrupt);
+  }
   if (pyd_ok(status)) {
     drop_inputs(&run);
     set_outputs(&run, lease);
   }
-  for (uint32_t i = 0; i < fn->info.arg_count; ++i) pyd_pool_release(frame->state->pool, frame->staged[i]);
+  for (uint32_t i = 0; i < fn->info.arg_count; ++i) pyd_tensor_release(frame->staged[i]);
   for (uint32_t i = 0; i < fn->info.result_count; ++i) pyd_tensor_release(frame->made[i]);
   pyd_state_return(frame->state, lease);
   return status;

@@ -25,6 +25,8 @@ typedef struct pyd_frame_s {
   const pyd_procedure_t* p;
   pyd_invocation_t* invocation;
   const pyd_interrupt_t* interrupt;  // or NULL
+  void* const* blocks;   // per argument: the caller's memory on the device, or NULL; NULL: there is none
+  pyd_memory_t results;  // where tensor results are to be
   pyd_cell_t* slots;
   pyd_cell_t* own;  // by global: what this call has stored, or has taken a snapshot of; NULL in a procedure without
   pyd_cell_t* moves;
@@ -32,7 +34,7 @@ typedef struct pyd_frame_s {
   int64_t* dims;
   uint64_t* scalars;
   uint64_t* regs;
-  void** staged;          // per argument: memory of the pool that holds an aligned copy, or NULL
+  pyd_tensor_t** staged;  // per argument: a copy where the call can take it, or NULL
   pyd_tensor_t** made;    // per result
 } pyd_frame_t;
 

@@ -61,7 +61,7 @@ pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_
     pyd_state_free_entry(old);
   }
   out_lease->entry = entry;
-  if (!out_lease->call) status = pyd_call_create(entry->plan, state->sched, state->pool, &out_lease->call);
+  if (!out_lease->call) status = pyd_call_create(entry->plan, state->sched, state->memory.pool, &out_lease->call);
   if (!pyd_ok(status)) pyd_state_return(state, *out_lease);
   return status;
 }

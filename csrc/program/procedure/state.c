@@ -4,6 +4,20 @@
 
 #include "program/plan/plan.h"
 
+pyd_status_t pyd_state_constant(const pyd_state_t* state, uint32_t index, pyd_shape_t shape, pyd_tensor_t** out_tensor) {
+  const pyd_device_memory_t* device = state->memory.device;
+  *out_tensor = NULL;
+  if (device) {
+    void* block;
+    pyd_status_t status = device->constant(device->self, index, &block);
+    const uint8_t* data = state->program->constant_links[index].data;
+    return pyd_ok(status) ? pyd_tensor_wrap_block(state->memory, shape, block, data, false, out_tensor) : status;
+  }
+  const uint8_t* data;
+  pyd_status_t status = pyd_program_constant_data(state->program, index, &data);
+  return pyd_ok(status) ? pyd_tensor_wrap(shape, data, false, out_tensor) : status;
+}
+
 static pyd_status_t set_globals(pyd_state_t* state) {
   const pyd_program_t* program = state->program;
   pyd_status_t status = PYD_STATUS_OK;
@@ -12,12 +26,9 @@ static pyd_status_t set_globals(pyd_state_t* state) {
     if (global->type.kind == 1) {
       pyd_cell_set_word(&state->globals[i], global->value);
     } else if (global->constant != PYD_NONE) {
-      const uint8_t* data;
       pyd_tensor_t* tensor = NULL;
-      status = pyd_program_constant_data(program, global->constant, &data);
-      if (pyd_ok(status)) {
-        status = pyd_tensor_wrap(global->type.dtype, global->type.rank, global->type.dims, data, false, &tensor);
-      }
+      const pyd_shape_t shape = {global->type.dtype, global->type.rank, global->type.dims};
+      status = pyd_state_constant(state, global->constant, shape, &tensor);
       status = pyd_status_annotate(status, "global '%.*s': %s", STRING(global->name), pyd_status_text(status));
       if (pyd_ok(status)) pyd_cell_set_tensor(&state->globals[i], tensor);
     }
@@ -31,9 +42,10 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
   if (!state) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the state of a program");
   state->program = program;
   state->sched = sched;
-  state->pool = pool;
+  state->memory = (pyd_memory_t){pool, program->device_memory.run ? &program->device_memory : NULL};
   pthread_mutex_init(&state->mutex, NULL);
   pthread_mutex_init(&state->submit_mutex, NULL);
+  pthread_mutex_init(&state->changing, NULL);
   pyd_gate_init(&state->gate, sched);
   state->caches = calloc((size_t)program->function_count + 1, sizeof(*state->caches));
   state->globals = calloc((size_t)program->global_count + 1, sizeof(*state->globals));
@@ -61,24 +73,34 @@ void pyd_state_free(pyd_state_t* state) {
   pyd_gate_destroy(&state->gate);
   pthread_mutex_destroy(&state->submit_mutex);
   pthread_mutex_destroy(&state->mutex);
+  pthread_mutex_destroy(&state->changing);
   free(state->caches);
   free(state->globals);
   free(state);
 }
 
+// Whoever holds |changing| may wait for the interpreter lock of Python on a device, which the caller of fork has.
 void pyd_state_fork_prepare(pyd_state_t* state) {
   pyd_gate_fork_prepare(&state->gate);
+  if (!state->memory.device) pthread_mutex_lock(&state->changing);
   pthread_mutex_lock(&state->mutex);
 }
 void pyd_state_fork_done(pyd_state_t* state) {
   pthread_mutex_unlock(&state->mutex);
+  if (!state->memory.device) pthread_mutex_unlock(&state->changing);
   pyd_gate_fork_done(&state->gate);
 }
 void pyd_state_fork_child(pyd_state_t* state) {
+  pyd_gate_fork_child(&state->gate);
+  if (state->memory.device) {
+    pthread_mutex_init(&state->changing, NULL);
+  } else {
+    if (!state->gate.is_taken) pyd_state_undo_changes(state);  // the call that was inside will not store anything
+    pthread_mutex_unlock(&state->changing);
+  }
   pthread_mutex_unlock(&state->mutex);
   pthread_mutex_init(&state->submit_mutex, NULL);  // not held over the fork: its holder may wait for the task system
   state->last = NULL;                              // lost, as all that were submitted before
-  pyd_gate_fork_child(&state->gate);  // stores of the call that was inside were not committed
 }
 
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope) {
@@ -90,29 +112,68 @@ pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrup
 
 void pyd_state_leave(pyd_state_t* state, const pyd_scope_t* scope) { pyd_gate_leave(&state->gate, scope); }
 
-void pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out) {
+static void lock_both(pyd_state_t* state) {
+  pthread_mutex_lock(&state->changing);
   pthread_mutex_lock(&state->mutex);
-  pyd_cell_share(&state->globals[global], out);
-  pthread_mutex_unlock(&state->mutex);
 }
 
-void pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
+static void unlock_both(pyd_state_t* state) {
+  pthread_mutex_unlock(&state->mutex);
+  pthread_mutex_unlock(&state->changing);
+}
+
+pyd_status_t pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out) {
   pthread_mutex_lock(&state->mutex);
+  pyd_cell_share(&state->globals[global], out);
+  bool is_old = state->is_changing && pyd_state_has_changed(state, out->tensor);
+  pthread_mutex_unlock(&state->mutex);
+  if (!is_old) return PYD_STATUS_OK;
+  pthread_mutex_lock(&state->changing);  // the caller is the one that changes it
+  pyd_status_t status = pyd_state_copy_old(state, out);
+  pthread_mutex_unlock(&state->changing);
+  if (!pyd_ok(status)) pyd_cell_clear(out);
+  return status;
+}
+
+static void share_loaded(const pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
   for (uint32_t i = 0; i < p->step_count; ++i) {
     const pyd_step_t* step = &p->steps[i];
     if (step->op == PYD_STEP_LOAD && !out[step->b].is_set) pyd_cell_share(&state->globals[step->b], &out[step->b]);
   }
+}
+
+pyd_status_t pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
+  pthread_mutex_lock(&state->mutex);
+  bool is_changing = state->is_changing;
+  if (!is_changing) share_loaded(state, p, out);
   pthread_mutex_unlock(&state->mutex);
+  if (!is_changing) return PYD_STATUS_OK;
+  lock_both(state);
+  share_loaded(state, p, out);
+  pthread_mutex_unlock(&state->mutex);
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < state->program->global_count && pyd_ok(status); ++i) {
+    if (pyd_state_has_changed(state, out[i].tensor)) status = pyd_state_copy_old(state, &out[i]);
+  }
+  pthread_mutex_unlock(&state->changing);
+  return status;
 }
 
 void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
-  pthread_mutex_lock(&state->mutex);
+  lock_both(state);
   for (uint32_t i = 0; i < state->program->global_count; ++i) {
     if (!cells[i].is_set) continue;
     pyd_cell_t old = state->globals[i];
     state->globals[i] = cells[i];
     cells[i] = old;  // let go by the caller, outside the lock
   }
-  pthread_mutex_unlock(&state->mutex);
+  pyd_state_keep_changes(state);
+  unlock_both(state);
   for (uint32_t i = 0; i < state->program->global_count; ++i) pyd_cell_clear(&cells[i]);
+}
+
+void pyd_state_abandon(pyd_state_t* state) {
+  lock_both(state);
+  pyd_state_undo_changes(state);
+  unlock_both(state);
 }

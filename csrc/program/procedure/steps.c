@@ -58,7 +58,9 @@ static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {
     }
     at = at * (uint64_t)tensor->dims[axis] + index->word;
   }
-  pyd_cell_set_word(&frame->slots[step->a], pyd_tensor_element(tensor, at));
+  uint64_t word = 0;
+  status = pyd_tensor_element(tensor, at, &word);
+  if (pyd_ok(status)) pyd_cell_set_word(&frame->slots[step->a], word);
   return status;
 }
 
@@ -67,7 +69,8 @@ static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   if (frame->own && frame->own[step->b].is_set) {
     pyd_cell_share(&frame->own[step->b], &found);
   } else {
-    pyd_state_load(frame->state, step->b, &found);
+    pyd_status_t status = pyd_state_load(frame->state, step->b, &found);
+    if (!pyd_ok(status)) return status;
   }
   if (!found.is_set) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "global '@%.*s' is loaded before anything was stored to it",
@@ -78,14 +81,15 @@ static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   return PYD_STATUS_OK;
 }
 
-// |cell| for an owner that outlives the call: the caller's memory is copied.
-static pyd_status_t keep(const pyd_frame_t* frame, const pyd_cell_t* cell, pyd_cell_t* out) {
-  if (!cell->tensor || !cell->tensor->is_lent) {
+// |cell| for an owner that outlives the call, in |memory|: the caller's memory is copied.
+static pyd_status_t keep(pyd_memory_t memory, const pyd_cell_t* cell, pyd_cell_t* out) {
+  const pyd_tensor_t* tensor = cell->tensor;
+  if (!tensor || (!tensor->is_lent && (!tensor->memory.device || memory.device))) {
     pyd_cell_share(cell, out);
     return PYD_STATUS_OK;
   }
   pyd_tensor_t* copy;
-  pyd_status_t status = pyd_tensor_copy(frame->state->pool, cell->tensor, &copy);
+  pyd_status_t status = pyd_tensor_copy(memory, tensor, &copy);
   if (pyd_ok(status)) *out = (pyd_cell_t){copy, 0, true};
   return status;
 }
@@ -101,7 +105,7 @@ static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "global '@%.*s': axis %u: expected %lld elements, got %lld",
                            STRING(global->name), axis, (ll_t)global->type.dims[axis], (ll_t)cell->tensor->dims[axis]);
   }
-  status = keep(frame, cell, &kept);
+  status = keep(frame->state->memory, cell, &kept);
   if (!pyd_ok(status)) return status;
   pyd_cell_clear(&frame->own[step->a]);
   frame->own[step->a] = kept;
@@ -120,13 +124,14 @@ static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
     invocation->observation_capacity = (uint32_t)capacity;
   }
   pyd_observation_t made = {.check = step->a, .count = frame->p->pool[step->b]};
+  const pyd_memory_t process = {.pool = frame->state->memory.pool};
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < made.count && pyd_ok(status); ++i) {
     uint32_t slot = frame->p->pool[step->b + 1 + i];
     pyd_cell_t* cell;
     made.types[i] = frame->p->slots[slot];
     status = pyd_frame_read(frame, slot, &cell);
-    if (pyd_ok(status)) status = keep(frame, cell, &made.cells[i]);
+    if (pyd_ok(status)) status = keep(process, cell, &made.cells[i]);
   }
   if (pyd_ok(status)) {
     invocation->observations[invocation->observation_count++] = made;
@@ -138,16 +143,13 @@ static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
 
 static pyd_status_t make_constant(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_slot_type_t* type = &frame->p->slots[step->a];
-  const uint8_t* data;
-  pyd_status_t status = pyd_program_constant_data(frame->state->program, step->b, &data);
-  if (!pyd_ok(status)) return status;
   int64_t dims[PYD_PROGRAM_MAX_RANK];
   for (uint32_t i = 0; i < type->rank; ++i) {
     const uint32_t* words = frame->p->pool + step->c + 2 * i;
     dims[i] = (int64_t)(words[0] | (uint64_t)words[1] << 32);
   }
   pyd_tensor_t* tensor;
-  status = pyd_tensor_wrap(type->dtype, type->rank, dims, data, false, &tensor);
+  pyd_status_t status = pyd_state_constant(frame->state, step->b, (pyd_shape_t){type->dtype, type->rank, dims}, &tensor);
   if (pyd_ok(status)) pyd_cell_set_tensor(&frame->slots[step->a], tensor);
   return status;
 }
@@ -169,7 +171,8 @@ static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
   }
   pyd_tensor_t* tensor;
   if (pyd_ok(status)) {
-    status = pyd_tensor_view(source->tensor, offset, words[0] == PYD_NONE, type->dtype, type->rank, dims, &tensor);
+    const pyd_shape_t shape = {type->dtype, type->rank, dims};
+    status = pyd_tensor_view(source->tensor, offset, words[0] == PYD_NONE, shape, &tensor);
   }
   if (!pyd_ok(status)) return status;
   if (step->b & PYD_LAST_USE) pyd_cell_clear(source);

@@ -3,69 +3,97 @@
 #include <stdlib.h>
 #include <string.h>
 
+pyd_status_t pyd_memory_acquire(pyd_memory_t memory, uint64_t bytes, void** out_block) {
+  *out_block = NULL;
+  return memory.device ? memory.device->acquire(memory.device->self, bytes, out_block)
+                       : pyd_pool_acquire(memory.pool, bytes, out_block);
+}
+
+void pyd_memory_release(pyd_memory_t memory, void* block) {
+  if (!memory.device) {
+    pyd_pool_release(memory.pool, block);
+  } else if (block) {
+    memory.device->release(memory.device->self, block);
+  }
+}
+
 // A tensor without memory.
-static pyd_status_t make(uint32_t dtype, uint32_t rank, const int64_t* dims, pyd_tensor_t** out_tensor) {
+static pyd_status_t make(pyd_shape_t shape, pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;
   uint64_t bytes;
-  for (uint32_t i = 0; i < rank; ++i) {
-    if (dims[i] >= 0) continue;
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "axis %u of a tensor has the negative size %lld", i, (long long)dims[i]);
+  for (uint32_t i = 0; i < shape.rank; ++i) {
+    if (shape.dims[i] >= 0) continue;
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "axis %u of a tensor has the negative size %lld", i,
+                           (long long)shape.dims[i]);
   }
-  if (!pyd_tensor_bytes(dtype, rank, dims, &bytes)) {
+  if (!pyd_tensor_bytes(shape.dtype, shape.rank, shape.dims, &bytes)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the sizes of a tensor multiply to more than 2^63 bytes");
   }
-  pyd_tensor_t* tensor = malloc(sizeof(*tensor) + rank * sizeof(*dims));
+  pyd_tensor_t* tensor = malloc(sizeof(*tensor) + shape.rank * sizeof(*shape.dims));
   if (!tensor) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the sizes of a tensor");
-  *tensor = (pyd_tensor_t){.bytes = bytes, .dtype = dtype, .rank = rank};
+  *tensor = (pyd_tensor_t){.bytes = bytes, .dtype = shape.dtype, .rank = shape.rank};
   atomic_init(&tensor->references, 1);
-  if (rank) memcpy(tensor->dims, dims, rank * sizeof(*dims));
+  if (shape.rank) memcpy(tensor->dims, shape.dims, shape.rank * sizeof(*shape.dims));
   *out_tensor = tensor;
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_tensor_wrap(uint32_t dtype, uint32_t rank, const int64_t* dims, const void* data, bool is_lent,
-                             pyd_tensor_t** out_tensor) {
-  pyd_status_t status = make(dtype, rank, dims, out_tensor);
+pyd_status_t pyd_tensor_wrap(pyd_shape_t shape, const void* data, bool is_lent, pyd_tensor_t** out_tensor) {
+  pyd_status_t status = make(shape, out_tensor);
   if (!pyd_ok(status)) return status;
   (*out_tensor)->data = data;
+  (*out_tensor)->is_fixed = true;
   (*out_tensor)->is_lent = is_lent;
   return status;
 }
 
-pyd_status_t pyd_tensor_make(pyd_pool_t* pool, uint32_t dtype, uint32_t rank, const int64_t* dims, uint64_t capacity,
-                             pyd_tensor_t** out_tensor) {
+pyd_status_t pyd_tensor_wrap_block(pyd_memory_t memory, pyd_shape_t shape, void* block, const void* data, bool is_lent,
+                                   pyd_tensor_t** out_tensor) {
+  pyd_status_t status = pyd_tensor_wrap(shape, data, is_lent, out_tensor);
+  if (!pyd_ok(status)) {
+    if (!is_lent) pyd_memory_release(memory, block);
+    return status;
+  }
+  (*out_tensor)->memory = memory;
+  (*out_tensor)->block = block;
+  return status;
+}
+
+// |tensor|, which has no memory yet, gets a block with any content.
+static void take_block(pyd_tensor_t* tensor, pyd_memory_t memory, void* block, uint64_t capacity) {
+  tensor->memory = memory;
+  tensor->block = block;
+  tensor->capacity = capacity;
+  if (!memory.device) tensor->data = block;
+}
+
+pyd_status_t pyd_tensor_make(pyd_memory_t memory, pyd_shape_t shape, uint64_t capacity, pyd_tensor_t** out_tensor) {
   pyd_tensor_t* tensor;
-  pyd_status_t status = make(dtype, rank, dims, &tensor);
+  void* block;
+  pyd_status_t status = make(shape, &tensor);
   *out_tensor = NULL;
   if (!pyd_ok(status)) return status;
   if (capacity < tensor->bytes) capacity = tensor->bytes;
-  status = pyd_pool_acquire(pool, capacity, &tensor->block);
+  status = pyd_memory_acquire(memory, capacity, &block);
   if (!pyd_ok(status)) {
     free(tensor);
     return status;
   }
-  tensor->pool = pool;
-  tensor->capacity = capacity;
-  tensor->data = tensor->block;
+  take_block(tensor, memory, block, capacity);
   *out_tensor = tensor;
   return status;
 }
 
-pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, uint32_t dtype, uint32_t rank, const int64_t* dims,
-                               pyd_tensor_t** out_tensor) {
-  pyd_status_t status = make(dtype, rank, dims, out_tensor);
+pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tensor_t** out_tensor) {
+  pyd_status_t status = make(shape, out_tensor);
   if (!pyd_ok(status)) return status;
-  (*out_tensor)->pool = source->pool;
-  (*out_tensor)->block = source->block;
-  (*out_tensor)->capacity = source->capacity;
-  (*out_tensor)->data = source->block;
+  take_block(*out_tensor, source->memory, source->block, source->capacity);
   free(source);
   return status;
 }
 
-pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, uint32_t dtype, uint32_t rank,
-                             const int64_t* dims, pyd_tensor_t** out_tensor) {
-  pyd_status_t status = make(dtype, rank, dims, out_tensor);
+pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, pyd_shape_t shape, pyd_tensor_t** out_tensor) {
+  pyd_status_t status = make(shape, out_tensor);
   if (!pyd_ok(status)) return status;
   pyd_tensor_t* tensor = *out_tensor;
   bool fits = offset <= source->bytes && tensor->bytes <= source->bytes - offset;
@@ -77,21 +105,49 @@ pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whol
     return status;
   }
   tensor->base = pyd_tensor_retain(source->base ? source->base : source);
+  tensor->memory = source->memory;
+  tensor->offset = source->offset + offset;
   tensor->data = source->data ? source->data + offset : NULL;
+  tensor->is_fixed = source->is_fixed;
   tensor->is_lent = source->is_lent;
   return status;
 }
 
-pyd_status_t pyd_tensor_copy(pyd_pool_t* pool, const pyd_tensor_t* source, pyd_tensor_t** out_tensor) {
-  pyd_status_t status = pyd_tensor_make(pool, source->dtype, source->rank, source->dims, source->bytes, out_tensor);
-  if (pyd_ok(status) && source->bytes) memcpy((*out_tensor)->block, source->data, source->bytes);
+pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t at, const pyd_tensor_t* target, uint64_t to, uint64_t bytes) {
+  const pyd_device_memory_t* device = target->memory.device;
+  void *from = pyd_tensor_owner(source)->block, *into = pyd_tensor_owner(target)->block;
+  if (!bytes) return PYD_STATUS_OK;
+  if (device) return device->copy(device->self, from, source->offset + at, into, target->offset + to, bytes);
+  memcpy((uint8_t*)into + target->offset + to, source->data + at, bytes);
+  return PYD_STATUS_OK;
+}
+
+// The bytes of |source| into |target|, wherever they are.
+static pyd_status_t fill(const pyd_tensor_t* target, const pyd_tensor_t* source) {
+  const pyd_device_memory_t *to = target->memory.device, *from = source->memory.device;
+  if (!source->bytes) return PYD_STATUS_OK;
+  if (from && !to && !source->data) {
+    return from->read(from->self, pyd_tensor_owner(source)->block, source->offset, target->block, source->bytes);
+  }
+  if (to && !from) return to->write(to->self, target->block, source->data, source->bytes);
+  if (to) return pyd_tensor_move(source, 0, target, 0, source->bytes);
+  memcpy(target->block, source->data, source->bytes);
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_tensor_copy(pyd_memory_t memory, const pyd_tensor_t* source, pyd_tensor_t** out_tensor) {
+  pyd_status_t status = pyd_tensor_make(memory, pyd_tensor_shape(source), source->bytes, out_tensor);
+  if (pyd_ok(status)) status = fill(*out_tensor, source);
+  if (pyd_ok(status) || !*out_tensor) return status;
+  pyd_tensor_release(*out_tensor);
+  *out_tensor = NULL;
   return status;
 }
 
 void pyd_tensor_release(pyd_tensor_t* tensor) {
   while (tensor && atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) == 1) {
     pyd_tensor_t* base = tensor->base;
-    if (tensor->block) pyd_pool_release(tensor->pool, tensor->block);
+    if (tensor->block && !tensor->is_lent) pyd_memory_release(tensor->memory, tensor->block);
     free(tensor);
     tensor = base;
   }
@@ -99,25 +155,28 @@ void pyd_tensor_release(pyd_tensor_t* tensor) {
 
 static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 
-uint64_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index) {
+pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word) {
   uint32_t bits = tensor->dtype & 0xFFFFFF;
-  uint64_t word = 0;
-  if (bits == 1 || tensor->dtype >> 24 == 0x13) {
-    memcpy(&word, tensor->data + index, 1);
-    return word & 1 ? UINT64_MAX : 0;
-  }
-  if (bits < 8) {  // packed, the first one lowest
-    word = tensor->data[index * bits / 8] >> (index * bits % 8);
+  bool is_truth = bits == 1 || tensor->dtype >> 24 == 0x13;
+  // Of elements in bytes, and of those that are packed, the first one lowest.
+  uint64_t size = is_truth || bits < 8 ? 1 : bits / 8, at = !is_truth && bits < 8 ? index * bits / 8 : index * size;
+  uint64_t word = 0;  // on a little-endian machine, the one kind this runs on, its value is in the low bytes
+  if (tensor->data) {
+    memcpy(&word, tensor->data + at, size);
   } else {
-    switch (bits / 8) {
-      case 1: memcpy(&word, tensor->data + index, 1); break;
-      case 2: memcpy(&word, tensor->data + 2 * index, 2); break;
-      case 4: memcpy(&word, tensor->data + 4 * index, 4); break;
-      default: memcpy(&word, tensor->data + 8 * index, 8); break;
-    }
-    // Every word above has its value in the low bytes only on a little-endian machine, the one kind this runs on.
+    const pyd_device_memory_t* device = tensor->memory.device;
+    pyd_status_t status = device->read(device->self, pyd_tensor_owner(tensor)->block, tensor->offset + at, &word, size);
+    if (!pyd_ok(status)) return status;
   }
-  if (bits == 64) return word;
-  word &= (UINT64_C(1) << bits) - 1;
-  return is_float(tensor->dtype) ? word : (uint64_t)((int64_t)(word << (64 - bits)) >> (64 - bits));
+  if (is_truth) {
+    *out_word = word & 1 ? UINT64_MAX : 0;
+    return PYD_STATUS_OK;
+  }
+  if (bits < 8) word >>= index * bits % 8;
+  if (bits < 64) {
+    word &= (UINT64_C(1) << bits) - 1;
+    if (!is_float(tensor->dtype)) word = (uint64_t)((int64_t)(word << (64 - bits)) >> (64 - bits));
+  }
+  *out_word = word;
+  return PYD_STATUS_OK;
 }

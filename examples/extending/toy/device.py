@@ -38,6 +38,7 @@ class Context(context.Context):
 
     name = "toy"
     closed = False
+    transfers = context.Transfers()
 
     def acquire(self, size):
         return Block(size)
@@ -46,13 +47,15 @@ class Context(context.Context):
         pass
 
     def copy_in(self, block, source, size):
+        self.transfers.add("to_device", size)
         block.bytes[:size] = np.frombuffer(view_of(source, size), np.uint8)
 
-    def copy_out(self, block, target, size):
-        view_of(target, size, True)[:] = block.bytes[:size].data
+    def copy_out(self, block, target, size, at=0):
+        self.transfers.add("from_device", size)
+        view_of(target, size, True)[:] = block.bytes[at : at + size].data
 
-    def copy(self, source, target, size):
-        target.bytes[:size] = source.bytes[:size]
+    def copy(self, source, target, size, at=0, to=0):
+        target.bytes[to : to + size] = source.bytes[at : at + size]
 
     def view(self, block, size):
         return block.bytes[:size].data

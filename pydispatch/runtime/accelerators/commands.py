@@ -18,7 +18,7 @@ class CommandExecutor:
 
     def __init__(self, inner: Executor, calls: HostCalls) -> None:
         self.inner, self.calls = inner, calls
-        self.stopped: KeyboardInterrupt | None = None
+        self.stopped: BaseException | None = None
         inner.calls = calls
 
     def __getattr__(self, name: str) -> Any:
@@ -27,6 +27,10 @@ class CommandExecutor:
     def run_addresses(self, *given: Any) -> None:
         """See Executor.run_addresses."""
         Executor.run_addresses(self, *given)  # type: ignore[arg-type]
+
+    def run_blocks(self, *given: Any) -> None:
+        """See Executor.run_blocks."""
+        Executor.run_blocks(self, *given)  # type: ignore[arg-type]
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Any:
         """See Executor.fix."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,6 +29,25 @@ class Block(Protocol):
     def number(self) -> int: ...
 
 
+class Transfers:
+    """Counts copies between the process and a device. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = dict.fromkeys(("to_device", "to_device_bytes", "from_device", "from_device_bytes"), 0)
+
+    def add(self, way: str, size: int) -> None:
+        """One copy of `size` bytes; way: "to_device" or "from_device"."""
+        with self._lock:
+            self._counts[way] += size != 0
+            self._counts[way + "_bytes"] += size
+
+    def counts(self) -> dict[str, int]:
+        """Copies and bytes each way since the device was opened."""
+        with self._lock:
+            return dict(self._counts)
+
+
 class Context(Protocol):
     """An open device. Work that it is given is done in the order of giving, as far as anybody can see: a device may
     finish it before a method returns, or keep it in a queue.
@@ -38,6 +58,9 @@ class Context(Protocol):
 
     name: str
     """Of the device: "vulkan:0"."""
+
+    transfers: Transfers
+    """Counts what `copy_in` and `copy_out` do."""
 
     borrow: Callable[[NDArray[Any], int], Any] | None = None
     """borrow(array, bytes) → a block over the memory of an array, to be read, or None. Only for a device that has read
@@ -56,11 +79,11 @@ class Context(Protocol):
     def copy_in(self, block: Any, source: Source, size: int) -> None:
         """The first bytes of a block become `size` bytes of the process, which may change when it returns."""
 
-    def copy_out(self, block: Any, target: Source, size: int) -> None:
-        """The other way: `target` has the bytes when it returns."""
+    def copy_out(self, block: Any, target: Source, size: int, at: int = 0) -> None:
+        """The other way, from byte `at` of the block on: `target` has the bytes when it returns."""
 
-    def copy(self, source: Any, target: Any, size: int) -> None:
-        """From block to block."""
+    def copy(self, source: Any, target: Any, size: int, at: int = 0, to: int = 0) -> None:
+        """From block to another block: from byte `at` of the one to byte `to` of the other."""
 
     def view(self, block: Any, size: int) -> memoryview | None:
         """The bytes where they lie, writable, or None when the processor cannot see them. Waits for work on them."""

@@ -189,6 +189,12 @@ class AcceleratorDevice(ABC):
         """live_bytes, free_bytes, peak_bytes and live_blocks of the device's memory."""
         return dict(self._context.stats())
 
+    def transfers(self) -> dict[str, int]:
+        """Copies between the process and the device since it was opened, and their bytes: to_device, to_device_bytes,
+        from_device and from_device_bytes. Looking at memory that both see is no copy."""
+        counts: dict[str, int] = self._context.transfers.counts()
+        return counts
+
     def trim(self) -> None:
         """Gives memory that no buffer uses back to the driver."""
         self._context.trim()
@@ -257,7 +263,7 @@ class _Linker:
         self.executor.constants = [constant_bytes(module, i) for i in range(len(module.constants()))]
         if commands := commands_of(module):
             self._link_commands(module, commands)
-        Runner(module, self.executor.run_addresses)
+        Runner(module, self.executor)
 
     def _link_commands(self, module: Module, commands: Commands) -> None:
         resolution, providers = provide(self.registry, commands)
@@ -274,6 +280,7 @@ class AcceleratorProgram(Program):
     take such buffers where they lie. `program.f.profile(a, b)` says how long each dispatch takes."""
 
     FUNCTION: type[AcceleratorFunction] = AcceleratorFunction
+    PROCEDURE: type[AcceleratorProcedure] = AcceleratorProcedure
 
     def __init__(self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any) -> None:
         self._device, self._executor = device, executor
@@ -287,5 +294,5 @@ class AcceleratorProgram(Program):
             from pydispatch._core.procedure import Procedure
 
             for index, entry in module.procedures():
-                functions[entry] = AcceleratorProcedure(Procedure(module, index, _verify), self._device, self._executor)
+                functions[entry] = self.PROCEDURE(Procedure(module, index, _verify), self._device, self._executor)
         return functions

@@ -66,7 +66,7 @@ class Executor(ABC):
         self._uploaded: dict[int, DeviceMemory] = {}
         self.alignments: dict[int, int] = {}
         self._uploading = threading.Lock()
-        self.stopped: KeyboardInterrupt | None = None
+        self.stopped: BaseException | None = None
         self.calls: HostCalls | None = None
 
     @abstractmethod
@@ -186,6 +186,57 @@ class Executor(ABC):
         finally:
             while taken:
                 context.release(taken.pop())
+
+
+    # For procedures, whose tensors stay on the device
+
+    def acquire(self, size: int) -> DeviceMemory:
+        """Memory of at least `size` bytes, with any content."""
+        return DeviceMemory(self.context, self.context.acquire(size), size)
+
+    def constant_memory(self, index: int) -> DeviceMemory:
+        """Where a constant is."""
+        self.constant(index)
+        return self._uploaded[index]
+
+    def copy(self, source: DeviceMemory, at: int, target: DeviceMemory, to: int, size: int) -> None:
+        """From byte `at` of one memory to byte `to` of another."""
+        self.context.copy(source.block, target.block, size, at, to)
+
+    def read(self, source: DeviceMemory, at: int, address: int, size: int) -> None:
+        """Bytes from `at` on, to an address of the process."""
+        self.context.copy_out(source.block, address, size, at)
+
+    def write(self, target: DeviceMemory, address: int, size: int) -> None:
+        """Bytes at an address of the process, to the beginning of memory."""
+        self.context.copy_in(target.block, address, size)
+
+    def takes(self, block: Any) -> bool:
+        """Whether kernels can use a block of the device where it lies."""
+        return True
+
+    def run_blocks(
+        self, data: PlanData, constants: bytes, patterns: list[int], memories: list[DeviceMemory | None]
+    ) -> None:
+        """As `_core.device.Runner` wants it: arguments and results lie in memory of the device."""
+        context = self.context
+        record: Record | None = data.device
+        if record is None:
+            record = data.device = self.keep(data)
+        blocks: Blocks = [None if memory is None else memory.block for memory in memories]
+        blocks += [None] * (record.count - len(blocks))
+        record = record.updating(memories)
+        for number, index in record.constants:
+            blocks[number] = self.constant(index)
+        arena = context.acquire(record.arena_bytes) if record.transients else None
+        try:
+            if record.transients:
+                blocks[-1] = arena
+            if record.commands:
+                self.run(record, blocks, constants, record.patterns_of(patterns))
+        finally:
+            if record.transients:
+                context.release(arena)
 
 
 class _Repeated:

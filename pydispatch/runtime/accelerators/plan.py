@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +35,12 @@ class Record:
     arguments, results: (buffer, index, bytes); constants: (buffer, index). numbers: of the commands in the plan;
     patterns: one per command. count: buffers. late: whether constants and patterns follow the scalars of each call.
     state: whatever the device wants. pieces: what it is cut into around host commands, once known (commands.py).
+    updates: the plan where results have the memory of arguments, by (argument's buffer, result's buffer).
     """
 
     __slots__ = (
         "arena_bytes", "arguments", "commands", "constants", "count", "data", "late", "numbers", "origins", "patterns",
-        "pieces", "results", "sizes", "state", "transients",
+        "pieces", "results", "sizes", "state", "transients", "updates",
     )  # fmt: skip
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
@@ -55,6 +57,7 @@ class Record:
         self.sizes = [b.size for b in data.buffers]
         self.arena_bytes = data.arena_bytes
         self.state: Any = None
+        self.updates: dict[tuple[tuple[int, int], ...], Record] = {}
         self.pieces: list[tuple[int, Any]] | None = None
         if alignments and any(_unaligned(command, alignments) for command in data.commands):
             self._stage(alignments)
@@ -65,6 +68,36 @@ class Record:
     def patterns_of(self, patterns: list[int]) -> list[int]:
         """One pattern per command, out of one per command of the data."""
         return patterns if self.origins is None else [patterns[i] for i in self.origins]
+
+    def updating(self, memories: Sequence[Any]) -> Record:
+        """The plan for calls over `memories`, one per buffer of the data: where a result has the memory of an argument,
+        copies from the one to the other are left out."""
+        if len(self.results) == 0 or len(self.arguments) == 0:
+            return self
+        places = {id(memories[n]): n for n, *_ in self.arguments if memories[n] is not None}
+        same = tuple((places[id(memories[n])], n) for n, *_ in self.results if id(memories[n]) in places)
+        if not same:
+            return self
+        found = self.updates.get(same)
+        if found is None:
+            found = self.updates[same] = self._without_copies(dict(same))
+        return found
+
+    def _without_copies(self, results: dict[int, int]) -> Record:
+        """The plan without copies of arguments onto results that have their memory. results: by argument."""
+
+        def moves(command: Command) -> bool:
+            if not isinstance(command, Copy) or command.source.offset != command.target.offset:
+                return True
+            return results.get(command.source.buffer) != command.target.buffer
+
+        kept = [i for i, command in enumerate(self.commands) if moves(command)]
+        made = copy.copy(self)
+        origins = range(len(self.commands)) if self.origins is None else self.origins
+        made.commands, made.numbers = [self.commands[i] for i in kept], [self.numbers[i] for i in kept]
+        made.origins, made.patterns = [origins[i] for i in kept], [self.patterns[i] for i in kept]
+        made.state = made.pieces = None
+        return made
 
     def _stage(self, alignments: Mapping[int, int]) -> None:
         """Puts copies around the dispatches with bindings that are not aligned. Regions become three each."""

@@ -77,6 +77,7 @@ class Context(base.Context):
             have = ", ".join(f"cuda:{i}" for i in range(count)) or "no device that CUDA can use"
             raise DeviceUnavailableError(f"there is no device '{self.name}'; this machine has: {have}")
         self.lost, self.is_shut = "", False
+        self.transfers = base.Transfers()
         self.lock = threading.RLock()
         self.recent: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_REMEMBERED)
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
@@ -209,6 +210,7 @@ class Context(base.Context):
         if size == 0:
             return
         self.require_usable()
+        self.transfers.add("to_device", size)
         address, kept = _address(source, size)
         with self.current:
             if self._is_pinned(address):
@@ -218,26 +220,27 @@ class Context(base.Context):
         self.check(result, f"copying {size} bytes to the device")
         del kept
 
-    def copy_out(self, block: Block, target: Source, size: int) -> None:
+    def copy_out(self, block: Block, target: Source, size: int, at: int = 0) -> None:
         """The other way; waits for the work on the block. Works after `close` too."""
         if size == 0:
             return
         if self.lost:
             self.require_usable()
+        self.transfers.add("from_device", size)
         address, _ = _address(target, size)
         self.synchronize()
         with self.current:
-            result = self.driver.cuMemcpyDtoHAsync(address, block.address, size, self.stream)
+            result = self.driver.cuMemcpyDtoHAsync(address, block.address + at, size, self.stream)
             self.check(result, f"copying {size} bytes from the device")
             self.check(self.driver.cuStreamSynchronize(self.stream), f"copying {size} bytes from the device")
 
-    def copy(self, source: Block, target: Block, size: int) -> None:
+    def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
         """From block to block."""
         if size == 0:
             return
         self.require_usable()
         with self.current:
-            result = self.driver.cuMemcpyDtoDAsync(target.address, source.address, size, self.stream)
+            result = self.driver.cuMemcpyDtoDAsync(target.address + to, source.address + at, size, self.stream)
         self.check(result, f"copying {size} bytes on the device")
 
     def _is_pinned(self, address: int) -> bool:

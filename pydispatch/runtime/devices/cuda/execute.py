@@ -62,6 +62,10 @@ class CudaExecutor(Executor):
         self.alignment = max(self.alignment, alignment)
         return alignment
 
+    def takes(self, block: Any) -> bool:
+        """Of others there is memory at any place, where wide loads of kernels would fail."""
+        return bool(block.address % self.alignment == 0)
+
     def surroundings(self, synchronous: bool) -> Surroundings:
         """See Executor.surroundings."""
         context = self.context

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch.runtime.accelerators.device import AcceleratorDevice, AcceleratorProgram
 from pydispatch.runtime.accelerators.function import AcceleratorFunction
 from pydispatch.runtime.accelerators.prepared import Prepared
+from pydispatch.runtime.accelerators.procedure import AcceleratorProcedure
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer, stream_number
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ class CudaFunction(AcceleratorFunction):
         super().__init__(module, index, executor)
         made: CudaExecutor = executor  # type: ignore[assignment]
         made.names[index] = self.name
-        self._alignment = made.alignment
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
         if stream is None:
@@ -54,8 +54,7 @@ class CudaFunction(AcceleratorFunction):
         return CudaBuffer(memory, result.shape, self._results[index][0], result.size)
 
     def _is_here(self, given: Any) -> bool:
-        # Of others there is memory at any place, where wide loads of kernels would fail.
-        return self._is_ours(given) and given.memory.block.address % self._alignment == 0
+        return self._is_ours(given) and self._executor.takes(given.memory.block)
 
     def _overlap(self, one: Buffer, other: Buffer) -> bool:
         if one.memory is other.memory:
@@ -64,6 +63,12 @@ class CudaFunction(AcceleratorFunction):
             return False
         first, second = one.memory.block.address, other.memory.block.address  # type: ignore[attr-defined]
         return bool(first < second + other.nbytes and second < first + one.nbytes)
+
+
+class CudaProcedure(AcceleratorProcedure):
+    """As on other devices; results are buffers that CUDA libraries take."""
+
+    BUFFER = CudaBuffer
 
 
 class CudaPrepared(Prepared):
@@ -93,6 +98,7 @@ class CudaProgram(AcceleratorProgram):
     """The public functions of an artifact on a CUDA device; see Program. They return buffers of the device."""
 
     FUNCTION = CudaFunction
+    PROCEDURE = CudaProcedure
 
     def __init__(self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any) -> None:
         super().__init__(module, name, device, executor, imports)

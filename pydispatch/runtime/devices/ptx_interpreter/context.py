@@ -40,6 +40,7 @@ class Context(base.Context):
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False
         self.borrow = self._borrow
+        self.transfers = base.Transfers()
 
     def acquire(self, size: int) -> Block:
         with self.lock:
@@ -74,14 +75,16 @@ class Context(base.Context):
     def copy_in(self, block: Block, source: base.Source, size: int) -> None:
         with self.lock:
             self.memory.view(block.address, size)[:] = np.frombuffer(view_of(source, size), np.uint8)
+        self.transfers.add("to_device", size)
 
-    def copy_out(self, block: Block, target: base.Source, size: int) -> None:
+    def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
         with self.lock:
-            view_of(target, size, True)[:] = self.memory.view(block.address, size).data
+            view_of(target, size, True)[:] = self.memory.view(block.address + at, size).data
+        self.transfers.add("from_device", size)
 
-    def copy(self, source: Block, target: Block, size: int) -> None:
+    def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
         with self.lock:
-            self.memory.view(target.address, size)[:] = self.memory.view(source.address, size)
+            self.memory.view(target.address + to, size)[:] = self.memory.view(source.address + at, size)
 
     def view(self, block: Block, size: int) -> memoryview | None:
         with self.lock:

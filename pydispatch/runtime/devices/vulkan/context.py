@@ -90,6 +90,7 @@ class Context(base.Context):
         self.ends_loops = self.model.startswith("llvmpipe")  # silently, after 65,535 iterations of all loops together
         self.kind = KINDS.get(properties.deviceType, "other")
         self.arena = api.Arena()
+        self.transfers = base.Transfers()
         self.handle = self._create(lib)
         self.calls = api.functions(CALLS, lib.vkGetDeviceProcAddr, self.handle)
         self._submit, self._wait = self.calls.vkQueueSubmit, self.calls.vkWaitSemaphores
@@ -232,6 +233,7 @@ class Context(base.Context):
     def copy_in(self, block: Block, source: base.Source, size: int) -> None:
         if size == 0:
             return
+        self.transfers.add("to_device", size)
         if type(source) is int:
             source = self.ffi.cast("char*", source)
         if block.pointer is not None:
@@ -244,26 +246,29 @@ class Context(base.Context):
         finally:
             self.staging.release(stage)
 
-    def copy_out(self, block: Block, target: base.Source, size: int) -> None:
+    def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
         if size == 0:
             return
+        self.transfers.add("from_device", size)
         if type(target) is int:
             target = self.ffi.cast("char*", target)
         if block.pointer is not None:
-            self.ffi.memmove(target, block.pointer, size)
+            self.ffi.memmove(target, block.pointer + at, size)
             return
         stage = self.staging.acquire(size)
         try:
-            self.copy(block, stage, size)
+            self.copy(block, stage, size, at)
             self.ffi.memmove(target, stage.pointer, size)
         finally:
             self.staging.release(stage)
 
-    def copy(self, source: Block, target: Block, size: int) -> None:
+    def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
         """On the device, done when it returns."""
+        if size == 0:
+            return
         with self.lock:
             recorder = Recorder(self)
-            recorder.copy(source, 0, target, 0, size)
+            recorder.copy(source, at, target, to, size)
             recorded = recorder.finish()
             self.submit(recorded.submission)
         self.wait(recorded.submission)
