@@ -42,6 +42,7 @@ func.func @chain(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
 
 def ours(path: Path) -> dict[str, Callable[[], Any]]:
     a, b, out = (np.full(8, k, np.float32) for k in (4, 3, 0))
+    items = [(a, b)] * 1000
     rows: dict[str, Callable[[], Any]] = {}
     for name in ("local-sync", "cpu"):
         device = pd.device(name)
@@ -50,6 +51,8 @@ def ours(path: Path) -> dict[str, Callable[[], Any]]:
         rows[f"{name}: call, fresh result"] = lambda f=f: f(a, b)
         rows[f"{name}: call, out="] = lambda f=f: f(a, b, out=out)
         rows[f"{name}: prepared"] = call
+        rows[f"{name}: submitted, and its result"] = lambda f=f: f.submit(a, b).result()
+        rows[f"{name}: 1000 submitted, and their results"] = lambda f=f: f.submit_many(items).result()
         rows[f"{name}: prepared, rebound"] = lambda call=call: call(b, a)
 
         def load(device: Any = device) -> Any:

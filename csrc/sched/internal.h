@@ -42,6 +42,7 @@ typedef struct pyd_sched_cell_s {
 typedef struct pyd_sched_slot_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;
   _Atomic uint32_t wakes_left;  // threads that joining threads should still wake
+  _Atomic uint32_t has_left_early;  // a participant, perhaps with indices in its cell
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
   const pyd_scope_t* scope;  // what the caller works for
@@ -119,8 +120,17 @@ static inline bool pyd_sched_is_interrupted(const pyd_sched_job_t* job) {
 void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 
 // work.c: claims and steals chunks until none are left. |worker| must participate in the slot (the caller always
-// does). Clears the slot's bit in sched->open, as no other thread would find work.
-void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
+// does). Clears the slot's bit in sched->open, as no other thread would find work. True: there may be more work, but a submitted
+// task waits for a thread and none is idle; this one should leave with pyd_sched_leave_early. Never for the caller.
+bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
+
+// work.c: leaves with work left. False: it is the last participant of a task's job, which stays.
+bool pyd_sched_leave_early(pyd_sched_slot_t* slot);
+// work.c: when all have left: whether one that left early has left indices, which nobody else has found.
+bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot);
+
+// pool.c: leaves the job of a caller.
+void pyd_sched_leave(pyd_sched_slot_t* slot);
 
 // job.c, for jobs with and without a caller. Runs here what is not worth sharing: the whole job, or its first indices until their
 // cost is known. Returns the first index that is left, job->count when none is.

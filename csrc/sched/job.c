@@ -168,6 +168,7 @@ static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t*
 bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state) {
   atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->has_left_early, 0, memory_order_relaxed);
   pyd_range_store(&slot->cells[worker].range, (pyd_range_t){.begin = 0, .end = count});
   const uint32_t joiners = pyd_sched_joiners(sched, slot);
   atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | state, memory_order_release);
@@ -243,8 +244,10 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begi
     slot->base = begin;
     uint64_t start = pyd_cpu_ticks();
     bool has_woken = pyd_sched_publish(sched, slot, 0, window, 0);
-    pyd_sched_work(sched, slot, 0, meter);
-    close_and_wait(sched, slot);
+    do {
+      pyd_sched_work(sched, slot, 0, meter);
+      close_and_wait(sched, slot);
+    } while (pyd_sched_has_leftovers(sched, slot));
     uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
     pyd_sched_settle(sched, slot, window, spent, has_woken, out_failure);
     begin += window;

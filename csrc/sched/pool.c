@@ -31,7 +31,7 @@ static bool join(pyd_sched_slot_t* slot) {
 }
 
 // After this the slot may belong to another job; its event is there as long as the scheduler.
-static void leave(pyd_sched_slot_t* slot) {
+void pyd_sched_leave(pyd_sched_slot_t* slot) {
   uint32_t before = atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel);
   if ((before & PYD_SLOT_WAITING) && (before & PYD_SLOT_COUNT) == 1 && pyd_event_claim(&slot->done)) {
     pyd_event_notify(&slot->done);
@@ -60,7 +60,7 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
     pyd_sched_slot_t* slot = &sched->slots[index];
     if (!join(slot)) continue;
     if (!worker && !slot->task) {  // it is a caller's by now, whose number this thread has
-      leave(slot);
+      pyd_sched_leave(slot);
       continue;
     }
     relay_wakes(sched, slot);
@@ -68,12 +68,14 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
     const pyd_scope_t scope = {slot->scope, sched};
     pyd_scope_set(sched->scopes, &scope);
     pyd_sched_meter_t meter = {0};
-    pyd_sched_work(sched, slot, worker, &meter);
+    bool has_left = false;
+    while (!has_left && pyd_sched_work(sched, slot, worker, &meter)) has_left = pyd_sched_leave_early(slot);
     pyd_scope_set(sched->scopes, NULL);
+    if (has_left) return true;
     if (slot->task) {
       pyd_task_leave(sched, slot, worker, &meter);
     } else {
-      leave(slot);
+      pyd_sched_leave(slot);
     }
     return true;
   }

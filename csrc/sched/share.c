@@ -1,10 +1,16 @@
 // Jobs of tasks. No thread waits for the others: whoever leaves last goes on.
 #include "sched/task.h"
 
-// Leaves, when all work is claimed. True: this was the last participant.
-static bool leave_window(pyd_sched_slot_t* slot) {
-  atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_relaxed);  // so that the count only falls
-  return (atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel) & PYD_SLOT_COUNT) == 1;
+// Leaves, when all work is claimed. True: this was the last participant, and no work is left.
+static bool leave_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
+  for (;;) {
+    atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_relaxed);  // so that the count only falls
+    if ((atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel) & PYD_SLOT_COUNT) != 1) return false;
+    if (!pyd_sched_has_leftovers(sched, slot)) return true;
+    atomic_store_explicit(&slot->state, 1, memory_order_relaxed);
+    while (pyd_sched_work(sched, slot, worker, meter)) {  // alone, so it stays
+    }
+  }
 }
 
 // When all have left a window. True: it was the last one.
@@ -28,14 +34,16 @@ static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task
     slot->base = task->begin;
     task->start = pyd_cpu_ticks();
     task->has_woken = pyd_sched_publish(sched, slot, worker, task->window, 1);
-    pyd_sched_work(sched, slot, worker, &meter);
-    if (!leave_window(slot)) return false;
+    while (pyd_sched_work(sched, slot, worker, &meter)) {
+      if (pyd_sched_leave_early(slot)) return false;
+    }
+    if (!leave_window(sched, slot, worker, &meter)) return false;
     if (end_window(sched, slot, &meter)) return true;
   }
 }
 
-void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, const pyd_sched_meter_t* meter) {
-  if (!leave_window(slot)) return;
+void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
+  if (!leave_window(sched, slot, worker, meter)) return;
   pyd_task_t* task = slot->task;
   if (end_window(sched, slot, meter) || work_on(sched, slot, task, worker)) pyd_task_resume(task, worker);
 }

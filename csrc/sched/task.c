@@ -22,6 +22,7 @@ pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, si
   *out_task = task;
   if (!task) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a task with %zu bytes", bytes);
   atomic_init(&task->references, 1);
+  atomic_init(&task->payload_references, 1);
   task->sched = sched;
   task->kind = kind;
   task->interrupt = (pyd_interrupt_t){is_cancel_wanted, task};
@@ -30,14 +31,30 @@ pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, si
 
 void* pyd_task_payload(pyd_task_t* task) { return (uint8_t*)task + payload_offset(); }
 
-void pyd_task_retain(pyd_task_t* task) { atomic_fetch_add_explicit(&task->references, 1, memory_order_relaxed); }
+void pyd_task_retain(pyd_task_t* task) {
+  atomic_fetch_add_explicit(&task->references, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&task->payload_references, 1, memory_order_relaxed);
+}
 
-void pyd_task_release(pyd_task_t* task) {
-  if (!task || atomic_fetch_sub_explicit(&task->references, 1, memory_order_acq_rel) != 1) return;
-  if (task->kind->drop) task->kind->drop(pyd_task_payload(task));
+static bool is_last(_Atomic uint32_t* references) {
+  return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
+
+static void release_payload(pyd_task_t* task) {
+  if (is_last(&task->payload_references) && task->kind->drop) task->kind->drop(pyd_task_payload(task));
+}
+
+static void release_rest(pyd_task_t* task) {
+  if (!is_last(&task->references)) return;
   pyd_status_free(task->status);
   free(task->edges);
   free(task);
+}
+
+void pyd_task_release(pyd_task_t* task) {
+  if (!task) return;
+  release_payload(task);
+  release_rest(task);
 }
 
 bool pyd_task_is_cancelled(const pyd_task_t* task) {
@@ -131,6 +148,7 @@ static void unlink_live(pyd_task_t* task) {
 
 static void end(pyd_task_t* task, pyd_status_t status) {
   pyd_sched_t* sched = task->sched;
+  release_payload(task);
   lock(sched);
   task->status = status;
   uint32_t ready = release_dependents(task);
@@ -150,7 +168,7 @@ static void end(pyd_task_t* task, pyd_status_t status) {
     unlink_live(task);
     unlock(sched);
   }
-  pyd_task_release(task);
+  release_rest(task);
 }
 
 // ---- running

@@ -28,7 +28,9 @@ typedef struct pyd_task_waiter_s {
 
 struct pyd_task_s {
   _Atomic uint32_t state;       // changed under the mutex of the queue
-  _Atomic uint32_t references;  // the owner's, and the scheduler's from submit to end
+  // The owner's, and the scheduler's from submit on. Of the payload the scheduler lets go before anybody sees the task done, so that
+  // what the payload uses may go with the owner's last reference.
+  _Atomic uint32_t references, payload_references;
   _Atomic uint32_t is_cancelled;
   uint32_t priority;
   uint32_t epoch;  // of the scheduler, at submit
@@ -64,7 +66,7 @@ void pyd_task_start(pyd_task_t* task, uint32_t worker);
 void pyd_task_resume(pyd_task_t* task, uint32_t worker);
 
 // share.c: leaves the job of |slot|, which belongs to a task, and goes on with that when this is the last to leave.
-void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, const pyd_sched_meter_t* meter);
+void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
 // Around the end of the threads: asks all tasks for an end; then ends what no thread took, and waits for those that their waiters run.
 void pyd_task_cancel_all(pyd_sched_t* sched);

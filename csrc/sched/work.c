@@ -50,8 +50,37 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
   return false;
 }
 
-void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
+bool pyd_sched_leave_early(pyd_sched_slot_t* slot) {
+  atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);  // released by leaving
+  if (!slot->task) {
+    pyd_sched_leave(slot);
+    return true;
+  }
+  uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+  do {
+    if ((state & PYD_SLOT_COUNT) == 1) return false;
+  } while (!atomic_compare_exchange_weak_explicit(&slot->state, &state, state - 1, memory_order_acq_rel, memory_order_relaxed));
+  return true;
+}
+
+bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
+  if (!atomic_load_explicit(&slot->has_left_early, memory_order_relaxed) || has_failed(slot)) return false;
+  for (uint32_t i = 0; i < sched->workers; ++i) {
+    if (pyd_range_size(pyd_range_load(&slot->cells[i].range))) return true;
+  }
+  return false;
+}
+
+// Whether a submitted task waits for a thread that is busy.
+static bool is_demanded(const pyd_sched_t* sched) {
+  return atomic_load_explicit(&sched->queued, memory_order_relaxed) &&
+         !atomic_load_explicit(&sched->spinners, memory_order_relaxed) &&
+         !atomic_load_explicit(&sched->sleepers, memory_order_relaxed);
+}
+
+bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   const pyd_sched_job_t* job = slot->job;
+  const bool may_leave = slot->task || worker;
   pyd_range_cell_t* cell = &slot->cells[worker].range;
   uint64_t cost = slot->cost;
   uint32_t chunk = chunk_size(cost, UINT32_MAX, UINT32_MAX);
@@ -85,6 +114,7 @@ void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
       asked = after;
       if (pyd_sched_is_interrupted(job)) pyd_sched_interrupt(slot);
     }
+    if (may_leave && is_demanded(sched) && !has_failed(slot)) return true;
   }
   // All remaining work is claimed: keep new threads out. Any participant may do this, since the
   // slot cannot get a new job before the last one has left.
@@ -92,4 +122,5 @@ void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
   if (atomic_load_explicit(&sched->open, memory_order_relaxed) & bit) {
     atomic_fetch_and_explicit(&sched->open, ~bit, memory_order_relaxed);
   }
+  return false;
 }

@@ -25,7 +25,7 @@ typedef struct pyd_task_kind_s {
   bool (*advance)(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status);
   // The whole task at once, on a thread that waits for it and is no pool thread of it.
   pyd_status_t (*run)(void* self, const pyd_interrupt_t* interrupt);
-  // When the last reference goes; without the task having run too. May be NULL.
+  // When the last reference goes, without the task having run too; when nobody has one, before the task is done. May be NULL.
   void (*drop)(void* self);
 } pyd_task_kind_t;
 

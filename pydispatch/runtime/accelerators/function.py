@@ -12,6 +12,7 @@ from pydispatch.runtime.accelerators.given import check_out
 from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
 from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.accelerators.public import Callee
+from pydispatch.runtime.accelerators.submit import Submitted
 from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executor
 
 
-class AcceleratorFunction(Callee):
+class AcceleratorFunction(Submitted, Callee):
     """`f(*args, out=None, **named)`. Arguments are buffers of the device, which are used where they lie, or arrays,
     which are copied to it. The value is a `pydispatch.Buffer` or number for one result, a tuple for several, None for
     none.

@@ -10,6 +10,7 @@ from pydispatch.errors import InternalError, InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory
 from pydispatch.runtime.accelerators.given import check_out
 from pydispatch.runtime.accelerators.public import Callee
+from pydispatch.runtime.accelerators.submit import Submitted
 from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executor
 
 
-class AcceleratorProcedure(Callee):
+class AcceleratorProcedure(Submitted, Callee):
     """A function with control flow, state or checks: the host runs its steps, the device its pieces.
 
     Tensors stay on the device between steps; the host reads the elements that it decides by. Arguments and results are

@@ -5,6 +5,12 @@
 #if defined(__x86_64__) && !defined(_WIN32)
 #define PYD_EMBEDDED_CALL __attribute__((ms_abi))
 #define pyd_call_run run_across
+#define pyd_call_begin begin_across
+#define pyd_call_check_bound check_bound_across
+#define pyd_call_interrupted interrupted_across
+#define pyd_step_outcome step_outcome_across
+#define pyd_step_run step_run_across
+#define pyd_step_run_single step_run_single_across
 #define pyd_call_run_until run_across_until
 #include "program/call/run.c"
 

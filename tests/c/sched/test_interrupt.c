@@ -222,7 +222,7 @@ static void* set_early(void* argument) {  // for an earlier job: the slot is sti
   CHECK(pyd_event_claim(&slot->done), "clear");
   pyd_event_notify(&slot->done);
   while (atomic_load(&slot->done.is_set)) pyd_cpu_relax();
-  leave(slot);
+  pyd_sched_leave(slot);
   return NULL;
 }
 
@@ -242,7 +242,7 @@ static void test_early_event(pyd_sched_t* sched) {
   // Who leaves last finds the event set already: nobody has to be woken.
   pyd_event_claim(&slot->done);
   atomic_store(&slot->state, PYD_SLOT_WAITING | 1);
-  leave(slot);
+  pyd_sched_leave(slot);
   atomic_store(&slot->state, 0);
 }
 

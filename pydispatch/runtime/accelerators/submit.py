@@ -1,0 +1,89 @@
+"""Calls that are submitted to a device: a thread for each program makes them, one after another, in their order."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from queue import SimpleQueue
+from typing import Any
+
+from pydispatch._core.future import Future, deferred, mapped, together
+from pydispatch.errors import InvalidArgumentError
+
+_Call = tuple[Future, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+
+class CallThread:
+    """A thread that makes calls. It ends with this object, when those that were submitted have been made."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        threading.Thread(target=_make_calls, args=(self._calls,), name="pydispatch-calls", daemon=True).start()
+        weakref.finalize(self, self._calls.put, None)
+
+    def submit(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Future:
+        future = Future()
+        self._calls.put((future, function, args, named))
+        return future
+
+
+def _make_calls(calls: SimpleQueue[_Call | None]) -> None:
+    while (call := calls.get()) is not None:
+        future, function, args, named = call
+        if future.set_running_or_notify_cancel():
+            try:
+                value = function(*args, **named)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+        del call, future, function, args, named  # not kept until the next one comes
+
+
+_threads: weakref.WeakKeyDictionary[object, CallThread] = weakref.WeakKeyDictionary()
+_starting = threading.Lock()
+
+
+def thread_of(owner: object) -> CallThread:
+    """The thread of a program's executor."""
+    with _starting:
+        thread = _threads.get(owner)
+        if thread is None:
+            thread = _threads[owner] = CallThread()
+        return thread
+
+
+class Submitted:
+    """Gives a callable the methods of a function of the CPU by which calls are submitted."""
+
+    _executor: Any
+    __call__: Callable[..., Any]
+
+    def submit(self, *args: Any, **named: Any) -> Future:
+        """Starts a call and returns a Future of what it would return; see docs/asynchronous.md.
+
+        An argument may be the Future of another call. Until the call has ended nobody may change its arguments. Calls
+        of a program run in the order in which they are submitted; one that has begun cannot be cancelled.
+        """
+        if any(isinstance(value, concurrent.futures.Future) for value in (*args, *named.values())):
+            return deferred(self.submit, args, named)
+        return thread_of(self._executor).submit(self, args, named)
+
+    def submit_many(self, items: Iterable[Any]) -> Future:
+        """Starts one call for each item, a tuple of arguments or the only one. Returns one Future of the list of
+        results.
+
+        When some fail, it raises the first error after all have ended, whose `outcomes` are the results and errors.
+        """
+        return together([self.submit(*(item if type(item) is tuple else (item,))) for item in items])
+
+    def map(self, items: Iterable[Any], in_flight: int = 4) -> Iterator[Any]:
+        """Calls for each item, a tuple of arguments or the only one, as an iterator of their results in order.
+
+        in_flight: calls that are submitted and whose results were not taken yet.
+        """
+        if not isinstance(in_flight, int) or in_flight < 1:
+            raise InvalidArgumentError(f"map: in_flight: expected a number from 1 on, got {in_flight!r}")
+        return mapped(self.submit, items, in_flight)
