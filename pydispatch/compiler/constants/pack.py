@@ -36,12 +36,13 @@ RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape
 LEAST_BYTES = 64 << 10
 """Of a factor: a smaller one is in the cache, however it lies."""
 
-FEW_ROWS, CACHE_BYTES = 8, 1 << 20
-"""Up to so many rows of results a factor that is larger than the cache passes from memory once, and panels pass in the
-order in which they lie. One or two rows wait for the additions of a single panel where it comes from the cache.
+FEW_ROWS = 2
+"""Rows of results up to which panels do not pay where the factor is in the second-level cache: one or two rows wait for
+the additions of a single panel. A larger factor passes from memory once, in the order in which panels lie.
 
 f32, one worker of an AVX-512 EPYC, time with panels / without: 1x512x512 1.10, 1x768x768 0.89, 1x768x3072 0.65;
-4x768x768 0.65, 8x768x768 0.62, 16x768x768 0.98, 64x768x768 1.00; 8x768x3072 0.48, 32x768x3072 0.73, 128x768x3072 0.93.
+4x768x768 0.65, 8x768x768 0.62, 16x768x768 0.98, 64x768x768 1.00; 8x768x3072 0.48, 32x768x3072 0.73, 128x768x3072 0.93;
+4x512x512 0.88, 16x512x512 0.86, 64x512x512 0.78, 512x512x512 0.95; 256x256: 0.69 to 1.01.
 """
 
 
@@ -132,12 +133,11 @@ def _pays(c: Contraction, type_: TensorType[Attribute], size: int, levels: Seque
         return False
     if not c.b.is_last(c.n):  # each row of the factor is a column of the product
         return rows is None or rows > 4
-    if (rows is None or rows <= FEW_ROWS) and total > CACHE_BYTES:
+    if (rows is not None and rows > FEW_ROWS) or total > min(level.model.l2.share for level in levels):
         return True
-    if rows is not None:
-        return rows > 2
     steps = prod(type_.get_shape()[:-1])
-    return not all(b_in_place(level, MANY, level.rows, PANEL_BYTES, columns * size, steps) for level in levels)
+    here = [b_in_place(level, MANY, level.rows, PANEL_BYTES, columns * size, steps) for level in levels]
+    return rows is None and not all(here)
 
 
 def _use_panels(packed: Packed) -> None:
