@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch import extensions, files
+from pydispatch.compiler.target import system_caches
 from pydispatch.compiler.toolchain import cache, tools
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import ArtifactError, CompileError
@@ -173,12 +174,12 @@ def _package() -> str:
 
 @functools.cache
 def _processor() -> str | None:
-    """What the system says of this machine's CPU, which "native" stands for; None where it says nothing."""
+    """What the system says of this machine's CPU and caches, which "native" stands for; None where it says nothing."""
     with suppress(OSError):
         text = Path("/proc/cpuinfo").read_bytes().partition(b"\n\n")[0].decode(errors="replace")
         varying = ("processor", "cpu MHz", "apicid", "initial apicid", "core id", "physical id", "bogomips", "BogoMIPS")
         lines = [line for line in text.splitlines() if not line.startswith(varying)]
-        return "\n".join([os.uname().machine, *lines]) if lines else None
+        return "\n".join([os.uname().machine, *lines, repr(system_caches.stated())]) if lines else None
     return None
 
 
