@@ -76,7 +76,7 @@ def load_program(path: Path, args: argparse.Namespace) -> Program:
     for spec in args.plugins:
         _add_plugin(target, spec)
     artifact = _artifact(path, args)
-    return target.load(artifact, parameters=_parameters(args.parameters))
+    return target.load(artifact, parameters=_parameters(args.parameters) or None)
 
 
 def run(args: argparse.Namespace) -> int:

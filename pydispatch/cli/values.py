@@ -24,7 +24,7 @@ from pydispatch._core.arrays import ElementType, type_of, unpack_elements
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import open_binary
 from pydispatch.formats.arrays.small_floats import decode, encode
-from pydispatch.formats.program.program import Numerical, dtype_word
+from pydispatch.formats.program.opcodes import Numerical, dtype_word
 
 Array = NDArray[Any]
 Value = Array | int | float | bool

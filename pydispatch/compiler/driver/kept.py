@@ -158,14 +158,17 @@ def _package() -> str:
     import pydispatch
     from pydispatch import _core
 
-    seen = []
-    for root in (*pydispatch.__path__, *_core.__path__):
-        for folder, folders, names in os.walk(root):
-            folders[:] = sorted(name for name in folders if name != "__pycache__")
-            for name in sorted(names):
-                state = Path(folder, name).stat()
-                seen.append((folder, name, state.st_size, state.st_mtime_ns))
-    return cache.digest(seen)
+    seen: list[tuple[str, int, int]] = []
+    folders = [*pydispatch.__path__, *_core.__path__]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if not entry.is_dir():
+                    state = entry.stat()
+                    seen.append((entry.path, state.st_size, state.st_mtime_ns))
+                elif entry.name != "__pycache__":
+                    folders.append(entry.path)
+    return cache.digest(sorted(seen))
 
 
 @functools.cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,26 +10,34 @@ from typing import TYPE_CHECKING, Any
 from pydispatch import extensions
 from pydispatch._core.host_command import PREFIX
 from pydispatch.errors import InvalidArgumentError, MissingImportError
-from pydispatch.formats.program.opcodes import Access
-from pydispatch.formats.program.tables import HostOperand
-from pydispatch.formats.program.text import signature_text
 from pydispatch.runtime.program.imports import Registry
 
 if TYPE_CHECKING:
     from pydispatch._core.plugin import Resolution
     from pydispatch._core.program import Module
+    from pydispatch.formats.program.tables import HostOperand
 
-Commands = Sequence[tuple[str, Sequence[HostOperand]]]
+Commands = Sequence[tuple[str, "Sequence[HostOperand]"]]
 """Name and operands of each."""
 
 
 def commands_of(module: Module) -> Commands:
     """The host commands that a program calls."""
-    return [(name, [HostOperand(d, s, Access(a)) for d, s, a in operands]) for name, operands in module.commands()]
+    called = module.commands()
+    if not called:  # most programs, which load faster without what follows
+        return []
+    from pydispatch.formats.program.opcodes import Access
+    from pydispatch.formats.program.tables import HostOperand
+
+    return [(name, [HostOperand(d, s, Access(a)) for d, s, a in operands]) for name, operands in called]
 
 
 def missing(lacking: Sequence[str], commands: Commands, asked: Iterable[str]) -> MissingImportError:
     """The error for host commands that nobody has. asked: labels of the providers asked."""
+    import difflib
+
+    from pydispatch.formats.program.text import signature_text
+
     declared = dict(commands)
     labels = list(asked)
     plural = "s" if len(lacking) != 1 else ""
@@ -52,6 +59,8 @@ def check_signature(name: str, function: Callable[..., Any], operands: Sequence[
     try:
         inspect.signature(function).bind(None, *operands)
     except TypeError as error:
+        from pydispatch.formats.program.text import signature_text
+
         raise InvalidArgumentError(
             f"host command '{name}': {function!r} cannot be called with a context and the operands "
             f"{signature_text(operands)} of the program: {error}"

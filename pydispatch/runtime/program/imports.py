@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import difflib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -277,6 +276,8 @@ def missing_imports(
 
     lacking: their symbols. asked: labels of the providers asked. known: symbols that a provider has.
     """
+    import difflib
+
     users: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}
     plural = "s" if len(lacking) != 1 else ""
     lines = [f"executable '@{name}' has {len(lacking)} unresolved function{plural}:"]

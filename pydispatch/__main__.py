@@ -1,0 +1,8 @@
+"""`python -m pydispatch` is the command `pydispatch`."""
+
+import sys
+
+from pydispatch.cli.__main__ import main
+
+if __name__ == "__main__":
+    sys.exit(main())
