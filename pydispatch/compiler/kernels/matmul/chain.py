@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
-from pydispatch.compiler.kernels.matmul.results import dependents, positions
+from pydispatch.compiler.kernels.matmul.results import Places, dependents, positions
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import GENERIC, structured
@@ -63,11 +63,12 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     after_first = dependents(first.op, operations)
     if second.op not in after_first:
         return None
-    scores = _scores(first, second, after_first, members)
+    known: Places = {}
+    scores = _scores(first, second, after_first, members, known)
     rows = second.generic.inputs[second.a.main]
     if scores is None or not second.a.direct or rows is scores or rows.owner not in after_first:
         return None
-    parts = _parts(first, second, scores, after_first, operations)
+    parts = _parts(first, second, scores, after_first, operations, known)
     if parts is None or any(
         use.operation not in members
         for op in (*parts[0], *parts[1]) if info_of(op).cost is not Cost.FREE
@@ -79,26 +80,26 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
 
 
 def _scores(
-    first: Contraction, second: Contraction, after: Collection[Operation], members: set[Operation]
+    first: Contraction, second: Contraction, after: Collection[Operation], members: set[Operation], known: Places
 ) -> SSAValue | None:  # fmt: skip
     """The one value that is computed from the first product place by place and that something else is computed from."""
     result = first.op.results[0]
     found: list[SSAValue] = []
     rank = len(shape_of(result))
     for value in (result, *(r for op in after if op is not second.op for r in op.results)):
-        if not isinstance(value.type, TensorType) or positions(value, result) != list(range(rank)):
+        if not isinstance(value.type, TensorType) or positions(value, result, known) != list(range(rank)):
             continue
         users = [use.operation for use in value.uses]
         if any(user not in members for user in users):
             return None
-        if any(all(positions(r, result) is None for r in user.results) for user in users):
+        if any(all(positions(r, result, known) is None for r in user.results) for user in users):
             found.append(value)
     return found[0] if len(found) == 1 else None
 
 
 def _parts(
     first: Contraction, second: Contraction, scores: SSAValue, after_first: Collection[Operation],
-    operations: Sequence[Operation],
+    operations: Sequence[Operation], known: Places,
 ) -> tuple[list[Operation], list[Operation], list[Operation]] | None:  # fmt: skip
     """What belongs to the first product, to the rows and to the second product: by what needs an operation."""
     after_second = dependents(second.op, operations)
@@ -108,7 +109,7 @@ def _parts(
         if op in after_second:
             home[op] = 2
         elif op in after_first and op not in home:
-            home[op] = 0 if all(positions(r, result) is not None for r in op.results) else 1
+            home[op] = 0 if all(positions(r, result, known) is not None for r in op.results) else 1
     for op in reversed(operations):
         if op in home:
             continue

@@ -86,7 +86,7 @@ def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool |
     if not isinstance(at, OpResult) or at.op.parent_block() is not result.owner.parent_block():
         return False
     op = at.op
-    if isinstance(result.owner, Operation) and not result.owner.is_before_in_block(op):
+    if isinstance(result.owner, Operation) and not _comes_after(op, result.owner):
         return False  # what comes before the contraction cannot depend on it
     below = [of(operand) for operand in op.operands]
     if all(b is False for b in below):
@@ -99,6 +99,18 @@ def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool |
         kinds = [b for b in below if b is not False]
         return kinds[0] if all(k == kinds[0] and k is not None for k in kinds) else None
     return None
+
+
+def _comes_after(op: Operation, first: Operation) -> bool:
+    """Whether `op` is after `first` in their block. Both are mostly near each other, far from the end of the block."""
+    after_first, after_op = first.next_op, op.next_op
+    while after_first is not None and after_op is not None:
+        if after_first is op:
+            return True
+        if after_op is first:
+            return False
+        after_first, after_op = after_first.next_op, after_op.next_op
+    return after_first is not None
 
 
 def _through(op: Operation, number: int, below: list[list[int] | bool | None]) -> list[int] | None:
