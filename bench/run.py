@@ -123,22 +123,33 @@ def section_load(work: Path) -> Rows:
 
 
 def section_compile(work: Path) -> Rows:
-    """Compiling the example (a linked object, one target), seconds."""
+    """Compiling the example (a linked object, one target) with nothing kept, and once more, seconds."""
     obj = peers.compile_object(work)
     text = peers.example_text(obj)
     source = work / "compile.mlir"
     source.write_text(text)
     flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 
-    def process(*command: object) -> Callable[[], object]:
-        words, environment = [str(c) for c in command], peers.with_bytecode()
+    def process(*command: object, **variables: str) -> Callable[[], object]:
+        words, environment = [str(c) for c in command], {**peers.with_bytecode(), **variables}
         return lambda: subprocess.run(words, check=True, capture_output=True, env=environment)
 
     python = Path(sys.executable)
-    rows = alternate({"warm process": lambda: pd.compile(text, targets="cpu")}, rounds=7, calls=1)
+    ours = python, "-m", "pydispatch", "compile", source, "-o", work / "c.pdx"
+
+    def uncached() -> None:
+        os.environ["PYDISPATCH_CACHE_SIZE"] = "0"
+        try:
+            pd.compile(text, targets="cpu")
+        finally:
+            del os.environ["PYDISPATCH_CACHE_SIZE"]
+
+    warm = {"warm process, no cache": uncached, "warm process, unchanged": lambda: pd.compile(text, targets="cpu")}
+    rows = alternate(warm, rounds=7, calls=1)
     return rows | alternate(
         {
-            "as a process": process(python, "-m", "pydispatch.cli", "compile", source, "-o", work / "c.pdx"),
+            "as a process, no cache": process(*ours, PYDISPATCH_CACHE_SIZE="0"),
+            "as a process, unchanged": process(*ours),
             "peer as a process": process(python.with_name("iree-compile"), source, "-o", work / "c.vmfb", *flags),
         },
         rounds=5, calls=1,
