@@ -21,7 +21,7 @@ _CACHES, _LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)
 
 def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
     """The model with the caches and pages that the system states; what it does not state stays."""
-    levels, line, page = _stated()
+    levels, line, page = stated()
     own: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
     for level, (size, ways, cores) in levels.items():
         before = own[level]
@@ -37,7 +37,8 @@ Stated = tuple[dict[int, tuple[int, int, int]], int, int]
 
 
 @functools.cache
-def _stated() -> Stated:
+def stated() -> Stated:
+    """What the system states and may be true."""
     page = os.sysconf("SC_PAGE_SIZE") if "SC_PAGE_SIZE" in getattr(os, "sysconf_names", {}) else 0
     if sys.platform == "darwin":
         levels, line = _of_macos()
