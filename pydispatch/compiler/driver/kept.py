@@ -1,8 +1,9 @@
 """Artifacts of earlier compilations: a program that is compiled again is read back, before the compiler is imported.
 
 An artifact is kept under everything that it follows from: the source, its path and the working directory, the options,
-the files of this package, the versions of those that it uses, the C compiler and the linker, this machine's CPU. It is
-used for as long as the files that were read for it have the same content, and none is where one was looked for in vain.
+the files of this package, the versions of those that it uses, the C compiler and the linker, this machine's CPU and
+its caches. It is used for as long as the files that were read for it have the same content, and none is where one was
+looked for in vain.
 Options that show what happens or bring code of Python, other packages' extensions, targets whose tools are not in
 the key, and warnings are reasons to compile.
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch import extensions, files
-from pydispatch.compiler.target import system_caches
+from pydispatch.compiler.target.system_caches import stated
 from pydispatch.compiler.toolchain import cache, tools
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import ArtifactError, CompileError
@@ -108,7 +109,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             path = os.fsdecode(source)
             text = whole_file.read(Path(path), LARGEST)
         if text is not None:
-            everything = text, path, str(Path.cwd()), given, processor, *_tools()
+            everything = text, path, str(Path.cwd()), given, processor, stated(), *_tools()
             return _Entry(cache.digest("program 1", *everything), path, start)
     return None
 
@@ -179,7 +180,7 @@ def _processor() -> str | None:
         text = Path("/proc/cpuinfo").read_bytes().partition(b"\n\n")[0].decode(errors="replace")
         varying = ("processor", "cpu MHz", "apicid", "initial apicid", "core id", "physical id", "bogomips", "BogoMIPS")
         lines = [line for line in text.splitlines() if not line.startswith(varying)]
-        return "\n".join([os.uname().machine, *lines, repr(system_caches.stated())]) if lines else None
+        return "\n".join([os.uname().machine, *lines]) if lines else None
     return None
 
 
