@@ -30,7 +30,7 @@ class Plan:
     problem: Problem
     schedule: Schedule
     arithmetic: Arithmetic
-    rows_of_k: bool  # vectors lie along K: B is read in place, by rows that are contiguous in K
+    rows_of_k: bool  # vectors lie along K, in which A and B are contiguous
     inside: tuple[int, ...]  # reductions within packed operands
     around: tuple[int, ...]  # reductions around the packing
     single: bool  # one packing per tile: sums stay in registers from the first to the last product
@@ -126,7 +126,7 @@ def plan_of(
             extents = extents_of(c, schedule, schedule.kc, sizes, inside)
     k = sizes[c.k]
     single = not around and k is not None and schedule.kc >= k
-    rows_of_k = problem.along_k and not schedule.pack_b
+    rows_of_k = problem.runs_along_k(schedule.pack_b)
     dims = tuple(inside), tuple(around)
     return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels)
 

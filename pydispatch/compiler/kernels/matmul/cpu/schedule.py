@@ -5,7 +5,7 @@ A dispatch function may carry one in the attribute `pydispatch.schedule` (docs/i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
@@ -29,6 +29,16 @@ STREAMED = (4, 8, 5, 7, 6, 3)
 """Steps of K at a time for one or two rows: B passes once, by whole rows of the tile. Against a panel after the other
 this took 36 us instead of 55 for 1x1024x1024, 14 instead of 17 for 1x784x512, 6.3 instead of 8.5 for 1x512x512."""
 
+CONVERTED = 32 << 10
+"""Bytes of B that are converted before one block of rows, all there are, multiplies them: they stay in the first cache.
+f32 times i8 of 1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second one, and at 28 in these parts."""
+
+WIDTH_CONVERTED = 512
+"""Columns of B, divided by the rows of A, that are converted side by side."""
+
+WIDTH_COMPUTED = 64
+"""Columns of B along K that share what is computed of A."""
+
 LARGEST = 16 << 20
 """Bytes of a packed operand, and of the sums of a tile, in a schedule that is given."""
 
@@ -36,7 +46,7 @@ LARGEST = 16 << 20
 @dataclass(frozen=True)
 class Schedule(Tiles):
     """Tiles, and which operands are packed: copied into workgroup memory in the order of the blocks. Others are read
-    in place. The sums of f32 and f64 do not depend on it, unless a transposed B is read in place (along K)."""
+    in place. The sums of f32 and f64 do not depend on it, unless vectors lie along K, in a transposed B."""
 
     pack_a: bool
     pack_b: bool
@@ -95,6 +105,16 @@ class Problem:
         return not self.panel and self.b.along_k and not self.b.along_n
 
     @property
+    def converts_along_k(self) -> bool:
+        """Whether B, which is computed, is packed along K: few rows use it, so that transposing it does not pay."""
+        known = self.m is not None and self.n is not None
+        return known and self.group == 1 and self.along_k and self.a.along_k and not self.b.direct and few_rows(self)
+
+    def runs_along_k(self, pack_b: bool) -> bool:
+        """Whether vectors lie along K."""
+        return self.converts_along_k if pack_b else self.along_k
+
+    @property
     def a_in_place(self) -> bool:
         """Whether A may be read in place, by blocks that have no more rows."""
         return self.a.direct and self.m is not None and not self.few
@@ -109,12 +129,14 @@ class Problem:
 def default_schedule(level: Level, p: Problem) -> Schedule:
     """The schedule of a contraction that states none."""
     pack_b = not (p.b_in_place and (p.panel or _reads_b_well(level, p)))
-    along_k = p.along_k and not pack_b
+    along_k = p.runs_along_k(pack_b)
     panel = p.panel or None
     tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, packed=pack_b, panel=panel)
     if along_k:
         tiles = _tiles_along_k(level, p, tiles.kc)
-    elif not pack_b and not p.panel and p.n is not None and p.n < tiles.nr:
+    if pack_b and (along_k or _converts_once(p, tiles)):
+        tiles = _converted_in_parts(p, tiles, along_k)
+    elif not along_k and not pack_b and not p.panel and p.n is not None and p.n < tiles.nr:
         tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, padded=False)
     mr, nr, mt, nt, kc = tiles.mr, tiles.nr, tiles.mt, tiles.nt, tiles.kc
     if p.few and p.most is not None:
@@ -136,10 +158,34 @@ def _reads_b_well(level: Level, p: Problem) -> bool:
     """Whether B, which may be read in place, is."""
     assert p.m is not None and p.n is not None
     if p.along_k:
-        return p.m <= 4 or (p.m <= FEW_ROWS and (p.k or 0) >= 64)
+        return few_rows(p)
     tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions)
     width, steps = min(tiles.nr, p.n) * p.size, (p.k or UNKNOWN_STEPS) * p.reductions
     return b_in_place(level, p.m, tiles.mr, width, p.b.stride, steps)
+
+
+def few_rows(p: Problem) -> bool:
+    """Whether a transposed B is used by so few rows that vectors along K are faster than transposing it."""
+    return p.m is not None and (p.m <= 4 or (p.m <= FEW_ROWS and (p.k or 0) >= 64))
+
+
+def _converts_once(p: Problem, tiles: Tiles) -> bool:
+    """Whether each element of B is computed for a single block of rows."""
+    return p.group == 1 and not p.b.direct and p.n is not None and 0 < (p.most or p.m or 0) <= tiles.mr
+
+
+def _converted_in_parts(p: Problem, tiles: Tiles, along_k: bool) -> Tiles:
+    """Parts of B that stay in the first cache between converting and multiplying them: whole columns of a block where
+    they lie along K, else short rows, as wide as leaves parts for several workers."""
+    assert p.n is not None
+    most = CONVERTED // p.size
+    if along_k:
+        nt = tiles.nr if p.a.direct else tiles.nr * ceil(WIDTH_COMPUTED, tiles.nr)
+        kc = max(64, most // tiles.nr // 64 * 64)
+        return replace(tiles, nt=nt, kc=kc if p.k is None or p.k > 2 * kc else max(1, p.k))
+    nt = tiles.nr * max(1, min(ceil(p.n, tiles.nr), WIDTH_CONVERTED // max(1, tiles.mr) // tiles.nr))
+    kc = max(4, most // nt // 4 * 4)
+    return replace(tiles, nt=nt, kc=min(kc, max(1, p.k or kc)))
 
 
 def _tiles_along_k(level: Level, p: Problem, kc: int) -> Tiles:
@@ -157,7 +203,7 @@ def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
         return "sizes are at least 1"
     if s.mt % s.mr or s.nt % s.nr:
         return f"the tile of {s.mt}x{s.nt} is not made of whole register blocks of {s.mr}x{s.nr}"
-    along_k = p.along_k and not s.pack_b
+    along_k = p.runs_along_k(s.pack_b)
     registers = s.mr * (s.nr if along_k else ceil(s.nr * p.size, level.vector))
     if registers > level.registers:
         return f"the sums of a block of {s.mr}x{s.nr} take {registers} vector registers of {level.registers}"

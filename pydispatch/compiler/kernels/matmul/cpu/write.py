@@ -203,7 +203,7 @@ class Writer:
     def _packed_b(self, factor: Factor) -> Side:
         """Panels of nr columns where columns stand alone in a coordinate, else rows like the operand's."""
         box, n, t = self._box(factor), self.c.n, self.t
-        if n is None:
+        if n is None or self.plan.rows_of_k:
             return self._packed_a(factor)
         at = factor.where(n)[0]
         order = [p for p in range(len(box)) if p != at]
