@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import machine_levels
@@ -22,6 +23,8 @@ LEVELS = [
     )
     if machine_levels.runs(level, features)
 ]  # fmt: skip
+VPDPBUSD = re.compile(rb"\x62[\x00-\xff]{3}\x50")
+"""An EVEX instruction with the opcode of vpdpbusd."""
 SIZES = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 13, 15, 16, 17, 31, 33, 67, 97])
 EDGES = {"s": (-128, 127), "u": (0, 255)}
 
@@ -127,3 +130,55 @@ def test_which_instruction(level: str, features: str, instruction: bool) -> None
     artifact = pd.compile(text, targets="cpu", cpu=level, cpu_features=features)
     requires = {f for e in artifact.executables for v in e.variants for f in v.requires}
     assert (features.lstrip("+") in requires) == instruction if features else not requires & {"avx512vnni", "avxvnni"}
+    if "avx512f" in requires:
+        code = b"".join(artifact.read(v.member) for e in artifact.executables for v in e.variants)
+        assert bool(VPDPBUSD.search(code)) == instruction
+
+
+def test_values_are_known_through_what_computes_them() -> None:
+    """A zero point that another operation takes off, and a pad of it: the product is still one of bytes."""
+    text = """
+#map = affine_map<(i, j) -> (i, j)>
+func.func @f(%a: tensor<20x60xi8>, %b: tensor<64x64xi8>) -> tensor<20x64xi32> {
+  %pad = arith.constant 200 : i8
+  %p = tensor.pad %a low[0, 1] high[0, 3] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %pad : i8
+  } : tensor<20x60xi8> to tensor<20x64xi8>
+  %e = tensor.empty() : tensor<20x64xi32>
+  %w = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<20x64xi8>) outs(%e : tensor<20x64xi32>) {
+  ^bb0(%x: i8, %o: i32):
+    %u = arith.extui %x : i8 to i32
+    linalg.yield %u : i32
+  } -> tensor<20x64xi32>
+  %s = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<20x64xi32>) outs(%e : tensor<20x64xi32>) {
+  ^bb0(%x: i32, %o: i32):
+    %z = arith.constant 117 : i32
+    %d = arith.subi %x, %z : i32
+    linalg.yield %d : i32
+  } -> tensor<20x64xi32>
+  %f = tensor.empty() : tensor<64x64xi32>
+  %v = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%b : tensor<64x64xi8>) outs(%f : tensor<64x64xi32>) {
+  ^bb0(%x: i8, %o: i32):
+    %u = arith.extsi %x : i8 to i32
+    linalg.yield %u : i32
+  } -> tensor<64x64xi32>
+  %c = arith.constant dense<0> : tensor<20x64xi32>
+  %r = linalg.matmul ins(%s, %v : tensor<20x64xi32>, tensor<64x64xi32>) outs(%c : tensor<20x64xi32>)
+      -> tensor<20x64xi32>
+  return %r : tensor<20x64xi32>
+}
+"""
+    rng = np.random.default_rng(6)
+    a, b = rng.integers(0, 256, (20, 60), np.uint8), rng.integers(-128, 128, (64, 64), np.int8)
+    padded = np.pad(a, ((0, 0), (1, 3)), constant_values=200).astype(np.int32)
+    for level in LEVELS:
+        found = run(text, level, a.view(np.int8), b)
+        np.testing.assert_array_equal(found, (padded - 117) @ b.astype(np.int32))
+    artifact = pd.compile(text, targets="cpu", cpu="x86-64-v4", cpu_features="+avx512vnni")
+    (executable,) = artifact.executables
+    code = artifact.read(executable.variants[0].member)
+    assert VPDPBUSD.search(code), "the product is none of bytes"

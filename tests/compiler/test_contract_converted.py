@@ -83,7 +83,8 @@ def check(kind: str, m: int, k: int, n: int, transposed: bool, dynamic: bool, le
 @pytest.mark.parametrize("kind", CONVERSIONS)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(m=st.sampled_from([1, 2, 3, 4, 5, 13, 15, 63, 66]), k=st.sampled_from([1, 7, 33, 64, 100, 515]),
-       n=st.sampled_from([1, 5, 8, 31, 64, 129, 600]), dynamic=st.booleans(), level=st.sampled_from(LEVELS))  # fmt: skip
+       n=st.sampled_from([1, 5, 8, 31, 64, 129, 600]), dynamic=st.booleans(),
+       level=st.sampled_from(LEVELS))  # fmt: skip
 def test_conversions(kind: str, transposed: bool, m: int, k: int, n: int, dynamic: bool, level: str) -> None:
     check(kind, m, k, n, transposed, dynamic, level)
 

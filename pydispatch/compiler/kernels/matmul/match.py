@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -248,50 +248,6 @@ def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
     out = g.op.results[0].type
     assert isinstance(out, TensorType)
     return Contraction(g.op, g, a, b, m, columns, k, outer, reductions, out.element_type)
-
-
-def narrow_range(c: Contraction, factor: Factor) -> tuple[int, int] | None:
-    """The least and the greatest value that an integer factor can have, None when nothing is known."""
-    known: dict[SSAValue, tuple[int, int] | None] = {}
-
-    def of(value: SSAValue) -> tuple[int, int] | None:
-        if value not in known:
-            known[value] = _range(value, of)
-        return known[value]
-
-    return of(factor.value)
-
-
-def _range(value: SSAValue, of: object) -> tuple[int, int] | None:
-    ask = of
-    assert callable(ask)
-    if not isinstance(value, OpResult):
-        return _type_range(value.type, True)
-    op = value.op
-    if op.name == "arith.constant":
-        attribute = op.properties["value"]
-        return (attribute.value.data,) * 2 if isinstance(attribute, IntegerAttr) else None
-    if op.name in ("arith.extsi", "arith.extui"):
-        inner = _type_range(op.operands[0].type, op.name == "arith.extsi")
-        finer = ask(op.operands[0])
-        return finer if op.name == "arith.extsi" and finer is not None else inner
-    if op.name in ("arith.subi", "arith.addi"):
-        left, right = ask(op.operands[0]), ask(op.operands[1])
-        if left is None or right is None:
-            return None
-        found = (left[0] - right[1], left[1] - right[0])
-        if op.name == "arith.addi":
-            found = (left[0] + right[0], left[1] + right[1])
-        limits = _type_range(value.type, True)
-        return found if limits is not None and limits[0] <= found[0] and found[1] <= limits[1] else None
-    return _type_range(value.type, True)
-
-
-def _type_range(type_: Attribute, signed: bool) -> tuple[int, int] | None:
-    if not isinstance(type_, IntegerType):
-        return None
-    bits = type_.width.data
-    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:

@@ -13,7 +13,8 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
-from pydispatch.compiler.kernels.matmul.match import Contraction, narrow_range
+from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.compiler.kernels.matmul.ranges import factor_range
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def arithmetic_of(c: Contraction, level: Level) -> Arithmetic | None:
 
 def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
     """Groups of bytes, or pairs of i16, into i32 where the factors' values fit."""
-    a, b = (narrow_range(c, factor) for factor in (c.a, c.b))
+    a, b = (factor_range(factor) for factor in (c.a, c.b))
     plain = all(any(f.coordinates[p].is_plain(c.k) for p in f.where(c.k)) for f in (c.a, c.b))
     if a is None or b is None or not plain or c.n is None or not c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n):
         return None

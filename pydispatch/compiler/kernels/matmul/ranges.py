@@ -1,0 +1,100 @@
+"""Which values an integer factor of a contraction can have, found through the operations that compute it."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+
+from pydispatch.compiler.kernels.matmul.match import Factor
+from pydispatch.ir.structured import Structured, as_structured
+
+Range = tuple[int, int]
+"""(least, greatest), as signed numbers"""
+
+SAME_ELEMENTS = {"tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice", "tensor.cast", "tensor.splat"}
+"""Operations whose elements are all elements of the first operand, or that operand."""
+
+
+def factor_range(factor: Factor) -> Range | None:
+    """The least and the greatest value of an integer factor, None when nothing is known."""
+    return _Ranges().of(factor.value)
+
+
+class _Ranges:
+    """Ranges of scalars, and of the elements of tensors, each found once."""
+
+    def __init__(self) -> None:
+        self.known: dict[SSAValue, Range | None] = {}
+
+    def of(self, value: SSAValue) -> Range | None:
+        if value not in self.known:
+            self.known[value] = None  # a value that depends on itself
+            type_ = value.type
+            everything = _all_of(type_.element_type if isinstance(type_, TensorType) else type_)
+            found = None if everything is None else self._argument(value) if isinstance(value, BlockArgument) else None
+            if everything is not None and isinstance(value, OpResult):
+                found = self._tensor(value) if isinstance(type_, TensorType) else self._scalar(value)
+            inside = found is not None and everything is not None and _within(found, everything)
+            self.known[value] = found if inside else everything
+        return self.known[value]
+
+    def _argument(self, value: BlockArgument) -> Range | None:
+        """An element that the body of a structured operation reads."""
+        g = as_structured(value.owner.parent_op()) if value.owner.parent_op() is not None else None
+        is_input = g is not None and g.body is not None and value.owner is g.block and value.index < len(g.inputs)
+        return self.of(g.inputs[value.index]) if g is not None and is_input else None
+
+    def _tensor(self, value: OpResult) -> Range | None:
+        """The elements of a tensor."""
+        op = value.op
+        if op.name in SAME_ELEMENTS:
+            return self.of(op.operands[0])
+        if op.name == "tensor.pad":
+            last = op.regions[0].block.last_op
+            assert last is not None
+            return _joined(self.of(op.operands[0]), self.of(last.operands[0]))
+        if op.name == "arith.constant":
+            dense = op.properties["value"]
+            values = dense.get_values() if isinstance(dense, DenseIntOrFPElementsAttr) else ()
+            return (int(min(values)), int(max(values))) if values else None
+        g: Structured | None = as_structured(op)
+        if g is None or g.body is None or g.block.last_op is None:
+            return None
+        return self.of(g.block.last_op.operands[value.index])
+
+    def _scalar(self, value: OpResult) -> Range | None:
+        op = value.op
+        if op.name == "arith.constant":
+            attribute = op.properties["value"]
+            return (attribute.value.data,) * 2 if isinstance(attribute, IntegerAttr) else None
+        if op.name == "arith.extsi":
+            return self.of(op.operands[0])
+        if op.name == "arith.extui":
+            inner, type_ = self.of(op.operands[0]), op.operands[0].type
+            assert isinstance(type_, IntegerType)
+            return inner if inner is not None and inner[0] >= 0 else (0, (1 << type_.width.data) - 1)
+        if op.name not in ("arith.subi", "arith.addi"):
+            return None
+        left, right = self.of(op.operands[0]), self.of(op.operands[1])
+        if left is None or right is None:
+            return None
+        if op.name == "arith.addi":
+            return left[0] + right[0], left[1] + right[1]
+        return left[0] - right[1], left[1] - right[0]
+
+
+def _all_of(type_: Attribute) -> Range | None:
+    """All values of a type of integers."""
+    return _signed(type_.width.data) if isinstance(type_, IntegerType) else None
+
+
+def _signed(bits: int) -> Range:
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def _within(inner: Range, outer: Range) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _joined(a: Range | None, b: Range | None) -> Range | None:
+    return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
