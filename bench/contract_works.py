@@ -56,6 +56,47 @@ def products() -> Iterator[Case]:
     t = ["tensor<512x512xi8>", "tensor<512x512xi8>", "tensor<512x512xi32>"]
     yield ("matmul i8 512", program("linalg.matmul", *t, "0"), [i, j],
            lambda: i.astype(np.float32) @ j.astype(np.float32), 512.0**3)  # fmt: skip
+    yield from narrow()
+
+
+def narrow() -> Iterator[Case]:
+    """Products of bytes, and of f32 with weights of 8 and 16 bits that are converted on their way; rows of K in memory
+    as linear layers of PyTorch have them, or rows of N."""
+    rng = np.random.default_rng(2)
+    for m, k, n in ((128, 768, 3072), (8, 1024, 1024), (1, 2048, 2048)):
+        i, j = rng.integers(-128, 128, (m, k), np.int8), rng.integers(-128, 128, (k, n), np.int8)
+        t = [f"tensor<{s}x{type_}>" for s, type_ in ((f"{m}x{k}", "i8"), (f"{k}x{n}", "i8"), (f"{m}x{n}", "i32"))]
+        yield f"matmul i8 {m}x{k}x{n}", program("linalg.matmul", *t, "0"), [i, j], None, float(m * k * n)
+    for type_, dtype, extend in (("i8", np.int8, "sitofp"), ("f16", np.float16, "extf")):
+        for m, k, n in ((1, 2048, 2048), (1, 4096, 4096), (4, 4096, 4096)):
+            for order in ("kn", "nk"):
+                a, w = rng.standard_normal((m, k), np.float32), rng.integers(-128, 128, (k, n)).astype(dtype)
+                b = w if order == "kn" else np.ascontiguousarray(w.T)
+                yield (f"f32 times {type_} {order} {m}x{k}x{n}", converted(m, k, n, type_, extend, order), [a, b], None,
+                       float(m * k * n))  # fmt: skip
+
+
+def converted(m: int, k: int, n: int, type_: str, extend: str, order: str) -> str:
+    """f32 times weights of a narrower type, [k, n] or [n, k], converted in the product's body."""
+    a, c = f"tensor<{m}x{k}xf32>", f"tensor<{m}x{n}xf32>"
+    w = f"tensor<{k}x{n}x{type_}>" if order == "kn" else f"tensor<{n}x{k}x{type_}>"
+    return f"""
+func.func @f(%a: {a}, %b: {w}) -> {c} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {c}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {c}) -> {c}
+  %r = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> ({", ".join(order)})>,
+      affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%a, %b : {a}, {w}) outs(%z : {c}) {{
+  ^bb0(%x: f32, %w: {type_}, %s: f32):
+    %v = arith.{extend} %w : {type_} to f32
+    %p = arith.mulf %x, %v : f32
+    %q = arith.addf %s, %p : f32
+    linalg.yield %q : f32
+  }} -> {c}
+  return %r : {c}
+}}
+"""
 
 
 Sizes = tuple[int, ...]

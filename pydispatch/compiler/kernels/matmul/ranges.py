@@ -40,7 +40,8 @@ class _Ranges:
 
     def _argument(self, value: BlockArgument) -> Range | None:
         """An element that the body of a structured operation reads."""
-        g = as_structured(value.owner.parent_op()) if value.owner.parent_op() is not None else None
+        parent = value.owner.parent_op()
+        g = None if parent is None else as_structured(parent)
         is_input = g is not None and g.body is not None and value.owner is g.block and value.index < len(g.inputs)
         return self.of(g.inputs[value.index]) if g is not None and is_input else None
 
