@@ -47,7 +47,7 @@ LARGEST = 16 << 20
 @dataclass(frozen=True)
 class Schedule(Tiles):
     """Tiles, and which operands are packed: copied into workgroup memory in the order of the blocks. Others are read
-    in place. The sums of f32 and f64 do not depend on it, unless a transposed B is read in place (along K)."""
+    in place. The sums of f32 and f64 do not depend on it, unless vectors lie along K, in a transposed B."""
 
     pack_a: bool
     pack_b: bool
