@@ -181,8 +181,8 @@ def _upsampled(
     n, f, c = x.shape[0], w.shape[0], x.shape[1]
     starts, groups, low, high, out = [], [], [0, 0], [0, 0], []
     for axis, s in enumerate(factors):
-        size, k, before, after = (int(v) for v in (x.shape[2 + axis], w.shape[2 + axis], window.low[axis],
-                                                   window.high[axis]))  # fmt: skip
+        size, k, before, after = x.shape[2 + axis], w.shape[2 + axis], window.low[axis], window.high[axis]
+        assert isinstance(size, int) and isinstance(k, int) and isinstance(before, int) and isinstance(after, int)
         out.append((size - 1) * s + 1 + before + after - k + 1)
         first, last = (s - 1 - before) // s, (out[-1] + s - 2 - before) // s
         starts.append((s - 1 - before) % s)
@@ -190,7 +190,7 @@ def _upsampled(
         low.append(-first)
         high.append(last + k // s - size)
     x = pad(b, x, low, high)
-    steps = [int(k) // s for k, s in zip(w.shape[2:], factors, strict=True)]
+    steps = [k // s for k, s in zip(w.shape[2:], factors, strict=True)]
     d = AffineExpr.dimension
     # The loops are n, groups..., phases..., f, c, steps...; the elements of w come in the order in which they are read.
     g, r, step = (range(base, base + spatial) for base in (1, 1 + spatial, 3 + 2 * spatial))
