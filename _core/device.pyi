@@ -1,10 +1,8 @@
-from collections.abc import Callable
 from typing import Any
 
 from pydispatch._core.commands import Export
 from pydispatch._core.function import Function
 from pydispatch._core.plan import Plan
-from pydispatch._core.plan_data import PlanData
 from pydispatch._core.program import Module
 
 def link_executable(module: Module, index: int, variant: int, alignment: int) -> None: ...
@@ -13,7 +11,7 @@ def constant_bytes(module: Module, index: int) -> memoryview: ...
 def memory_at(address: int, size: int, writable: bool) -> memoryview: ...
 
 class Runner:
-    def __init__(self, module: Module, run: Callable[[PlanData, bytes, list[int], list[int]], None]) -> None: ...
+    def __init__(self, module: Module, device: Any) -> None: ...
 
 class DeviceFunction:
     function: Function

@@ -25,7 +25,9 @@ class Products(Tile, Protocol):
     """A tile with its operands in place, and the code of a block of products of two of them."""
 
     a: Side
-    sizes: Sequence[Index]
+
+    @property
+    def sizes(self) -> Sequence[Index]: ...
 
     def products(
         self, build: Builder, sides: tuple[Side, Side], block: Block, shape: tuple[int, int],
@@ -39,18 +41,13 @@ class Corrections:
     def __init__(self, tile: Products, build: Builder) -> None:
         arithmetic, t = tile.plan.arithmetic, tile.t
         self.tile, self.a_offset, self.b_offset = tile, arithmetic.a_offset, arithmetic.b_offset
-        if not (self.a_offset or self.b_offset):
+        self.columns = self._zeros(build, t.nt) if self.a_offset else None
+        self.rows = self._zeros(build, t.mt * LANES) if self.b_offset else None
+        if self.columns is self.rows is None:
             return
         ones = tile.e.fresh(i8, arithmetic.group * LANES)
-        one, zero = (build.pure(arith.ConstantOp(IntegerAttr(v, type_))) for v, type_ in ((1, i8), (0, i32)))
+        one = build.pure(arith.ConstantOp(IntegerAttr(1, i8)))
         build.parallel(0, arithmetic.group * LANES, lambda b, i: tile.e.store(b, one, ones, [i]))
-        self.columns = self.rows = None
-        if self.a_offset:
-            self.columns = tile.e.fresh(i32, t.nt)
-            build.parallel(0, t.nt, lambda b, i: tile.e.store(b, zero, self.columns, [i]))
-        if self.b_offset:
-            self.rows = tile.e.fresh(i32, t.mt * LANES)
-            build.parallel(0, t.mt * LANES, lambda b, i: tile.e.store(b, zero, self.rows, [i]))
         a, b, n = tile.c.a, tile.c.b, tile.c.n
         self.left = Side(a, ones, [0] * len(a.coordinates), False)
         self.right = Side(b, ones, [int(n is not None and c.of(n) != 0) for c in b.coordinates], False)
@@ -58,24 +55,28 @@ class Corrections:
     def add(self, build: Builder) -> None:
         """Adds the sums over what is packed now."""
         w, c, t = self.tile, self.tile.c, self.tile.t
-        if self.a_offset:
+        if (columns := self.columns) is not None:
             panels = 1 if c.n is None else build.ceil_quotient(w.valid[c.n], t.nr)
             _loop(build, panels, lambda b, j: w.products(
-                b, (self.left, w.b), (0, j), (1, t.nr), (self.columns, b.times(j, t.nr)), True))  # fmt: skip
-        if self.b_offset:
+                b, (self.left, w.b), (0, j), (1, t.nr), (columns, b.times(j, t.nr)), True))  # fmt: skip
+        if (rows := self.rows) is not None:
             blocks = 1 if c.m is None else build.ceil_quotient(w.valid[c.m], t.mr)
             _loop(build, blocks, lambda b, i: w.products(
-                b, (w.a, self.right), (i, 0), (t.mr, LANES), (self.rows, b.times(i, t.mr * LANES)), True))  # fmt: skip
+                b, (w.a, self.right), (i, 0), (t.mr, LANES), (rows, b.times(i, t.mr * LANES)), True))  # fmt: skip
+
+    def _zeros(self, build: Builder, count: int) -> SSAValue:
+        sums = self.tile.e.fresh(i32, count)
+        zero = build.pure(arith.ConstantOp(IntegerAttr(0, i32)))
+        build.parallel(0, count, lambda b, i: self.tile.e.store(b, zero, sums, [i]))
+        return sums
 
     def applied(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
         """A sum of products of packed factors as one of the factors; (i, j): the element of the block."""
-        if not (self.a_offset or self.b_offset):
-            return total
         w, t = self.tile, self.tile.t
-        if self.a_offset:
+        if self.columns is not None:
             column = _at(build, self.columns, build.plus(build.times(block[1], t.nr), j))
             total = _plus(build, total, column, self.a_offset)
-        if self.b_offset:
+        if self.rows is not None:
             row = build.times(build.plus(build.times(block[0], t.mr), i), LANES)
             total = _plus(build, total, _at(build, self.rows, row), self.b_offset)
         if self.a_offset and self.b_offset:

@@ -213,7 +213,8 @@ class Packing:
             where.append(total)
         value = factor_at(w.e, build, w.c, self.factor, where)
         if self.offset:
-            offset = build.pure(arith.ConstantOp(IntegerAttr(self.offset, value.type)))  # type: ignore[arg-type]
+            assert isinstance(value.type, IntegerType)
+            offset = build.pure(arith.ConstantOp(IntegerAttr(self.offset, value.type)))
             value = build.pure(arith.SubiOp(value, offset))
         self._store(build, converted(build, value, w.plan.compute), at, step)
 
