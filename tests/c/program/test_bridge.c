@@ -5,6 +5,7 @@
 #if defined(__x86_64__) && !defined(_WIN32)
 #define PYD_EMBEDDED_CALL __attribute__((ms_abi))
 #define pyd_call_run run_across
+#define pyd_call_run_on_device run_across_on_device
 #define pyd_call_begin begin_across
 #define pyd_call_check_bound check_bound_across
 #define pyd_call_interrupted interrupted_across
