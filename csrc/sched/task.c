@@ -150,7 +150,7 @@ static void end(pyd_task_t* task, pyd_status_t status) {
   pyd_sched_t* sched = task->sched;
   release_payload(task);
   lock(sched);
-  task->status = status;
+  task->status = pyd_ok(status) && pyd_task_is_cancelled(task) ? cancelled() : status;  // perhaps nothing was left to stop
   uint32_t ready = release_dependents(task);
   atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
   // Under the mutex, since a waiter that sees its event set takes the mutex before its stack goes.
@@ -322,7 +322,11 @@ bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_t
 
 bool pyd_task_cancel(pyd_task_t* task) {
   if (pyd_task_is_done(task)) return false;
-  atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
+  lock(task->sched);
+  bool is_done = state_of(task) == PYD_TASK_DONE;
+  if (!is_done) atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
+  unlock(task->sched);
+  if (is_done) return false;
   if (claim(task)) end(task, refusal(task));
   return true;
 }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from kernels import hard_swish
+from activation import hard_swish
 from shapes import SHAPES
 
 import pydispatch as pd

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def fails(artifact: Any) -> Callable[[BaseException], Any]:
     def run(data: Any, constants: bytes, patterns: list[int], addresses: list[int]) -> None:
         raise raised[-1]
 
-    Runner(program._module, run)
+    Runner(program._module, SimpleNamespace(run_addresses=run))
 
     def call(error: BaseException) -> Any:
         raised.append(error)

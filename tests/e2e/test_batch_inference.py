@@ -87,7 +87,7 @@ def test_results_of_another_job_are_not_mixed_in(example: Any, images: Path, tmp
 
 
 def test_the_kernel_takes_the_place_of_the_activation(example: Any) -> None:
-    from kernels import hard_swish
+    from activation import hard_swish
 
     artifact = pd.compile(EXAMPLE / "model.mlir", patterns=[hard_swish], require_match=True)
     weights = dict(np.load(EXAMPLE / "weights.npz"))
