@@ -115,7 +115,8 @@ def test_each_load_has_its_own_parameters(device: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "way"), [("cpu", "same"), ("cpu", "path"), ("cpu", "bytes"), ("vulkan", "path"), ("ptx-interpreter", "bytes")]
+    ("device", "way"),
+    [("cpu", "same"), ("cpu", "path"), ("cpu", "bytes"), ("vulkan", "path"), ("ptx-interpreter", "bytes")],
 )
 def test_equal_artifacts_share_memory_and_free_it(device: str, way: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
