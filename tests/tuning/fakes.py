@@ -71,7 +71,7 @@ class FakeTimer:
 
 
 class Bench:
-    """A search over fakes. lines: what it told."""
+    """A search over fakes. lines: what it reported."""
 
     def __init__(
         self, machine: str = "machine", building: float = 0.0, drift: Callable[[str, int], float] = lambda way, n: 1.0

@@ -1,4 +1,4 @@
-"""What is chosen, kept and told, with made-up times."""
+"""What is chosen, kept and reported, with made-up times."""
 
 from __future__ import annotations
 
