@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
@@ -85,13 +85,17 @@ def check(n: int, c: int, h: int, w: int, kind: str, k: Pair, steps: Pair, pad: 
     return functions[0].plan_of(x, f, bias)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(
     st.integers(1, 2), st.integers(1, 5), st.integers(1, 40), st.integers(1, 40),
     st.sampled_from(["depthwise", "max", "sum"]), st.tuples(st.integers(1, 4), st.integers(1, 4)),
     st.tuples(st.integers(1, 3), st.integers(1, 2)), st.tuples(st.integers(0, 3), st.integers(0, 3)),
     st.sampled_from(["f32", "f64"]),
 )  # fmt: skip
+@example(1, 2, 3, 25, "max", (2, 1), (3, 1), (1, 0), "f32")
+@example(1, 1, 2, 1, "depthwise", (3, 2), (2, 2), (1, 2), "f64")
+@example(1, 5, 5, 1, "sum", (4, 1), (3, 1), (0, 0), "f64")
+@example(1, 1, 1, 1, "depthwise", (2, 2), (2, 1), (1, 1), "f32")
 def test_values(
     n: int, c: int, h: int, w: int, kind: str, k: Pair, steps: Pair, pad: Pair, type_: str
 ) -> None:

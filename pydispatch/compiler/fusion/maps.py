@@ -5,7 +5,7 @@ Copies are read through, and loops and dimensions of size 1 go. No value changes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, tensor
@@ -130,17 +130,33 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     at = [AffineExpr.dimension(kept.index(i)) if i in kept else AffineConstantExpr(0) for i in range(len(g.iterators))]
     operands, maps = [], []
     for value, map_ in zip(g.operands, g.maps, strict=True):
-        results = tuple(
-            r.replace_dims_and_symbols(at, [])
-            for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1
-        )  # fmt: skip
+        old = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
+        results = tuple(r.replace_dims_and_symbols(at, []) for r in old)
+        # Of three rows that are read at 2 * y + i, two are left where y is gone: sizes of loops are read off tensors.
+        read = {
+            axis: g.extents[kept[e.position]] for axis, e in enumerate(results)
+            if isinstance(e, AffineDimExpr) and not isinstance(old[axis], AffineDimExpr)
+        }  # fmt: skip
+        if None in read.values() or (read and -1 in shape_of(value)):
+            return None
         maps.append(AffineMap(len(kept), 0, results))
-        operands.append(_without_units(op, value))
+        operands.append(_beginning(op, _without_units(op, value), cast("dict[int, int]", read)))
     if not _sizes_known(operands, maps):
         return None
     n = len(g.inputs)
     new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
     return _with_units(op, new, op.results[0])
+
+
+def _beginning(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAValue:
+    """The first elements of a tensor along some axes. sizes: how many, for each of these axes."""
+    shape = shape_of(value)
+    if all(shape[axis] == n for axis, n in sizes.items()):
+        return value
+    assert isinstance(value.type, TensorType)
+    part = [sizes.get(axis, n) for axis, n in enumerate(shape)]
+    type_ = TensorType(value.type.element_type, part)
+    return before(tensor.ExtractSliceOp(value, [0] * len(part), part, [1] * len(part), type_), op)
 
 
 def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:

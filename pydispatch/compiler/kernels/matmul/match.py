@@ -243,7 +243,7 @@ def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
     k = max(shared, key=lambda d: (_static_size(g, d) > 1, a.is_last(d), b.is_last(d), _static_size(g, d), d))
     outer = tuple(d for d in sorted(parallel) if d not in (m, columns))
     reductions = tuple(d for d in g.loops if d != k)
-    if columns is None and outer:
+    if columns is None and (outer or not (a.is_last(k) and b.is_last(k))):
         return None  # no columns: products of single elements per result, which plain loops vectorise better
     out = g.op.results[0].type
     assert isinstance(out, TensorType)
