@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import machine_levels
@@ -179,3 +181,25 @@ def test_the_number_of_workers_does_not_show() -> None:
     text = contraction(FORMS["matmul"][0], "ppr", shapes)
     one, three = (run(text, a, b, workers=w) for w in (1, 3))
     assert one.tobytes() == three.tobytes()
+
+
+@pytest.mark.parametrize("cpu", ["generic", "skylake-avx512"])
+def test_sums_stay_in_registers_beside_a_function_of_many_constants(tmp_path: Path, cpu: str) -> None:
+    """No step of K stores or loads a sum, whatever follows the product."""
+    text = """
+!T = tensor<16x64xf32>
+func.func @f(%a: !T, %b: tensor<64x64xf32>) -> !T {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : !T
+  %z = linalg.fill ins(%zero : f32) outs(%e : !T) -> !T
+  %m = linalg.matmul ins(%a, %b : !T, tensor<64x64xf32>) outs(%z : !T) -> !T
+  %t = math.tanh %m : !T
+  return %t : !T
+}
+"""
+    pd.compile(text, targets="x86_64", cpu=cpu, dump=tmp_path)
+    (assembly,) = tmp_path.glob("*.s")
+    blocks = re.split(r"(?m)^\.LBB\w+:", assembly.read_text())
+    sums = max(blocks, key=lambda block: len(re.findall(r"vfmadd231ps|addps", block)))
+    assert len(re.findall(r"vfmadd231ps|addps", sums)) >= 16
+    assert "%rsp" not in sums
