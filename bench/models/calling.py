@@ -41,13 +41,18 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
     model.call(lambda *args: jitted.lower(*args).compile())
     figures: dict[str, Any] = {"jax compile": time.perf_counter() - start}
 
-    function = pydispatch.device(f"cpu?workers={workers}").load(folder / f"{name}.pdx").main
-    prepared = function.prepare(*arguments)
+    device = pydispatch.device(f"cpu?workers={workers}")
+    prepared = device.load(folder / f"{name}.pdx").main.prepare(*arguments)
     figures["difference"] = difference(prepared(), expected)
     figures["tolerance"] = model.tolerance
+    constant = device.load(model.call(lambda weights, *inputs: pydispatch.from_jax(
+        model.function, *inputs, params=weights, targets="cpu", cpu="native"
+    ))).main.prepare(*model.inputs)  # fmt: skip
+    figures["constants difference"] = difference(constant(), expected)
     on_device = jax.tree.map(jax.device_put, model.call(lambda *args: args))
     contenders: dict[str, Callable[[], Any]] = {
         "pydispatch": prepared,
+        "constants": constant,
         "jax": lambda: jax.block_until_ready(jitted(*on_device)),
     }
     module = folder / f"{name}.vmfb"
