@@ -151,3 +151,31 @@ def test_what_is_large_is_derived_instead() -> None:
     x = rng.standard_normal((4, 5000), dtype=np.float32)
     found = pd.device("cpu").load(artifact).f(x)
     np.testing.assert_allclose(found, x * (g / np.sqrt(v + np.float32(1e-5))), rtol=1e-6)
+
+
+def test_convolutions_read_a_filter_in_its_own_order() -> None:
+    """What only puts a filter into the order of a convolution's loops is no constant of its own."""
+    filters = np.arange(3 * 3 * 4 * 16, dtype=np.float32).reshape(3, 3, 4, 16) / 100
+    text = f"""
+!X = tensor<1x5x5x4xf32>
+!W = tensor<16x3x3x4xf32>
+!Y = tensor<1x3x3x16xf32>
+func.func @f(%x: !X) -> !Y {{
+  %w = arith.constant dense<{filters.tolist()}> : tensor<3x3x4x16xf32>
+  %e = tensor.empty() : !W
+  %t = linalg.transpose ins(%w : tensor<3x3x4x16xf32>) outs(%e : !W) permutation = [3, 0, 1, 2]
+  %zero = arith.constant 0.0 : f32
+  %o = tensor.empty() : !Y
+  %z = linalg.fill ins(%zero : f32) outs(%o : !Y) -> !Y
+  %r = linalg.conv_2d_nhwc_fhwc {{strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}
+      ins(%x, %t : !X, !W) outs(%z : !Y) -> !Y
+  return %r : !Y
+}}
+"""
+    x = np.linspace(-1, 1, 100, dtype=np.float32).reshape(1, 5, 5, 4)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
+    artifact = pd.compile(text, targets="cpu")
+    np.testing.assert_allclose(
+        pd.device("cpu").load(artifact).f(x), np.einsum("nyxcij,ijco->nyxo", windows, filters), rtol=1e-5, atol=1e-5
+    )
+    assert "(tensor<5x5x4xf32>, tensor<3x3x4x16xf32>)" in compile_to("dispatches", text)
