@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Operation
@@ -76,3 +77,24 @@ def test_an_operation_is_read_once_until_it_changes() -> None:
         copy = op.clone()
         assert structured(copy).op is copy
     assert structured(op) is not structured(op)
+
+
+@pytest.mark.parametrize(("images", "places", "rows"), [(250, 32, 2), (250, 4, 0), (1, 4, 2)])
+def test_rows_of_a_product_are_neighbours_where_there_are_enough(images: int, places: int, rows: int) -> None:
+    """A convolution's rows are the pixels of a line, or images where lines are short and there are many images."""
+    x, y = f"tensor<{images}x{places}x{places}x8xf32>", f"tensor<{images}x{places}x{places}x16xf32>"
+    op = only(f"""
+func.func @f(%x: {x}, %w: tensor<8x16xf32>, %y: {y}) -> {y} {{
+  %0 = linalg.generic {{indexing_maps = [affine_map<(n, h, w, f, c) -> (n, h, w, c)>,
+      affine_map<(n, h, w, f, c) -> (c, f)>, affine_map<(n, h, w, f, c) -> (n, h, w, f)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}}
+      ins(%x, %w : {x}, tensor<8x16xf32>) outs(%y : {y}) {{
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.addf %s, %p : f32
+    linalg.yield %q : f32
+  }} -> {y}
+  return %0 : {y}
+}}""")
+    product = contraction_of(op)
+    assert product is not None and (product.m, product.n, product.k) == (rows, 3, 4)

@@ -28,6 +28,11 @@ SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
 """The addition of a contraction and the multiplication that goes with it."""
 
 
+FAR_ROWS = 7
+"""What a dimension of rows is worth at most whose neighbours lie further apart in the result than another's: blocks of
+so many neighbours are fast enough. Over 250 images of 32x32x3, blocks of images took 10 ms on Zen 5, of pixels 3.2."""
+
+
 @dataclass(frozen=True)
 class Linear:
     """A coordinate of an operand: sum of coefficient times dimension, plus a constant."""
@@ -239,7 +244,9 @@ def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
         best = (0, first, second, None)
     _, a, b, columns = best
     rows = [d for d in parallel if d in a.dims and d not in b.dims]
-    m = max(rows, key=lambda d: (min(_static_size(g, d), 48), a.is_last(d), d), default=None)
+    order = [r.position for r in results if isinstance(r, AffineDimExpr)]
+    near = max(rows, key=order.index, default=None)
+    m = max(rows, key=lambda d: (min(_static_size(g, d), 48 if d == near else FAR_ROWS), a.is_last(d), d), default=None)
     k = max(shared, key=lambda d: (_static_size(g, d) > 1, a.is_last(d), b.is_last(d), _static_size(g, d), d))
     outer = tuple(d for d in sorted(parallel) if d not in (m, columns))
     reductions = tuple(d for d in g.loops if d != k)
