@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
+
+from pydispatch.cli import check as command
+from pydispatch.cli.__main__ import main
 
 PASSES = """
 func.func @adds() -> tensor<4xf32> {
@@ -92,7 +96,7 @@ def test_nothing_to_run(folder):
     assert done.returncode == 1 and "missing.mlir" in done.stdout
 
 
-def test_a_file_that_does_not_end_is_a_failed_test(folder):
+def test_a_file_that_does_not_end_is_a_failed_test(folder, monkeypatch, capsys):
     (folder / "b.mlir").write_text("""
 func.func @forever() {
   %true = util.unfoldable_constant true
@@ -104,9 +108,22 @@ func.func @forever() {
   return
 }
 """)
-    done = check(folder, "--timeout=3")
-    assert done.returncode == 1
-    assert "it was ended after 3 s (--timeout)" in done.stdout
-    assert done.stdout.splitlines()[-1] == "1 passed, 1 failed"
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+
+    class Child(command._Child):
+        def receive(self):  # of the other file: only then the time of both is up
+            super().receive()
+            clock.now = 1e6
+
+    monkeypatch.setattr(command, "time", clock)
+    monkeypatch.setattr(command, "_Child", Child)
+    assert main(["check", str(folder), "--timeout=1000", "--jobs=2"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"ok   {folder}/a.mlir @adds"
+    assert lines[1:3] == [f"FAIL {folder}/b.mlir", "     it was ended after 1000 s (--timeout)"]
+    assert lines[-1] == "1 passed, 1 failed"
+
+
+def test_a_limit_of_no_time(folder):
     done = check(folder, "--timeout=0")
     assert done.returncode == 1 and "--timeout=0: expected more than 0 seconds" in done.stderr

@@ -1,11 +1,18 @@
-"""The properties of operations on another device: PYDISPATCH_OPS_DEVICE=ptx-interpreter or vulkan:0."""
+"""The properties of operations on another device: PYDISPATCH_OPS_DEVICE=ptx-interpreter or vulkan:0.
+
+The examples of a property are functions of a few programs. Only while examples are searched for (PYDISPATCH_EXAMPLES)
+each is a program of its own, which Hypothesis makes smaller when it is wrong.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from typing import Any
 
+import harness
 import numpy as np
+import pytest
 
 import pydispatch as pd
 
@@ -57,3 +64,11 @@ if DEVICE:
         return chosen[0]
 
     pd.compile, pd.device = compile_for_device, chosen_device  # type: ignore[assignment]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    if harness.SEARCHING:
+        return (yield)
+    with harness.together():
+        return (yield)

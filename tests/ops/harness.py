@@ -8,7 +8,8 @@ without arguments that checks itself, for `pydispatch check`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 
 # The lengths that break tilings: nothing, one, primes, one beside a power of two, and whole tiles.
 LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 33, 64, 67)
+SEARCHING = "PYDISPATCH_EXAMPLES" in os.environ
 EXAMPLES = int(os.environ.get("PYDISPATCH_EXAMPLES", "10"))
 
 
@@ -38,7 +40,7 @@ def examples(share: float = 1.0) -> Any:
     """The settings of a property. PYDISPATCH_EXAMPLES sets how many programs are tried, times `share`."""
     return settings(
         max_examples=max(1, round(EXAMPLES * share)), deadline=None,
-        derandomize="PYDISPATCH_EXAMPLES" not in os.environ,
+        derandomize=not SEARCHING,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
         database=None, report_multiple_bugs=False,
     )  # fmt: skip
@@ -228,8 +230,37 @@ def _nested(array: Array, element: str) -> str:
     return "[" + ", ".join(_nested(part, element) for part in array) + "]" if array.ndim else literal(array, element)
 
 
+Batches = dict[tuple[str, str], list[Body]]
+"""Bodies by the CPU and the device that they run on."""
+BATCH = 16
+"""Functions of one program at most."""
+_later: list[Batches] = []
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """The bodies that are run inside are compiled at the end, many as one program, which costs half as much."""
+    batches: Batches = {}
+    _later.append(batches)
+    try:
+        yield
+    finally:
+        _later.pop()
+    for (cpu, device), bodies in batches.items():
+        for first in range(0, len(bodies), BATCH):
+            _compile_and_compare(bodies[first : first + BATCH], cpu, device)
+
+
 def run(*bodies: Body, cpu: str = "generic", device: str = "cpu?workers=2") -> None:
-    """Compiles the bodies as one program, calls each function and compares its results with what is wanted."""
+    """Compiles the bodies as one program, calls each function and compares its results with what is wanted; inside
+    `together` not before its end."""
+    if _later:
+        _later[-1].setdefault((cpu, device), []).extend(bodies)
+    else:
+        _compile_and_compare(bodies, cpu, device)
+
+
+def _compile_and_compare(bodies: Sequence[Body], cpu: str, device: str) -> None:
     text = "\n".join(body.function(f"f{i}") for i, body in enumerate(bodies))
     try:
         program = pd.device(device).load(pd.compile(text, cpu=cpu))

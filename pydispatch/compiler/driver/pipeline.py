@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,16 +20,16 @@ from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
 from pydispatch.compiler.constants.pack import pack_constants
 from pydispatch.compiler.driver import arguments
+from pydispatch.compiler.driver.executables import emit_executables
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
 from pydispatch.compiler.driver.progress import Progress, Tracker
 from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
-from pydispatch.compiler.host.contract_program import Numbers, contract_program
+from pydispatch.compiler.host.contract_program import contract_program
 from pydispatch.compiler.host.program import schedule
-from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
 from pydispatch.compiler.kernels.legality import why_not
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
-from pydispatch.compiler.match import Rewrites, caller_level, patterns_of, rewrites_of
+from pydispatch.compiler.match import Rewrites, patterns_of, rewrites_of
 from pydispatch.compiler.match.custom import patterns_for
 from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.executables import Selection, expand_executables
@@ -38,12 +37,11 @@ from pydispatch.compiler.outline.explain import Report, listing
 from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches, host_functions
 from pydispatch.compiler.outline.share import share_executables
-from pydispatch.compiler.target.backend import Dump, backend_named, require_backend
+from pydispatch.compiler.target.backend import Dump, require_backend
 from pydispatch.compiler.target.select import in_written_order, select_targets
-from pydispatch.compiler.target.variants import build_variant, variants_of
 from pydispatch.compiler.toolchain import tools as toolchain
 from pydispatch.compiler.worker import llvm_process
-from pydispatch.errors import CompileError, CompileWarning
+from pydispatch.errors import CompileError
 from pydispatch.files import writing
 from pydispatch.formats.artifact import choices, dispatches
 from pydispatch.formats.artifact.choices import Choice
@@ -57,8 +55,7 @@ from pydispatch.ir.structured import reading
 if TYPE_CHECKING:
     from pydispatch.compiler.fusion.im2col import Convolution
     from pydispatch.compiler.match.python.apply import Candidate
-    from pydispatch.formats.artifact.artifact import Artifact, Executable
-    from pydispatch.formats.artifact.artifact import Variant as PackedVariant
+    from pydispatch.formats.artifact.artifact import Artifact
 
 
 @dataclass(frozen=True)
@@ -334,15 +331,16 @@ class Pipeline:
         """Runs every phase and packs the result."""
         from pydispatch.formats.artifact import artifact as formats
 
+        options = self.options
         self.run_to("executables")
         self.tracker.phase("program")
         program, constants = schedule(self.module)
         contracts, numbers = contract_program(self.module)
-        executables = self._executables(numbers)
+        executables = emit_executables(self.module, options.object_search_path, options.dump, self.tracker, numbers)
         data = program.encode()
         self.done = "program"
-        if self.options.dump:
-            self.options.dump("program.txt", disassemble(data))
+        if options.dump:
+            options.dump("program.txt", disassemble(data))
         public = [f.name for f in program.functions if f.public] + [p.name for p in program.procedures if p.public]
         return formats.Artifact.build(
             functions=[self.interfaces[name] for name in public],
@@ -351,38 +349,8 @@ class Pipeline:
             constants=list(constants.arrays.values()),
             producers=producers(),
             dispatches=dispatches.encode(listing(self.reports, self.module)),
-            choices=choices.encode(_choices(self.options)),
+            choices=choices.encode(_choices(options)),
             contracts=contracts,
-        )
-
-    def _executables(self, contracts: Numbers) -> list[Executable]:
-        """All executables, their variants emitted side by side: linkers run while the next one is generated."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        from pydispatch.formats.artifact import artifact as formats
-
-        ops = [op for op in self.module.body.block.ops if isinstance(op, hal.ExecutableOp)]
-        built = [[build_variant(op, v, self.options.object_search_path) for v in variants_of(op)] for op in ops]
-        self.tracker.code(sum(len(variant.exports) for variants in built for variant in variants))
-        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
-            pending = [[workers.submit(self._emit, variant) for variant in variants] for variants in built]
-        executables = []
-        for op, variants, binaries in zip(ops, built, pending, strict=True):
-            packed = [_pack(v, b.result(), contracts) for v, b in zip(variants, binaries, strict=True)]
-            for text in (text for p in packed for text in p.extra.get("warnings", ())):
-                warnings.warn(text, CompileWarning, stacklevel=caller_level())
-            exports = [e.name for e in variants[0].exports]
-            executables.append(formats.Executable(op.sym_name.data, exports, packed))
-        return executables
-
-    def _emit(self, variant: Variant) -> Binary:
-        """One variant through its target."""
-        variant.made = self.tracker.made
-        backend, dump = backend_named(variant.target.backend), self.options.dump
-        assert backend is not None
-        prefix = f"{variant.executable}_{variant.name}"
-        return backend.compile_variant(
-            variant, None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
         )
 
 
@@ -409,28 +377,6 @@ def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
     """What callers are told of each public function."""
     functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     return {symbol_name(op): interface_of(op) for op in functions if not {INITIALIZER, DERIVED} & op.attributes.keys()}
-
-
-MANIFEST_NOTES = {"calls": "imports", **{key: key for key in ("dynamic", "spirv", "ptx", "machine_model", "warnings")}}
-"""Optional keys of a variant in the manifest -> the note of a target that fills them."""
-
-
-def _pack(variant: Variant, binary: Binary, contracts: Numbers) -> PackedVariant:
-    from pydispatch.formats.artifact import artifact as formats
-
-    extra = {key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)}
-    if stated := contracts.get((variant.executable, variant.name)):
-        extra["contracts"] = stated
-    return formats.Variant(
-        name=variant.name,
-        format=variant.target.format,
-        data=binary.data,
-        suffix=binary.suffix.lstrip("."),
-        requires=binary.requires,
-        alignment=binary.alignment,
-        imports=binary.imports,
-        extra=extra,
-    )
 
 
 def producers() -> dict[str, str]:

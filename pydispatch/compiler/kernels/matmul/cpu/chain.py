@@ -12,8 +12,8 @@ from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.nests import emit_inner
 from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output, outputs_of
-from pydispatch.compiler.kernels.matmul.cpu.pack import Side
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
+from pydispatch.compiler.kernels.matmul.cpu.sides import Side
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil, level_of
 from pydispatch.compiler.kernels.matmul.cpu.write import Writer
 from pydispatch.compiler.kernels.matmul.results import positions

@@ -12,7 +12,8 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, i8, i32
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernels.matmul.cpu.pack import Side, Tile
+from pydispatch.compiler.kernels.matmul.cpu.pack import Tile
+from pydispatch.compiler.kernels.matmul.cpu.sides import Side
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 LANES = 16

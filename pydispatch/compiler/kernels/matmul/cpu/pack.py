@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of
+from pydispatch.compiler.kernels.matmul.cpu.sides import Side, Sides
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
@@ -28,33 +29,12 @@ class Tile(Protocol):
     c: Contraction
     t: Tiles
     b: Side
+    sides: Sides
     low: dict[int, Index]
     valid: dict[int, Index]
 
     def starts(self, build: Builder, dim: int | None, number: Index, block: int) -> Index: ...
     def left(self, build: Builder, dim: int | None, start: Index, block: int) -> Index: ...
-    def in_place(self, build: Builder, factor: Factor) -> Side: ...
-
-
-
-@dataclass
-class Side:
-    """A factor as the blocks read it: a buffer, elements between neighbours of each coordinate, and for panels of B
-    what is between them. absolute: coordinates count from the tensor's beginning, not from the tile's."""
-
-    factor: Factor
-    buffer: SSAValue
-    strides: list[Index]
-    absolute: bool
-    panel: int | None = None
-
-    def stride(self, build: Builder, dim: int | None) -> Index:
-        """Elements between neighbours of a dimension."""
-        total: Index = 0
-        for coordinate, stride in zip(self.factor.coordinates, self.strides, strict=True):
-            if dim is not None and coordinate.of(dim):
-                total = build.plus(total, build.times(stride, coordinate.of(dim)))
-        return total
 
 
 @dataclass(frozen=True)
@@ -147,7 +127,7 @@ class Packing:
     def _turned(self, build: Builder, at: Sequence[Index], column: Column) -> None:
         """A panel of such columns: so many steps of K at a time, the rest element by element."""
         w, side = self.w, self.side
-        source = w.in_place(build, self.factor)
+        source = w.sides.in_place(build, self.factor)
         size = self._extent(build, len(self.factor.coordinates) - 1)
         from_, to = 0, build.times(column.panel, side.panel or 0)  # type: tuple[Index, Index]
         for index, stride, coordinate, there in zip(

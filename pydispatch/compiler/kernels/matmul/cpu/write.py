@@ -6,20 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import (
-    UnitAttr,
-)
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
 from pydispatch.compiler.kernels.matmul.cpu.corrections import Corrections
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
-from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, Side, across, narrowed, widened
-from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of, counts, extents_of, sizes_of
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles, ceil
-from pydispatch.compiler.kernels.matmul.match import Factor
+from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, across, narrowed, widened
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, counts, sizes_of
+from pydispatch.compiler.kernels.matmul.cpu.sides import Side, Sides
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -97,9 +94,9 @@ class Writer:
     def _compute(self, build: Builder) -> None:
         """The tile that `low` and `valid` describe."""
         c, t = self.c, self.t
-        self.extents: dict[int, int] = extents_of(c, t, t.kc, self.plan.sizes, self.plan.inside)
-        self.a = self.given_a or self._side(build, c.a, self.plan.a_in_place)
-        self.b = self._side(build, c.b, self.plan.b_in_place)
+        self.sides = Sides(self.frame, self.plan)
+        self.a = self.given_a or self.sides.a(build)
+        self.b = self.sides.b(build)
         if self.plan.single:
             self.valid[c.k] = self.sizes[c.k]
             corrections = Corrections(self, build)
@@ -158,68 +155,6 @@ class Writer:
         build.loop(0, high, [], inside, step)
 
     # Operands
-
-    def in_place(self, build: Builder, factor: Factor) -> Side:
-        """A factor that is an argument, where it lies."""
-        value = self.c.generic.inputs[factor.main]
-        argument = argument_of(value)
-        assert argument is not None
-        buffer = self.frame.buffers[self.frame.tensors.index(argument)]
-        dims, strides = self.e.dims(value), [1]
-        for size in reversed(dims[1:]):
-            strides.insert(0, build.times(strides[0], size))  # type: ignore[arg-type]
-        return Side(factor, buffer, list(strides[: len(dims)]), True)
-
-    def _side(self, build: Builder, factor: Factor, in_place: bool) -> Side:
-        panels = self.plan.panels
-        if panels is not None and factor is self.c.b:
-            buffer = self.frame.buffers[self.frame.tensors.index(panels.argument)]
-            return Side(factor, buffer, list(panels.strides()), True, panels.step)
-        if in_place:
-            return self.in_place(build, factor)
-        return self._packed_b(factor) if factor is self.c.b else self._packed_a(factor)
-
-    def _box(self, factor: Factor) -> list[int]:
-        return [sum(a * (self.extents[d] - 1) for d, a in c.terms) + 1 for c in factor.coordinates]
-
-    def _packed_a(self, factor: Factor) -> Side:
-        """Row-major like the operand; rows of a power of two of bytes would all fall into the same cache sets."""
-        box = self._box(factor)
-        order = list(range(len(box)))
-        if self.plan.group > 1 or self.plan.rows_of_k:  # K last, and whole groups
-            at = next(p for p in factor.where(self.c.k) if factor.coordinates[p].of(self.c.k) == 1)
-            order = [p for p in order if p != at] + [at]
-            box[at] = ceil(box[at], self.plan.group) * self.plan.group
-        strides: list[Index] = [0] * len(box)
-        running = 1
-        for position in reversed(order):
-            strides[position] = running
-            running *= box[position]
-            bytes_ = running * (bit_width(self.plan.compute) or 64) // 8
-            if position == order[-1] and bytes_ >= 256 and bytes_ % 256 == 0:
-                running += 64 * 8 // (bit_width(self.plan.compute) or 64)
-        return Side(factor, self.e.fresh(self.plan.compute, max(1, running) + 2), strides, False)
-
-    def _packed_b(self, factor: Factor) -> Side:
-        """Panels of nr columns where columns stand alone in a coordinate, else rows like the operand's."""
-        box, n, t = self._box(factor), self.c.n, self.t
-        if n is None or self.plan.rows_of_k:
-            return self._packed_a(factor)
-        at = factor.where(n)[0]
-        order = [p for p in range(len(box)) if p != at]
-        strides: list[Index] = [0] * len(box)
-        panel = factor.coordinates[at].is_plain(n)
-        running = t.nr if panel else box[at]
-        if self.plan.group > 1:
-            k_at = next(p for p in factor.where(self.c.k))
-            order = [p for p in order if p != k_at] + [k_at]
-            box[k_at] = ceil(box[k_at], self.plan.group) * self.plan.group
-        for position in reversed(order):
-            strides[position] = running
-            running *= box[position]
-        strides[at] = 1
-        whole = running * (t.nt // t.nr) if panel else running
-        return Side(factor, self.e.fresh(self.plan.compute, max(1, whole)), strides, False, running if panel else None)
 
     def _pack(self, build: Builder) -> None:
         if not self.plan.b_in_place:

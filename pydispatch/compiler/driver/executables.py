@@ -1,0 +1,81 @@
+"""The executables of an artifact: their variants, emitted by their backends and packed."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch.compiler.driver.progress import Tracker
+from pydispatch.compiler.host.contract_program import Numbers
+from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
+from pydispatch.compiler.match import caller_level
+from pydispatch.compiler.target.backend import Dump, backend_named
+from pydispatch.compiler.target.variants import build_variant, variants_of
+from pydispatch.errors import CompileWarning
+from pydispatch.ir.dialects.hal import dialect as hal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydispatch.formats.artifact.artifact import Executable
+    from pydispatch.formats.artifact.artifact import Variant as PackedVariant
+
+MANIFEST_NOTES = {"calls": "imports", **{key: key for key in ("dynamic", "spirv", "ptx", "machine_model", "warnings")}}
+"""Optional keys of a variant in the manifest -> the note of a target that fills them."""
+
+
+def emit_executables(
+    module: ModuleOp, object_search_path: Sequence[str], dump: Dump | None, tracker: Tracker, contracts: Numbers
+) -> list[Executable]:
+    """All executables, their variants emitted side by side: linkers run while the next one is generated."""
+    from pydispatch.formats.artifact import artifact as formats
+
+    def emit(variant: Variant) -> Binary:
+        variant.made = tracker.made
+        return _emit(variant, dump)
+
+    ops = [op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)]
+    built = [[build_variant(op, v, object_search_path) for v in variants_of(op)] for op in ops]
+    tracker.code(sum(len(variant.exports) for variants in built for variant in variants))
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
+        pending = [[workers.submit(emit, variant) for variant in variants] for variants in built]
+    made = []
+    for op, variants, binaries in zip(ops, built, pending, strict=True):
+        packed = [_pack(v, b.result(), contracts) for v, b in zip(variants, binaries, strict=True)]
+        for text in (text for p in packed for text in p.extra.get("warnings", ())):
+            warnings.warn(text, CompileWarning, stacklevel=caller_level())
+        exports = [e.name for e in variants[0].exports]
+        made.append(formats.Executable(op.sym_name.data, exports, packed))
+    return made
+
+
+def _emit(variant: Variant, dump: Dump | None) -> Binary:
+    """One variant through its target."""
+    backend = backend_named(variant.target.backend)
+    assert backend is not None
+    prefix = f"{variant.executable}_{variant.name}"
+    return backend.compile_variant(
+        variant, None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
+    )
+
+
+def _pack(variant: Variant, binary: Binary, contracts: Numbers) -> PackedVariant:
+    from pydispatch.formats.artifact import artifact as formats
+
+    extra = {key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)}
+    if stated := contracts.get((variant.executable, variant.name)):
+        extra["contracts"] = stated
+    return formats.Variant(
+        name=variant.name,
+        format=variant.target.format,
+        data=binary.data,
+        suffix=binary.suffix.lstrip("."),
+        requires=binary.requires,
+        alignment=binary.alignment,
+        imports=binary.imports,
+        extra=extra,
+    )
