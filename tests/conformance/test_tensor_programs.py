@@ -42,6 +42,30 @@ def test_element_types(type_: str, backend: Backend) -> None:
     np.testing.assert_array_equal(run(backend, sums(type_), a, b), want)
 
 
+EXTENDED = """
+  func.func @f(%x: tensor<16xi32>) -> (tensor<16xi1>, tensor<16xi64>) {
+    %e = tensor.empty() : tensor<16xi1>
+    %w = tensor.empty() : tensor<16xi64>
+    %b, %m = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+        iterator_types = ["parallel"]} ins(%x : tensor<16xi32>) outs(%e, %w : tensor<16xi1>, tensor<16xi64>) {
+    ^bb0(%a: i32, %o: i1, %p: i64):
+      %k = arith.constant 3 : i64
+      %c = arith.extsi %a : i32 to i64
+      %less = arith.cmpi slt, %c, %k : i64
+      %least = arith.minsi %c, %k : i64
+      linalg.yield %less, %least : i1, i64
+    } -> (tensor<16xi1>, tensor<16xi64>)
+    return %b, %m : tensor<16xi1>, tensor<16xi64>
+  }"""
+
+
+def test_comparisons_of_extended_numbers(backend: Backend) -> None:
+    x = np.arange(-6, 10, dtype=np.int32)
+    less, least = run(backend, EXTENDED, x)
+    np.testing.assert_array_equal(less, x < 3)
+    np.testing.assert_array_equal(least, np.minimum(x, 3))
+
+
 NESTS = """
   func.func @f(%x: tensor<?x?xi32>) -> (tensor<?x?xi32>, tensor<?xi32>) {
     %c0 = arith.constant 0 : index

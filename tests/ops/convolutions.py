@@ -57,14 +57,17 @@ def windows(image: Array, dims: str, steps: Sequence[int], gaps: Sequence[int], 
     return out
 
 
-def image_shape(dims: str, steps: Sequence[int], gaps: Sequence[int], sizes: dict[str, int]) -> list[int]:
+def image_shape(
+    dims: str, steps: Sequence[int], gaps: Sequence[int], sizes: dict[str, int], room: int
+) -> list[int]:
+    """room: places after those that are read."""
     where = [d for d in dims if d in PLACES]
 
     def length(d: str) -> int:
         if d not in PLACES:
             return sizes[d]
         i = where.index(d)
-        return max(0, (sizes[d] - 1) * steps[i] + (sizes[d.upper()] - 1) * gaps[i] + 1)
+        return max(0, (sizes[d] - 1) * steps[i] + (sizes[d.upper()] - 1) * gaps[i] + 1 + room)
 
     return [length(d) for d in dims]
 
@@ -78,9 +81,9 @@ def attributes(steps: Sequence[int], gaps: Sequence[int]) -> str:
 
 def convolution(
     body: Body, op: str, sizes: dict[str, int], steps: Sequence[int], gaps: Sequence[int], factor: str, element: str,
-    zero: bool = True,
+    zero: bool = True, room: int = 0,
 ) -> None:  # fmt: skip
-    """sizes: of n c f g m, of the result's x y z and of the kernel's X Y Z. The image is as large as needed."""
+    """sizes: of n c f g m, of the result's x y z and of the kernel's X Y Z. room: of the image, see `image_shape`."""
     image_dims, kernel_dims, out_dims = NAMED[op]
     places = sum(d in PLACES for d in image_dims)
     if op in ("conv_1d", "conv_2d", "conv_3d"):
@@ -92,7 +95,7 @@ def convolution(
     if op.endswith("_q"):
         factor, element = "i8", "i32"
         points = [(body.scalar(z, "i32"), z) for z in (-3, 5)]
-    a, image = body.numbers(image_shape(image_dims, steps, gaps, sizes), factor)
+    a, image = body.numbers(image_shape(image_dims, steps, gaps, sizes, room), factor)
     b, kernel = body.numbers([sizes[d] for d in kernel_dims], factor)
     shape = [sizes[d] for d in out_dims]
     if zero:
@@ -115,13 +118,14 @@ LIMITS = {
 
 
 def pooling(
-    body: Body, layout: str, kind: str, sizes: dict[str, int], steps: Sequence[int], gaps: Sequence[int], element: str
-) -> None:
-    """kind: sum, max, min, max_unsigned or min_unsigned."""
+    body: Body, layout: str, kind: str, sizes: dict[str, int], steps: Sequence[int], gaps: Sequence[int], element: str,
+    room: int = 0,
+) -> None:  # fmt: skip
+    """kind: sum, max, min, max_unsigned or min_unsigned. room: of the image, see `image_shape`."""
     dims = POOLED[layout]
     where = [d for d in dims if d in PLACES]
     steps, gaps = steps[: len(where)], gaps[: len(where)]
-    a, image = body.numbers(image_shape(dims, steps, gaps, sizes), element)
+    a, image = body.numbers(image_shape(dims, steps, gaps, sizes, room), element)
     window = body.empty([sizes[d.upper()] for d in where], element)
     unsigned = kind.endswith("unsigned")
     low, high = LIMITS[element]

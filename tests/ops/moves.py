@@ -67,11 +67,8 @@ def insert_slice(body: Body, pair: Pair, rng: Random) -> Pair:
     return body.value(text, array.shape, value.element), result
 
 
-def pad(body: Body, pair: Pair, rng: Random) -> Pair:
+def padded(body: Body, pair: Pair, low: list[int], high: list[int], filler: int) -> Pair:
     value, array = pair
-    low = [rng.choice([0, 0, 1, 2, 3]) for _ in array.shape]
-    high = [rng.choice([0, 1, 2, 5]) for _ in array.shape]
-    filler = rng.randint(0, 1)
     constant = body.scalar(filler, value.element)
     result = np.pad(array, list(zip(low, high, strict=True)), constant_values=filler) if array.ndim else array
     arguments = ", ".join(f"%p{i}: index" for i in range(array.ndim))
@@ -81,6 +78,12 @@ def pad(body: Body, pair: Pair, rng: Random) -> Pair:
         f"{body.type(result.shape, value.element)}"
     )
     return body.value(text, result.shape, value.element), result
+
+
+def pad(body: Body, pair: Pair, rng: Random) -> Pair:
+    low = [rng.choice([0, 0, 1, 2, 3]) for _ in pair[1].shape]
+    high = [rng.choice([0, 1, 2, 5]) for _ in pair[1].shape]
+    return padded(body, pair, low, high, rng.randint(0, 1))
 
 
 def collapse(body: Body, pair: Pair, rng: Random) -> Pair:

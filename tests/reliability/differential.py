@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "ops"), str(ROOT / "tests" / "conformance")]
 
+import affine  # noqa: E402
 import contractions  # noqa: E402
 import convolutions  # noqa: E402
 import generics  # noqa: E402
@@ -156,17 +157,29 @@ def convolution(rng: random.Random) -> Case:
     sizes = {d: rng.choice([1, 2, 3]) for d in "ncgmXYZ"} | {d: rng.choice([1, 2, 3, 7]) for d in "xyz"}
     sizes["f"] = rng.choice([1, 2, 5, 16, 17])
     steps, gaps = ([rng.choice([1, 2, 3]) for _ in range(3)] for _ in range(2))
+    room = rng.choice([0, 0, 1, 3])
     if rng.random() < 0.5:
         if rng.random() < 0.2:
             sizes[rng.choice("ncxf")] = 0
         types = rng.choice(convolutions.TYPES)
         convolutions.convolution(
-            body, rng.choice([*convolutions.NAMED]), sizes, steps, gaps, *types, rng.random() < 0.5
+            body, rng.choice([*convolutions.NAMED]), sizes, steps, gaps, *types, rng.random() < 0.5, room
         )
     else:
         kind = rng.choice(["sum", "max", "min", "max_unsigned", "min_unsigned"])
         elements = INTEGERS if kind.endswith("unsigned") else ("f32", "i32", "i8", "f16", "bf16", "f64", "i64")
-        convolutions.pooling(body, rng.choice([*convolutions.POOLED]), kind, sizes, steps, gaps, rng.choice(elements))
+        layout = rng.choice([*convolutions.POOLED])
+        convolutions.pooling(body, layout, kind, sizes, steps, gaps, rng.choice(elements), room)
+    return of_body(body)
+
+
+def maps(rng: random.Random) -> Case:
+    """Any affine maps, in half of the programs with something after."""
+    body = new_body(rng)
+    pair = affine.any_generic(body, rng)
+    for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
+        pair = rng.choice([affine.biased, *moves.MOVES])(body, pair, rng)
+    body.expect(*pair)
     return of_body(body)
 
 
@@ -204,7 +217,8 @@ def network(rng: random.Random) -> Case:
 
 
 GENERATORS: tuple[Callable[[random.Random], Case], ...] = (
-    elementwise, reduction, rows, contraction, convolution, chain, chain, fused, fused, network, network,
+    elementwise, reduction, rows, contraction, convolution, maps, maps, maps, chain, chain, fused, fused, network,
+    network,
 )  # fmt: skip
 
 

@@ -103,8 +103,7 @@ class Reals:
     def position(self, axis: int, dtype: DType = I64) -> Scalar:
         """The number of the element along an axis of the operation's loops."""
         index = self.add_op(linalg.IndexOp(axis))
-        # Without a sign: Mesa 22.3's lavapipe compares what is extended with its sign to 64 bits wrongly.
-        return self.made(dtype, more_arith.IndexCastUIOp(operands=[index], result_types=[dtype.element]))
+        return self.made(dtype, arith.IndexCastOp(index, dtype.element))
 
     # -- functions by name
 

@@ -224,9 +224,10 @@ def _columns(a: Factor, b: Factor, parallel: set[int]) -> list[int]:
 
 
 def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
-    """Chooses m, n and k: n wants to be contiguous in B and C, k in A, and m to be large."""
+    """Chooses m, n and k: n wants to be contiguous in B and C, k in A, and m to be large. None is in several
+    coordinates of a factor, as in a diagonal: what it reads does not fill a tile."""
     parallel = set(range(len(g.iterators))) - set(g.loops)
-    shared = [d for d in g.loops if d in first.dims and d in second.dims]
+    shared = [d for d in g.loops if len(first.where(d)) == len(second.where(d)) == 1]
     if not shared or not set(g.loops) <= first.dims | second.dims:
         return None
     results = g.output_maps[0].results
@@ -243,7 +244,7 @@ def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
             return None
         best = (0, first, second, None)
     _, a, b, columns = best
-    rows = [d for d in parallel if d in a.dims and d not in b.dims]
+    rows = [d for d in parallel if len(a.where(d)) == 1 and d not in b.dims]
     order = [r.position for r in results if isinstance(r, AffineDimExpr)]
     near = max(rows, key=order.index, default=None)
     m = max(rows, key=lambda d: (min(_static_size(g, d), 48 if d == near else FAR_ROWS), a.is_last(d), d), default=None)

@@ -75,7 +75,7 @@ def levels_of(sizes: Sequence[Index]) -> list[Level]:
                 step, size = step * length, -(-size // length) if isinstance(size, int) else size
             steps, limit, fresh, left = 1, BLOCKS, True, left - 1
         found.append(Level(loop, step, fresh))
-        steps, fresh = steps * size if isinstance(size, int) else limit, False
+        steps, fresh = steps * max(1, size) if isinstance(size, int) else limit, False
     return found[::-1]
 
 

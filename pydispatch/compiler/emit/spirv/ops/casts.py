@@ -25,6 +25,11 @@ def resized(f: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id
         type_ = f.m.int(from_width)
         bit = f.code.let("BitwiseAnd", type_, value, f.m.integer(1, from_width))
         return f.code.let("INotEqual", f.m.bool(), bit, f.m.integer(0, from_width))
+    if (from_width, to_width) == (32, 64):
+        # Mesa 22.3's lavapipe compares what SConvert extends with constants wrongly; GPUs make the same of both.
+        high = f.code.let("ShiftRightArithmetic", f.m.int(32), value, f.m.integer(31))
+        pair = f.code.let("CompositeConstruct", f.m.type("TypeVector", f.m.int(32), 2), value, high)
+        return f.code.let("Bitcast", f.m.int(64), pair)
     return f.code.let("SConvert", f.m.int(to_width), value)
 
 
