@@ -150,6 +150,7 @@ pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job
   slot->scope = task ? NULL : pyd_scope_now(sched->scopes);
   slot->fp_mode = pyd_cpu_fp_mode();
   slot->cost = cost;
+  slot->has_place = false;
   return slot;
 }
 
@@ -169,6 +170,7 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->has_left_early, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->lacks_places, 0, memory_order_relaxed);
   pyd_range_store(&slot->cells[worker].range, (pyd_range_t){.begin = 0, .end = count});
   const uint32_t joiners = pyd_sched_joiners(sched, slot);
   atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | state, memory_order_release);
@@ -178,6 +180,9 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   uint32_t helpers = useful_helpers(sched, slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
   if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
+  // Without a place for it a thread would be woken in vain. Participants wake it when there is one.
+  atomic_store_explicit(&slot->lacks_places, 1, memory_order_relaxed);
+  if (!pyd_place_is_free(&sched->places)) return false;
   atomic_store_explicit(&sched->alone, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, helpers - spinners - 1, memory_order_relaxed);
   return pyd_sched_pool_wake(sched, joiners, 1) != 0;
@@ -242,13 +247,13 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begi
     uint64_t left = job->count - begin;
     uint32_t window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
     slot->base = begin;
-    uint64_t start = pyd_cpu_ticks();
+    uint64_t start = pyd_cpu_ticks(), waited = meter->waited;
     bool has_woken = pyd_sched_publish(sched, slot, 0, window, 0);
     do {
       pyd_sched_work(sched, slot, 0, meter);
       close_and_wait(sched, slot);
     } while (pyd_sched_has_leftovers(sched, slot));
-    uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
+    uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) - (meter->waited - waited);
     pyd_sched_settle(sched, slot, window, spent, has_woken, out_failure);
     begin += window;
   }
@@ -301,15 +306,29 @@ void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, ui
   run_span_metered(sched, job, begin, job->count, meter, out_failure);
 }
 
+// A place for a caller with so much work, unless it has one: then it works for another job. False: it takes none.
+static bool take_place(pyd_sched_t* sched, uint64_t picoseconds, pyd_scope_t* scope) {
+  if (picoseconds < UINT64_C(1000) * PYD_SCHED_PLACED || !sched->scopes.get) return false;
+  if (pyd_scope_has(sched->scopes, &sched->places) || pyd_scope_has(sched->scopes, sched)) return false;
+  pyd_place_take(&sched->places, PYD_PRIORITY_NORMAL, false);
+  *scope = (pyd_scope_t){pyd_scope_now(sched->scopes), &sched->places};
+  pyd_scope_set(sched->scopes, scope);
+  return true;
+}
+
 void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
   *out_failure = (pyd_sched_failure_t){0};
   if (job->count == 0) return;
   pyd_sched_meter_t meter = {0};
+  pyd_scope_t scope;
+  bool has_place = take_place(sched, multiply(learned_cost(job), job->count), &scope);
   uint64_t cost, begin = run_first(sched, job, &cost, &meter, out_failure);
   if (begin < job->count) {
+    if (!has_place) has_place = take_place(sched, multiply(cost, job->count - begin), &scope);
     pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
     meter = (pyd_sched_meter_t){0};
     if (slot) {
+      slot->has_place = has_place;
       run_shared(sched, slot, begin, &meter, out_failure);
       pyd_sched_release_slot(sched, slot);
       // The others may have been so fast that nothing was left for this thread to measure.
@@ -319,4 +338,7 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
     }
   }
   if (!out_failure->code) pyd_sched_learn(job, &meter);
+  if (!has_place) return;
+  pyd_scope_set(sched->scopes, scope.outer);
+  pyd_place_leave(&sched->places);
 }
