@@ -53,6 +53,7 @@ typedef struct pyd_sched_slot_s {
   uint64_t base;  // the job's index of the window's 0
   uint64_t fp_mode;
   uint64_t cost;  // estimate, picoseconds per index, at least 1
+  bool is_guess;  // nothing is known of the cost
   bool has_place;  // the caller
   pyd_sched_cell_t* cells;  // one per worker number, allocated with the scheduler
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t failure;
@@ -142,10 +143,11 @@ bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* s
 void pyd_sched_leave(pyd_sched_slot_t* slot);
 
 // job.c, for jobs with and without a caller. Runs here what is not worth sharing: the whole job, or its first indices until their
-// cost is known. Returns the first index that is left, job->count when none is.
+// cost is known. Returns the first index that is left, job->count when none is, and
+// the cost of an index, 0 when nothing is known.
 uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
                          pyd_sched_failure_t* out_failure);
-// A slot for the job, closed; NULL when all are taken or there is no thread to share with.
+// A slot for the job, closed; NULL when all are taken or there is no thread to share with. |cost|: 0 when nothing is known.
 pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost, pyd_task_t* task);
 void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot);
 // Opens the slot for |count| indices from slot->base on, which |worker| has, and wakes threads if needed. Returns whether it

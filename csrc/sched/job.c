@@ -149,7 +149,8 @@ pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job
   slot->task = task;
   slot->scope = task ? NULL : pyd_scope_now(sched->scopes);
   slot->fp_mode = pyd_cpu_fp_mode();
-  slot->cost = cost;
+  slot->cost = cost ? cost : PYD_SCHED_GUESS;
+  slot->is_guess = !cost;
   slot->has_place = false;
   return slot;
 }
@@ -227,7 +228,7 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
                       pyd_sched_failure_t* out_failure) {
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
-    learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
+    if (!slot->is_guess) learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
     return;
   }
   out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
@@ -278,6 +279,12 @@ static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_
   return begin;
 }
 
+// Whether a job of unknown cost is better shared before its cost is known. One that keeps no costs would never learn that it is
+// small, so it is only when each worker has one index.
+static bool is_coarse(const pyd_sched_t* sched, const pyd_sched_job_t* job) {
+  return job->count <= (job->cost ? PYD_SCHED_COARSE * (uint64_t)sched->workers : sched->workers);
+}
+
 static inline uint64_t run_first(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
                                  pyd_sched_failure_t* out_failure) {
   const uint64_t known = *out_cost = learned_cost(job);
@@ -290,6 +297,7 @@ static inline uint64_t run_first(pyd_sched_t* sched, const pyd_sched_job_t* job,
     }
     return job->count;
   }
+  if (!known && is_coarse(sched, job)) return 0;
   if (!known) return probe(sched, job, meter, out_cost, out_failure);
   if (multiply(known, job->count) >= worth(sched)) return 0;
   run_alone(sched, job, multiply(known, job->count), meter, out_failure);
@@ -324,7 +332,7 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   bool has_place = take_place(sched, multiply(learned_cost(job), job->count), &scope);
   uint64_t cost, begin = run_first(sched, job, &cost, &meter, out_failure);
   if (begin < job->count) {
-    if (!has_place) has_place = take_place(sched, multiply(cost, job->count - begin), &scope);
+    if (!has_place) has_place = take_place(sched, multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope);
     pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
     meter = (pyd_sched_meter_t){0};
     if (slot) {
@@ -332,7 +340,7 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
       run_shared(sched, slot, begin, &meter, out_failure);
       pyd_sched_release_slot(sched, slot);
       // The others may have been so fast that nothing was left for this thread to measure.
-      if (!meter.indices && !learned_cost(job)) meter = (pyd_sched_meter_t){.indices = 1, .picoseconds = cost};
+      if (!meter.indices && cost && !learned_cost(job)) meter = (pyd_sched_meter_t){.indices = 1, .picoseconds = cost};
     } else {
       run_span_metered(sched, job, begin, job->count, &meter, out_failure);
     }
