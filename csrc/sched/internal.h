@@ -3,6 +3,7 @@
 //   scheduler.c  create, destroy, fork     pool.c  the life of a pool thread: look, spin, park, be woken
 //   job.c        pyd_sched_run             work.c  taking part in a published job: chunks, stealing, failures
 //   task.c       submitted tasks: queue, order, waiting, end      share.c  jobs of tasks, which have no caller
+//   place.c      how many threads compute at once
 //
 // How threads meet. A caller fills a slot, opens it (slot.state, release) and shows it in sched.open. A pool thread sees
 // the bit, joins (slot.state, acquire), works, leaves (release). The caller closes the slot and waits until the count of
@@ -22,6 +23,7 @@
 #include "platform/thread.h"
 #include "pydispatch/sched.h"
 #include "pydispatch/task.h"
+#include "sched/place.h"
 #include "sched/range.h"
 #include "sched/tuning.h"
 
@@ -43,6 +45,7 @@ typedef struct pyd_sched_slot_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;
   _Atomic uint32_t wakes_left;  // threads that joining threads should still wake
   _Atomic uint32_t has_left_early;  // a participant, perhaps with indices in its cell
+  _Atomic uint32_t lacks_places;  // more threads would be useful than had a place when it was published
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
   const pyd_scope_t* scope;  // what the caller works for
@@ -50,6 +53,8 @@ typedef struct pyd_sched_slot_s {
   uint64_t base;  // the job's index of the window's 0
   uint64_t fp_mode;
   uint64_t cost;  // estimate, picoseconds per index, at least 1
+  bool is_guess;  // nothing is known of the cost
+  bool has_place;  // the caller
   pyd_sched_cell_t* cells;  // one per worker number, allocated with the scheduler
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t failure;
   pyd_event_t done;
@@ -100,12 +105,15 @@ struct pyd_sched_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t alone;
   _Atomic uint64_t alone_until;
   _Atomic uint64_t price;  // picoseconds of work from which waking a thread is worth it, learned
+  pyd_places_t places;
 };
 
 // What one participant learns about the job while it works.
 typedef struct pyd_sched_meter_s {
   uint64_t indices;
   uint64_t picoseconds;
+  uint64_t yielded_at;  // |picoseconds| when it last let others compute
+  uint64_t waited;      // picoseconds for a place meanwhile
 } pyd_sched_meter_t;
 
 static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t ticks) {
@@ -120,12 +128,14 @@ static inline bool pyd_sched_is_interrupted(const pyd_sched_job_t* job) {
 void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 
 // work.c: claims and steals chunks until none are left. |worker| must participate in the slot (the caller always
-// does). Clears the slot's bit in sched->open, as no other thread would find work. True: there may be more work, but a submitted
-// task waits for a thread and none is idle; this one should leave with pyd_sched_leave_early. Never for the caller.
+// does). Clears the slot's bit in sched->open, as no other thread would find work. True: there may be more work, but others wait
+// for a thread or for a place; this one should leave with pyd_sched_leave_early. Never for the caller.
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
 // work.c: leaves with work left. False: it is the last participant of a task's job, which stays.
 bool pyd_sched_leave_early(pyd_sched_slot_t* slot);
+// work.c: lets others compute who wait for a place, when this thread, which has one, has worked for a while. Returns after them.
+void pyd_sched_yield(pyd_sched_t* sched, uint32_t priority, pyd_sched_meter_t* meter);
 // work.c: when all have left: whether one that left early has left indices, which nobody else has found.
 bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot);
 
@@ -133,10 +143,11 @@ bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* s
 void pyd_sched_leave(pyd_sched_slot_t* slot);
 
 // job.c, for jobs with and without a caller. Runs here what is not worth sharing: the whole job, or its first indices until their
-// cost is known. Returns the first index that is left, job->count when none is.
+// cost is known. Returns the first index that is left, job->count when none is, and
+// the cost of an index, 0 when nothing is known.
 uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
                          pyd_sched_failure_t* out_failure);
-// A slot for the job, closed; NULL when all are taken or there is no thread to share with.
+// A slot for the job, closed; NULL when all are taken or there is no thread to share with. |cost|: 0 when nothing is known.
 pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost, pyd_task_t* task);
 void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot);
 // Opens the slot for |count| indices from slot->base on, which |worker| has, and wakes threads if needed. Returns whether it

@@ -149,7 +149,9 @@ pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job
   slot->task = task;
   slot->scope = task ? NULL : pyd_scope_now(sched->scopes);
   slot->fp_mode = pyd_cpu_fp_mode();
-  slot->cost = cost;
+  slot->cost = cost ? cost : PYD_SCHED_GUESS;
+  slot->is_guess = !cost;
+  slot->has_place = false;
   return slot;
 }
 
@@ -169,6 +171,7 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->has_left_early, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->lacks_places, 0, memory_order_relaxed);
   pyd_range_store(&slot->cells[worker].range, (pyd_range_t){.begin = 0, .end = count});
   const uint32_t joiners = pyd_sched_joiners(sched, slot);
   atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | state, memory_order_release);
@@ -178,6 +181,9 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   uint32_t helpers = useful_helpers(sched, slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
   if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
+  // Without a place for it a thread would be woken in vain. Participants wake it when there is one.
+  atomic_store_explicit(&slot->lacks_places, 1, memory_order_relaxed);
+  if (!pyd_place_is_free(&sched->places)) return false;
   atomic_store_explicit(&sched->alone, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, helpers - spinners - 1, memory_order_relaxed);
   return pyd_sched_pool_wake(sched, joiners, 1) != 0;
@@ -222,7 +228,7 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
                       pyd_sched_failure_t* out_failure) {
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
-    learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
+    if (!slot->is_guess) learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
     return;
   }
   out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
@@ -242,13 +248,13 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begi
     uint64_t left = job->count - begin;
     uint32_t window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
     slot->base = begin;
-    uint64_t start = pyd_cpu_ticks();
+    uint64_t start = pyd_cpu_ticks(), waited = meter->waited;
     bool has_woken = pyd_sched_publish(sched, slot, 0, window, 0);
     do {
       pyd_sched_work(sched, slot, 0, meter);
       close_and_wait(sched, slot);
     } while (pyd_sched_has_leftovers(sched, slot));
-    uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
+    uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) - (meter->waited - waited);
     pyd_sched_settle(sched, slot, window, spent, has_woken, out_failure);
     begin += window;
   }
@@ -273,6 +279,12 @@ static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_
   return begin;
 }
 
+// Whether a job of unknown cost is better shared before its cost is known. One that keeps no costs would never learn that it is
+// small, so it is only when each worker has one index.
+static bool is_coarse(const pyd_sched_t* sched, const pyd_sched_job_t* job) {
+  return job->count <= (job->cost ? PYD_SCHED_COARSE * (uint64_t)sched->workers : sched->workers);
+}
+
 static inline uint64_t run_first(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
                                  pyd_sched_failure_t* out_failure) {
   const uint64_t known = *out_cost = learned_cost(job);
@@ -285,6 +297,7 @@ static inline uint64_t run_first(pyd_sched_t* sched, const pyd_sched_job_t* job,
     }
     return job->count;
   }
+  if (!known && is_coarse(sched, job)) return 0;
   if (!known) return probe(sched, job, meter, out_cost, out_failure);
   if (multiply(known, job->count) >= worth(sched)) return 0;
   run_alone(sched, job, multiply(known, job->count), meter, out_failure);
@@ -301,22 +314,39 @@ void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, ui
   run_span_metered(sched, job, begin, job->count, meter, out_failure);
 }
 
+// A place for a caller with so much work, unless it has one: then it works for another job. False: it takes none.
+static bool take_place(pyd_sched_t* sched, uint64_t picoseconds, pyd_scope_t* scope) {
+  if (picoseconds < UINT64_C(1000) * PYD_SCHED_PLACED || !sched->scopes.get) return false;
+  if (pyd_scope_has(sched->scopes, &sched->places) || pyd_scope_has(sched->scopes, sched)) return false;
+  pyd_place_take(&sched->places, PYD_PRIORITY_NORMAL, false);
+  *scope = (pyd_scope_t){pyd_scope_now(sched->scopes), &sched->places};
+  pyd_scope_set(sched->scopes, scope);
+  return true;
+}
+
 void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
   *out_failure = (pyd_sched_failure_t){0};
   if (job->count == 0) return;
   pyd_sched_meter_t meter = {0};
+  pyd_scope_t scope;
+  bool has_place = take_place(sched, multiply(learned_cost(job), job->count), &scope);
   uint64_t cost, begin = run_first(sched, job, &cost, &meter, out_failure);
   if (begin < job->count) {
+    if (!has_place) has_place = take_place(sched, multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope);
     pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
     meter = (pyd_sched_meter_t){0};
     if (slot) {
+      slot->has_place = has_place;
       run_shared(sched, slot, begin, &meter, out_failure);
       pyd_sched_release_slot(sched, slot);
       // The others may have been so fast that nothing was left for this thread to measure.
-      if (!meter.indices && !learned_cost(job)) meter = (pyd_sched_meter_t){.indices = 1, .picoseconds = cost};
+      if (!meter.indices && cost && !learned_cost(job)) meter = (pyd_sched_meter_t){.indices = 1, .picoseconds = cost};
     } else {
       run_span_metered(sched, job, begin, job->count, &meter, out_failure);
     }
   }
   if (!out_failure->code) pyd_sched_learn(job, &meter);
+  if (!has_place) return;
+  pyd_scope_set(sched->scopes, scope.outer);
+  pyd_place_leave(&sched->places);
 }

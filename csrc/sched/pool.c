@@ -15,6 +15,7 @@ uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count)
 
 // As publishing a job: a thread that is counted as spinning sees the task, at the latest before it parks.
 void pyd_sched_wake_for_tasks(pyd_sched_t* sched) {
+  if (pyd_place_is_wanted(&sched->places)) pyd_place_raise(&sched->places, pyd_task_next_priority(sched));
   if (atomic_load_explicit(&sched->spinners, memory_order_seq_cst)) return;
   if (atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) pyd_sched_pool_wake(sched, sched->workers, 1);
 }
@@ -48,11 +49,11 @@ static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
                                                  memory_order_relaxed)) {
       continue;
     }
-    if (!pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1)) return;
+    if (!pyd_place_is_free(&sched->places) || !pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1)) return;
   }
 }
 
-// Takes part in one of the open jobs. False when none could be joined.
+// Takes part in one of the open jobs, with a place. False when none could be joined.
 static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) {
     uint32_t index = (worker + i) % PYD_SCHED_SLOTS;  // different threads begin with different jobs
@@ -69,7 +70,10 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
     pyd_scope_set(sched->scopes, &scope);
     pyd_sched_meter_t meter = {0};
     bool has_left = false;
-    while (!has_left && pyd_sched_work(sched, slot, worker, &meter)) has_left = pyd_sched_leave_early(slot);
+    while (!has_left && pyd_sched_work(sched, slot, worker, &meter)) {
+      has_left = pyd_sched_leave_early(slot);
+      if (!has_left) pyd_sched_yield(sched, slot->task->priority, &meter);
+    }
     pyd_scope_set(sched->scopes, NULL);
     if (has_left) return true;
     if (slot->task) {
@@ -82,19 +86,23 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
   return false;
 }
 
-// Runs the next task. False when the queue is empty.
+// Runs the next task, when it has a place: until then another one may come that goes before it. False when the queue is empty.
 static bool run_task(pyd_sched_t* sched, uint32_t worker) {
   if (!atomic_load_explicit(&sched->queued, memory_order_relaxed)) return false;
+  pyd_place_take(&sched->places, pyd_task_next_priority(sched), true);
   pyd_task_t* task = pyd_task_take(sched);
-  if (!task) return false;
-  if (atomic_load_explicit(&sched->queued, memory_order_relaxed)) pyd_sched_wake_for_tasks(sched);
-  pyd_task_start(task, worker);
-  return true;
+  if (task) {
+    if (atomic_load_explicit(&sched->queued, memory_order_relaxed)) pyd_sched_wake_for_tasks(sched);
+    pyd_task_start(task, worker);
+  }
+  pyd_place_give(&sched->places);
+  return task != NULL;
 }
 
 // The jobs that |worker| may look at.
 static uint32_t open_to(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
   uint32_t open = atomic_load_explicit(&sched->open, order);
+  if (!open || !pyd_place_is_free(&sched->places)) return 0;
   return worker ? open : open & ~atomic_load_explicit(&sched->callers, order);
 }
 
@@ -161,8 +169,10 @@ void pyd_sched_pool_main(void* argument) {
     uint32_t open = open_to(sched, self->worker, memory_order_relaxed);
     if (open == 0) {
       idle(sched, self);
-    } else if (!help(sched, self->worker, open)) {
-      pyd_cpu_relax();  // shown and not joinable: its caller is about to hide it
+    } else if (pyd_place_try(&sched->places)) {
+      bool has_helped = help(sched, self->worker, open);
+      pyd_place_give(&sched->places);
+      if (!has_helped) pyd_cpu_relax();  // shown and not joinable: its caller is about to hide it
     }
   }
 }

@@ -28,6 +28,7 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
 static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
   atomic_init(&slot->state, 0);
   atomic_init(&slot->wakes_left, 0);
+  atomic_init(&slot->lacks_places, 0);
   atomic_init(&slot->failure, PYD_SCHED_NO_FAILURE);
   pyd_event_init(&slot->done);
   for (uint32_t i = 0; i < workers; ++i) atomic_init(&slot->cells[i].range, 0);
@@ -55,6 +56,7 @@ static void reset(pyd_sched_t* sched) {
   atomic_init(&sched->alone, 0);
   atomic_init(&sched->alone_until, 0);
   atomic_init(&sched->price, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
+  pyd_places_reset(&sched->places);
   for (uint32_t i = 0; i < sched->workers; ++i) reset_thread(sched, i);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) reset_slot(&sched->slots[i], sched->workers);
 }
@@ -135,6 +137,9 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) sched->slots[i].cells = cells + (size_t)i * workers;
   sched->workers = workers;
   sched->oversubscribed = workers > cpus;
+  sched->places.total = (int32_t)(workers > cpus ? workers : cpus);
+  sched->places.turn = PYD_SCHED_PLACE_TURN / (uint64_t)sched->places.total;
+  sched->places.patience = PYD_SCHED_PLACE_PATIENCE;
   sched->spin_us = options->spin_us;
   sched->scopes = options->scopes;
   sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;
@@ -192,6 +197,7 @@ void pyd_sched_destroy(pyd_sched_t* sched) {
   pyd_status_free(pyd_sched_stop(sched));
   for (uint32_t i = 0; i < sched->workers; ++i) pyd_event_deinit(&sched->threads[i].wake);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) pyd_event_deinit(&sched->slots[i].done);
+  pyd_places_deinit(&sched->places);
   pthread_cond_destroy(&sched->queue.has_changed);
   pthread_mutex_destroy(&sched->queue.mutex);
   pthread_cond_destroy(&sched->stopped);

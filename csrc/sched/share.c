@@ -16,7 +16,7 @@ static bool leave_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wo
 // When all have left a window. True: it was the last one.
 static bool end_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sched_meter_t* meter) {
   pyd_task_t* task = slot->task;
-  uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(task->start, pyd_cpu_ticks()));
+  uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(task->start, pyd_cpu_ticks())) - meter->waited;
   pyd_sched_settle(sched, slot, task->window, spent, task->has_woken, &task->failure);
   task->begin += task->window;
   if (task->begin < task->job.count && !task->failure.code) return false;
@@ -36,6 +36,7 @@ static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task
     task->has_woken = pyd_sched_publish(sched, slot, worker, task->window, 1);
     while (pyd_sched_work(sched, slot, worker, &meter)) {
       if (pyd_sched_leave_early(slot)) return false;
+      pyd_sched_yield(sched, task->priority, &meter);
     }
     if (!leave_window(sched, slot, worker, &meter)) return false;
     if (end_window(sched, slot, &meter)) return true;

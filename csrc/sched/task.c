@@ -101,6 +101,14 @@ pyd_task_t* pyd_task_take(pyd_sched_t* sched) {
   return task;
 }
 
+uint32_t pyd_task_next_priority(pyd_sched_t* sched) {
+  uint32_t priority = 0;
+  lock(sched);
+  while (priority < PYD_PRIORITY_LOW && !sched->queue.first[priority]) ++priority;
+  unlock(sched);
+  return priority;
+}
+
 // Takes |task| out of the queue. False when it is not in it.
 static bool claim(pyd_task_t* task) {
   if (state_of(task) != PYD_TASK_QUEUED) return false;

@@ -60,6 +60,8 @@ struct pyd_task_s {
 
 // The next task of the queue, which is RUNNING from now on; NULL when there is none.
 pyd_task_t* pyd_task_take(pyd_sched_t* sched);
+// Of that task; the lowest when there is none.
+uint32_t pyd_task_next_priority(pyd_sched_t* sched);
 // Runs a task that was taken, as pool thread |worker|.
 void pyd_task_start(pyd_task_t* task, uint32_t worker);
 // Goes on with it, when its job has ended.

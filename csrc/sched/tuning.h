@@ -17,6 +17,13 @@
 // Indices of one window; a range must fit into 32 bits with room for its end.
 #define PYD_SCHED_WINDOW 0x80000000u
 
+// What an index is taken to cost when nothing is known and the job is shared at once: a chunk, so that indices come one by one at
+// first, and each is worth a thread.
+#define PYD_SCHED_GUESS (UINT64_C(1000) * PYD_SCHED_CHUNK_TIME)
+// Running one index alone to learn its cost makes a job of this many for each worker a tenth longer, and a smaller one more than that.
+// So smaller ones are shared before anything is known.
+#define PYD_SCHED_COARSE 10
+
 // The least remaining work worth sharing while a thread spins. Joining costs 400 (1,700 on a busy
 // machine): jobs of 2,000 ran at 0.84 to 1.16 of the speed alone, of 4,000 at 1.4 to 1.8.
 #define PYD_SCHED_WORTH_SPINNING 2500
@@ -45,6 +52,21 @@
 // Passes over all ranges before a participant believes that nothing is left to steal. More than one, because a range
 // is in no cell for a few nanoseconds while it is being stolen.
 #define PYD_SCHED_STEAL_PASSES 3
+
+// A job of less work takes no place, whose handover to a sleeping thread costs about 5,000. Without one a job is interrupted by other
+// threads only when the system takes the CPU away from it, after slices of about 3,000,000 on Linux (base_slice_ns), so that
+// fewer than 1 in 100 of jobs this long meet the end of a slice.
+#define PYD_SCHED_PLACED 20000
+// Callers that call again within RETURN of their last job go on for about TURN: a thread that sleeps gets a CPU back after 5,000, but
+// where other processes compete for it after up to a slice of theirs. Calls of 180,000 by 8 threads reached 9,900 a second
+// with handovers after each and 10,100 with turns, and 3,200 and 4,900 under other load.
+#define PYD_SCHED_PLACE_RETURN 20000
+#define PYD_SCHED_PLACE_TURN 500000
+// A thread that others wait for gives its place away after as much work: 100 times what two handovers cost.
+#define PYD_SCHED_PLACE_SLICE 1000000
+// No place is handed over for as long only when none of those that have one comes to the end of a chunk: their workgroups are that
+// long, or wait for something. Ten slices.
+#define PYD_SCHED_PLACE_PATIENCE 10000000
 
 // How long an idle pool thread spins: at most MAX; it falls to MIN by halves while spinning does not pay.
 #define PYD_SCHED_SPIN_MAX 100000

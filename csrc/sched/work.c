@@ -71,11 +71,34 @@ bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* s
   return false;
 }
 
-// Whether a submitted task waits for a thread that is busy.
+static bool has_idle_thread(const pyd_sched_t* sched) {
+  return atomic_load_explicit(&sched->spinners, memory_order_relaxed) ||
+         atomic_load_explicit(&sched->sleepers, memory_order_relaxed);
+}
+
+// Whether a caller waits for a place, or a submitted task for a thread that is busy.
 static bool is_demanded(const pyd_sched_t* sched) {
-  return atomic_load_explicit(&sched->queued, memory_order_relaxed) &&
-         !atomic_load_explicit(&sched->spinners, memory_order_relaxed) &&
-         !atomic_load_explicit(&sched->sleepers, memory_order_relaxed);
+  if (pyd_place_is_wanted(&sched->places)) return true;
+  return atomic_load_explicit(&sched->queued, memory_order_relaxed) && !has_idle_thread(sched);
+}
+
+void pyd_sched_yield(pyd_sched_t* sched, uint32_t priority, pyd_sched_meter_t* meter) {
+  if (!pyd_place_is_wanted(&sched->places)) return;
+  if (meter->picoseconds - meter->yielded_at < UINT64_C(1000) * PYD_SCHED_PLACE_SLICE) return;
+  const uint64_t start = pyd_cpu_ticks();
+  pyd_place_give(&sched->places);
+  pyd_place_take(&sched->places, priority, false);
+  meter->yielded_at = meter->picoseconds;
+  meter->waited += pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
+}
+
+// A place is free that was taken when the job was published: wakes a thread for it, if |left| picoseconds of work are worth that.
+static void use_free_place(pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint64_t left) {
+  if (!pyd_place_is_free(&sched->places) || atomic_load_explicit(&sched->spinners, memory_order_relaxed)) return;
+  if (!atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) return;
+  if (left >= atomic_load_explicit(&sched->price, memory_order_relaxed)) {
+    pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1);
+  }
 }
 
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
@@ -114,7 +137,15 @@ bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
       asked = after;
       if (pyd_sched_is_interrupted(job)) pyd_sched_interrupt(slot);
     }
-    if (may_leave && is_demanded(sched) && !has_failed(slot)) return true;
+    if (atomic_load_explicit(&slot->lacks_places, memory_order_relaxed)) {
+      use_free_place(sched, slot, cost * (pyd_range_size(range) - chunk));
+    }
+    if (may_leave) {
+      if (is_demanded(sched) && !has_failed(slot)) return true;
+    } else if (slot->has_place && pyd_place_is_wanted(&sched->places)) {
+      pyd_sched_yield(sched, PYD_PRIORITY_NORMAL, meter);
+      before = pyd_cpu_ticks();
+    }
   }
   // All remaining work is claimed: keep new threads out. Any participant may do this, since the
   // slot cannot get a new job before the last one has left.

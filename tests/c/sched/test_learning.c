@@ -18,6 +18,7 @@ static uint64_t fake_ticks(void) {
 #define pyd_cpu_ticks fake_ticks
 #define pyd_cpu_measure_tick() ((uint64_t)TICK)
 #include "sched/job.c"
+#include "sched/place.c"
 #include "sched/pool.c"
 #include "sched/scheduler.c"
 #include "sched/share.c"
@@ -57,8 +58,9 @@ static uint32_t run(state_t* state, uint64_t count, uint64_t nanoseconds) {
 // Jobs below what sharing is worth run here alone, so every step is exact.
 static void test_alone(void) {
   state_t state = {.sched = make_sched(2, 0)};
-  CHECK(run(&state, 8, 100) == 100000, "%u ps after a first run of 100 ns each", state.cost.picoseconds);
-  CHECK(looks > 0 && state.load.mine == 8, "the clock in use is another one");
+  const uint64_t fine = 2 * PYD_SCHED_COARSE + 1;  // fewer are shared before their cost is known
+  CHECK(run(&state, fine, 100) == 100000, "%u ps after a first run of 100 ns each", state.cost.picoseconds);
+  CHECK(looks > 0 && state.load.mine == fine, "the clock in use is another one");
 
   // Less than known counts half: it falls in every run and never below what it is.
   state.cost = (pyd_sched_cost_t){.picoseconds = 1200000};

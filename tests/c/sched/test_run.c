@@ -3,6 +3,8 @@
 //
 // links: base platform sched
 // tsan: 20
+#include <sched.h>
+
 #include "check.h"
 
 enum { MOST = 88573, MAX_WORKERS = 8 };
@@ -80,6 +82,30 @@ static void test_really_shared(void) {
   }
 }
 
+// Few indices of unknown cost are on all workers at once: none of the first ones ends before as many have begun.
+typedef struct meeting_s {
+  _Atomic uint32_t here;
+  uint32_t wanted;
+} meeting_t;
+
+static int32_t all_meet_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  meeting_t* meeting = self;
+  (void)worker, (void)out_failed;
+  atomic_fetch_add(&meeting->here, (uint32_t)(end - begin));
+  while (atomic_load(&meeting->here) < meeting->wanted) sched_yield();
+  return 0;
+}
+
+static void test_unknown_and_coarse(uint32_t workers, uint64_t count) {
+  pyd_sched_t* sched = make_sched(workers, -1);
+  for (int i = 0; i < 20; ++i) {
+    meeting_t meeting = {.wanted = count < workers ? (uint32_t)count : workers};
+    pyd_sched_failure_t failure = run_job(sched, all_meet_body, &meeting, count, 0);
+    CHECK(failure.code == 0 && meeting.here == count, "%u", meeting.here);
+  }
+  pyd_sched_destroy(sched);
+}
+
 // More indices than 32 bits: the body only samples. Chunks must be whole, disjoint and complete: sums over begin and end
 // of a partition of [0, n) telescope.
 typedef struct sums_s {
@@ -133,6 +159,11 @@ int main(int argc, char** argv) {
   int rounds = rounds_of(argc, argv, 10);
   test_counts(rounds);
   test_really_shared();
+  test_unknown_and_coarse(2, 2);
+  test_unknown_and_coarse(8, 2);
+  test_unknown_and_coarse(8, 4);
+  test_unknown_and_coarse(8, 8);
+  test_unknown_and_coarse(4, 40);
   test_windows();
   test_bad_options();
   puts("run: ok");

@@ -1,0 +1,282 @@
+// Places: how many threads compute at once, who gets the next one, and that nobody waits for what cannot come. Nothing here depends
+// on time: what would wait for too long waits forever, and the patience of threads that wait is without end but where a test says so.
+//
+// links: base platform sched
+// tsan: 20
+#include <pthread.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "sched/task.h"
+
+static _Thread_local const pyd_scope_t* innermost;
+static const pyd_scope_t* get_scope(void) { return innermost; }
+static void set_scope(const pyd_scope_t* scope) { innermost = scope; }
+
+static pyd_sched_t* make_limited(uint32_t workers, int32_t places, uint64_t patience) {
+  pyd_sched_t* sched = NULL;
+  pyd_sched_options_t options = {.workers = workers, .spin_us = 0, .scopes = {get_scope, set_scope}};
+  pyd_status_t status = pyd_sched_create(&options, &sched);
+  CHECK(pyd_ok(status), "%s", pyd_status_text(status));
+  sched->places.patience = patience;
+  atomic_store(&sched->places.free, places);
+  return sched;
+}
+
+static void check_all_given_back(pyd_sched_t* sched, int32_t places) {
+  while (atomic_load(&sched->places.free) < places) usleep(100);  // pool threads leave after their caller has gone on
+  CHECK(sched->places.free == places && sched->places.waiting == 0, "%d of %d", (int)sched->places.free, (int)places);
+  pyd_sched_destroy(sched);
+}
+
+typedef struct load_s {
+  pyd_sched_t* sched;
+  uint32_t picoseconds;  // that an index is said to take
+  _Atomic int inside, most, done;
+  _Atomic int may_end;  // for the bodies that wait for it
+} load_t;
+
+// ---- how many
+
+static int32_t count_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  load_t* load = self;
+  (void)worker, (void)begin, (void)end, (void)out_failed;
+  int inside = ++load->inside, most = load->most;
+  while (inside > most && !atomic_compare_exchange_weak(&load->most, &most, inside)) {
+  }
+  for (int i = 0; i < 100; ++i) pyd_cpu_relax();
+  --load->inside;
+  return 0;
+}
+
+static void* call_often(void* argument) {
+  load_t* load = argument;
+  for (int i = 0; i < 100 / SLOWER; ++i) run_job(load->sched, count_body, load, 20, load->picoseconds);
+  return NULL;
+}
+
+static void test_never_more(uint32_t workers, int32_t places, int callers) {
+  load_t load = {.sched = make_limited(workers, places, UINT64_MAX), .picoseconds = SURELY_SHARED};
+  pthread_t threads[16];
+  for (int i = 0; i < callers; ++i) pthread_create(&threads[i], NULL, call_often, &load);
+  for (int i = 0; i < callers; ++i) pthread_join(threads[i], NULL);
+  CHECK(load.most <= places, "%d threads computed at once, for %d places", load.most, (int)places);
+  check_all_given_back(load.sched, places);
+}
+
+// ---- who waits, and for whom
+
+static void* call_briefly(void* argument) {
+  load_t* load = argument;
+  load_t own = {.sched = load->sched};
+  run_job(load->sched, count_body, &own, 4, SURELY_SHARED);
+  load->may_end = 1;
+  return NULL;
+}
+
+// Runs until another caller's job has run. |self|: a load.
+static int32_t until_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  load_t* load = self;
+  (void)begin, (void)end;
+  load->inside |= 1 << worker;
+  usleep(50);
+  *out_failed = begin;
+  return load->may_end;
+}
+
+static void* call_until(void* argument) {
+  load_t* load = argument;
+  pyd_sched_failure_t failure = run_job(load->sched, until_body, load, 0x40000000, SURELY_SHARED);
+  CHECK(failure.code == 1, "%d", failure.code);
+  return NULL;
+}
+
+// A helper goes when another caller waits, and so does a caller that has worked for a while.
+static void test_long_job_lets_others_in(uint32_t workers, int32_t places, int inside) {
+  load_t load = {.sched = make_limited(workers, places, UINT64_MAX)};
+  pthread_t longer, shorter;
+  pthread_create(&longer, NULL, call_until, &load);
+  while (load.inside != inside) usleep(100);
+  pthread_create(&shorter, NULL, call_briefly, &load);
+  pthread_join(shorter, NULL);
+  pthread_join(longer, NULL);
+  check_all_given_back(load.sched, places);
+}
+
+// A pool thread comes when a place for it gets free, though there was none when the job was published.
+static void test_helper_comes_later(void) {
+  load_t load = {.sched = make_limited(2, 2, UINT64_MAX)};
+  pyd_place_take(&load.sched->places, PYD_PRIORITY_NORMAL, false);
+  pthread_t longer;
+  pthread_create(&longer, NULL, call_until, &load);
+  while (load.inside != 1) usleep(100);
+  usleep(1000);
+  CHECK(load.inside == 1, "a pool thread without a place");
+  pyd_place_give(&load.sched->places);
+  while (load.inside != 3) usleep(100);
+  load.may_end = 1;
+  pthread_join(longer, NULL);
+  check_all_given_back(load.sched, 2);
+}
+
+// ---- who does not wait
+
+static int32_t nest_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  (void)worker, (void)begin, (void)end, (void)out_failed;
+  load_t own = {.sched = self};
+  return run_job(self, count_body, &own, 4, SURELY_SHARED).code;
+}
+
+static void test_job_in_a_job(void) {
+  for (uint32_t workers = 1; workers <= 3; ++workers) {
+    pyd_sched_t* sched = make_limited(workers, 1, UINT64_MAX);
+    CHECK(run_job(sched, nest_body, sched, 4, SURELY_SHARED).code == 0, "%u", workers);
+    check_all_given_back(sched, 1);
+  }
+}
+
+static void test_small_job(void) {
+  load_t load = {.sched = make_limited(2, 0, UINT64_MAX)};
+  run_job(load.sched, count_body, &load, 4, 1000);
+  CHECK(load.most == 1, "%d", load.most);
+  check_all_given_back(load.sched, 0);
+}
+
+// A caller has the place and waits for what another caller does: that one goes on without a place.
+static int32_t blocked_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  load_t* load = self;
+  (void)worker, (void)begin, (void)end, (void)out_failed;
+  load->inside = 1;
+  while (!load->may_end) usleep(100);
+  return 0;
+}
+
+static void* call_blocked(void* argument) {
+  load_t* load = argument;
+  run_job(load->sched, blocked_body, load, 2, SURELY_SHARED);
+  return NULL;
+}
+
+static void test_patience(void) {
+  load_t load = {.sched = make_limited(1, 1, 1000000)};
+  pthread_t blocked;
+  pthread_create(&blocked, NULL, call_blocked, &load);
+  while (!load.inside) usleep(100);
+  call_briefly(&load);
+  pthread_join(blocked, NULL);
+  check_all_given_back(load.sched, 1);
+}
+
+// ---- in which order
+
+static _Atomic uint32_t order;
+
+typedef struct waiter_s {
+  pyd_places_t* places;
+  uint32_t priority, at;
+  bool is_for_tasks;
+  pthread_t thread;
+} waiter_t;
+
+static void* wait_for_place(void* argument) {
+  waiter_t* waiter = argument;
+  pyd_place_take(waiter->places, waiter->priority, waiter->is_for_tasks);
+  waiter->at = order++;
+  pyd_place_give(waiter->places);
+  return NULL;
+}
+
+static void test_order(bool is_raised) {
+  pyd_sched_t* sched = make_limited(1, 1, UINT64_MAX);
+  static const uint32_t kPriorities[] = {2, 1, 1, 0, 2}, kOrder[] = {3, 1, 2, 0, 4};
+  waiter_t waiters[5];
+  order = 0;
+  pyd_place_take(&sched->places, PYD_PRIORITY_NORMAL, false);
+  for (uint32_t i = 0; i < 5; ++i) {
+    waiters[i] = (waiter_t){.places = &sched->places, .priority = kPriorities[i], .is_for_tasks = i == 0 || i == 4};
+    pthread_create(&waiters[i].thread, NULL, wait_for_place, &waiters[i]);
+    while (atomic_load(&sched->places.waiting) != i + 1) usleep(100);
+  }
+  if (is_raised) {
+    pyd_place_raise(&sched->places, PYD_PRIORITY_NORMAL);  // thread 0 comes after 1 and 2
+    pyd_place_raise(&sched->places, PYD_PRIORITY_HIGH);    // thread 4 comes after 3
+  }
+  pyd_place_give(&sched->places);
+  for (uint32_t i = 0; i < 5; ++i) pthread_join(waiters[i].thread, NULL);
+  static const uint32_t kExpected[] = {4, 2, 3, 0, 1};
+  for (uint32_t i = 0; i < 5; ++i) {
+    uint32_t expected = is_raised ? kExpected[i] : kOrder[i];
+    CHECK(waiters[i].at == expected, "thread %u came as number %u instead of %u", i, waiters[i].at, expected);
+  }
+  check_all_given_back(sched, 1);
+}
+
+// A task of high priority runs before a caller that waits, one of low priority after it.
+static bool note_order(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  (void)task, (void)worker, (void)out_status;
+  **(uint32_t**)self = order++;
+  return true;
+}
+
+static int32_t note_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  (void)worker, (void)end, (void)out_failed;
+  if (begin == 0) *(uint32_t*)self = order++;
+  return 0;
+}
+
+typedef struct noter_s {
+  pyd_sched_t* sched;
+  uint32_t at;
+} noter_t;
+
+static void* call_noting(void* argument) {
+  noter_t* noter = argument;
+  run_job(noter->sched, note_body, &noter->at, 2, SURELY_SHARED);
+  return NULL;
+}
+
+static void test_tasks_and_callers(void) {
+  static const pyd_task_kind_t kKind = {note_order, NULL, NULL};
+  noter_t noter = {.sched = make_limited(1, 1, UINT64_MAX)};
+  pyd_places_t* places = &noter.sched->places;
+  uint32_t at[2];
+  pyd_task_t* tasks[2];
+  order = 0;
+  pyd_place_take(places, PYD_PRIORITY_NORMAL, false);
+  for (int i = 0; i < 2; ++i) {  // first the one of low priority, for which the only thread then waits
+    pyd_submit_options_t options = {.priority = i ? PYD_PRIORITY_HIGH : PYD_PRIORITY_LOW};
+    CHECK(pyd_ok(pyd_task_create(noter.sched, &kKind, sizeof(uint32_t*), &tasks[i])), "task");
+    *(uint32_t**)pyd_task_payload(tasks[i]) = &at[i];
+    CHECK(pyd_ok(pyd_task_submit(tasks[i], &options)), "submit");
+    while (atomic_load(&places->waiting) != 1) usleep(100);
+  }
+  pthread_t caller;
+  pthread_create(&caller, NULL, call_noting, &noter);
+  while (atomic_load(&places->waiting) != 2) usleep(100);
+  pyd_place_give(places);
+  pthread_join(caller, NULL);
+  for (int i = 0; i < 2; ++i) {
+    while (!pyd_task_is_done(tasks[i])) usleep(100);
+    pyd_task_release(tasks[i]);
+  }
+  CHECK(at[1] == 0 && noter.at == 1 && at[0] == 2, "high %u, caller %u, low %u", at[1], noter.at, at[0]);
+  check_all_given_back(noter.sched, 1);
+}
+
+int main(void) {
+  test_never_more(1, 2, 8);
+  test_never_more(2, 2, 8);
+  test_never_more(4, 4, 3);
+  test_never_more(4, 3, 16);
+  test_long_job_lets_others_in(2, 2, 3);
+  test_long_job_lets_others_in(2, 1, 1);
+  test_helper_comes_later();
+  test_job_in_a_job();
+  test_small_job();
+  test_patience();
+  test_order(false);
+  test_order(true);
+  test_tasks_and_callers();
+  puts("place: ok");
+  return 0;
+}
