@@ -44,6 +44,19 @@ cdef extern from "pydispatch/api.h" nogil:
         int32_t (*is_wanted)(void* context) noexcept nogil
         void* context
 
+    uint32_t PYD_API_PRIORITY_NORMAL, PYD_API_PRIORITY_HIGH, PYD_API_PRIORITY_LOW
+    uint32_t PYD_API_PENDING, PYD_API_SUCCEEDED, PYD_API_FAILED, PYD_API_CANCELLED, PYD_API_SKIPPED
+    uint64_t PYD_API_FOREVER
+    ctypedef struct pyd_api_event_t:
+        pass
+    ctypedef struct pyd_api_submit_t:
+        size_t struct_size
+        uint32_t priority
+        uint32_t after_count
+        pyd_api_event_t* const* after
+        void (*on_done)(void* context, pyd_api_event_t* event) noexcept nogil
+        void* context
+
     ctypedef int32_t (*pyd_api_body_fn_t)(void* context, uint32_t x, uint32_t y, uint32_t z) noexcept nogil
     ctypedef int32_t (*pyd_api_range_fn_t)(
         void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) noexcept nogil
@@ -113,6 +126,20 @@ cdef extern from "pydispatch/api.h" nogil:
         pyd_status_t (*device_add_command)(
             pyd_api_device_t*, const char* name, pyd_plugin_fn_t function, void* context, int32_t priority,
             void (*release)(void*) noexcept, void* owner, uint64_t* out_id) noexcept nogil
+        pyd_status_t (*call_submit)(
+            pyd_api_call_t*, const pyd_api_submit_t* options, pyd_api_event_t** out_event) noexcept nogil
+        pyd_status_t (*parallel_range_submit)(
+            pyd_api_device_t*, uint64_t count, pyd_api_range_fn_t body, void* context, pyd_api_cost_t* cost,
+            const pyd_api_submit_t* options, pyd_api_event_t** out_event) noexcept nogil
+        pyd_status_t (*event_wait)(
+            pyd_api_event_t*, uint64_t nanoseconds, const pyd_api_interrupt_t* interrupt,
+            uint32_t* out_outcome) noexcept nogil
+        uint32_t (*event_outcome)(pyd_api_event_t*) noexcept nogil
+        pyd_status_t (*event_status)(pyd_api_event_t*) noexcept nogil
+        uint32_t (*event_cancel)(pyd_api_event_t*) noexcept nogil
+        void (*event_release)(pyd_api_event_t*) noexcept nogil
+        const char* (*status_name)(pyd_status_t, uint32_t kind, uint32_t index) noexcept nogil
+        pyd_status_t (*device_close)(pyd_api_device_t*) noexcept nogil
 
     uint64_t pyd_api_from_f32(float value)
     uint64_t pyd_api_from_f64(double value)

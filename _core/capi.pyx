@@ -14,7 +14,7 @@ from libc.string cimport memset
 from pydispatch._core.c_pool cimport pyd_pool_t
 from pydispatch._core.c_procedure cimport pyd_state_t
 from pydispatch._core.c_program cimport pyd_program_t
-from pydispatch._core.c_sched cimport pyd_sched_t
+from pydispatch._core.c_sched cimport pyd_sched_is_inside, pyd_sched_t
 from pydispatch._core.c_status cimport (
     PYD_CODE_INVALID_ARGUMENT,
     PYD_CODE_UNAVAILABLE,
@@ -28,6 +28,7 @@ from pydispatch._core.sched cimport Scheduler
 from pydispatch._core.signals cimport is_signalled
 from pydispatch._core.state cimport State
 from pydispatch._core.status cimport status_of
+from pydispatch._core.task cimport drop_soon
 
 import os
 from importlib import import_module
@@ -90,11 +91,17 @@ cdef void drop_program(void* owner) noexcept nogil:
 
 cdef void drop_with_gil(void* owner, bint is_device) noexcept with gil:
     global live_devices, live_programs
+    cdef Scheduler sched
     if is_device:
         live_devices -= 1
+        sched = (<tuple>owner)[0]
     else:
         live_programs -= 1
-    Py_DECREF(<object>owner)
+        sched = (<Module>(<tuple>owner)[0]).sched
+    if pyd_sched_is_inside(sched.sched):  # a call in flight was the last to hold it, and this thread goes with it
+        drop_soon(owner)
+    else:
+        Py_DECREF(<object>owner)
 
 
 cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device) except? NULL:

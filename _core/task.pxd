@@ -28,5 +28,8 @@ cdef class Task:
 # The options for a task behind those of |after|; |out_tasks| has room for them.
 cdef int fill_options(pyd_submit_options_t* out_options, object priority, tuple after, pyd_task_t** out_tasks) except -1
 
+# Drops a reference on the main thread: with it the task system may go, whose own thread this is.
+cdef void drop_soon(void* held) noexcept
+
 cdef enum:
     MAX_AFTER = 64  # tasks that one may name

@@ -65,7 +65,6 @@ cdef int drop(void* held) noexcept:
 
 
 cdef void drop_soon(void* held) noexcept:
-    """Drops a reference on the main thread: with it the task system may go, whose own thread this is."""
     if Py_AddPendingCall(drop, held):
         leftovers.append(<object>held)
         Py_DECREF(<object>held)

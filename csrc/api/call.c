@@ -60,6 +60,7 @@ static pyd_status_t allocate(const pyd_api_entry_t* entry, const int64_t* dims, 
   call->entry = entry;
   lay_out(call, entry, (uint8_t*)call);
   if (fn->dims_count) memcpy(call->dims, dims, fn->dims_count * sizeof(int64_t));
+  atomic_init(&call->references, 1);
   atomic_init(&call->is_busy, false);
   pyd_api_retain(&entry->program->references);
   *out_call = call;
@@ -100,7 +101,7 @@ pyd_status_t pyd_api_call_prepare(const pyd_api_function_t* function, const int6
 }
 
 void pyd_api_call_release(pyd_api_call_t* call) {
-  if (!call) return;
+  if (!call || !pyd_api_drop(&call->references)) return;
   const pyd_api_function_t* fn = &call->entry->info;
   pyd_api_program_t* program = call->entry->program;
   for (uint32_t i = 0; i < fn->argument_count; ++i) pyd_pool_release(program->device->pool, call->arguments[i].detour);
@@ -182,8 +183,8 @@ pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t ind
 // ---- binding
 
 static pyd_status_t refuse_busy(const pyd_api_call_t* call, const char* function) {
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: this call of '%s' is running in another thread; prepare one per "
-                         "thread", function, name_of(call));
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: this call of '%s' is running in another thread or in flight; "
+                         "prepare one for each", function, name_of(call));
 }
 
 static pyd_status_t bind(pyd_api_call_t* call, const char* function, const char* what, const pyd_api_buffer_t* found,
@@ -290,49 +291,68 @@ static pyd_status_t route(pyd_api_call_t* call) {
   return status;
 }
 
-static void copy_in(const pyd_api_call_t* call) {
+void pyd_api_call_copy_in(const pyd_api_call_t* call) {
+  if (!call->has_detours) return;
   for (uint32_t i = 0; i < call->entry->info.argument_count; ++i) {
     const pyd_api_buffer_t* buffer = &call->arguments[i];
     if (buffer->is_detoured) memcpy(buffer->detour, buffer->data, buffer->bytes);
   }
 }
 
-static void copy_out(const pyd_api_call_t* call) {
+void pyd_api_call_copy_out(const pyd_api_call_t* call) {
+  if (!call->has_detours) return;
   for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {
     const pyd_api_buffer_t* buffer = &call->results[i];
     if (buffer->is_detoured) memcpy(buffer->data, buffer->detour, buffer->bytes);
   }
 }
 
-static pyd_status_t run(pyd_api_call_t* call, const char* function, const pyd_interrupt_t* interrupt) {
+pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   if (!call) return pyd_api_null(function, "call");
   if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire)) return refuse_busy(call, function);
   pyd_status_t status = PYD_STATUS_OK;
   if (pyd_api_is_procedure(call)) {
-    status = pyd_api_procedure_run(call, interrupt);
-    atomic_store_explicit(&call->is_busy, false, memory_order_release);
-    return status;
+    status = pyd_api_procedure_route(call);
+  } else if (call->is_stale) {
+    status = route(call);
   }
-  if (call->is_stale) status = route(call);
-  if (pyd_ok(status)) {
-    if (call->has_detours) copy_in(call);
-    status = pyd_call_run_until(call->call, interrupt);
-    if (call->has_detours && pyd_ok(status)) copy_out(call);
-  }
-  atomic_store_explicit(&call->is_busy, false, memory_order_release);
+  if (!pyd_ok(status)) pyd_api_call_leave(call);
+  return status;
+}
+
+void pyd_api_call_leave(pyd_api_call_t* call) { atomic_store_explicit(&call->is_busy, false, memory_order_release); }
+
+pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
+  if (pyd_api_is_procedure(call)) return pyd_api_procedure_run(call, interrupt);
+  pyd_api_call_copy_in(call);
+  pyd_status_t status = pyd_call_run_until(call->call, interrupt);
+  if (pyd_ok(status)) pyd_api_call_copy_out(call);
+  return status;
+}
+
+static pyd_status_t run(pyd_api_call_t* call, const char* function, const pyd_interrupt_t* interrupt) {
+  pyd_status_t status = pyd_api_call_enter(call, function);
+  if (!pyd_ok(status)) return status;
+  status = pyd_api_call_run_entered(call, interrupt);
+  pyd_api_call_leave(call);
   return status;
 }
 
 pyd_status_t pyd_api_call_run(pyd_api_call_t* call) { return run(call, "call_run", NULL); }
 
+pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given, pyd_interrupt_t* out_interrupt) {
+  // An older caller may know less of the structure; this is its first and so far its only form.
+  if (given->size < sizeof(*given) || !given->is_wanted) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the interrupt has %s; set its size to sizeof(pyd_api_interrupt_t) and its "
+                           "is_wanted to a function", function, given->size < sizeof(*given) ? "too small a size" : "no function to ask");
+  }
+  *out_interrupt = (pyd_interrupt_t){given->is_wanted, given->context};
+  return PYD_STATUS_OK;
+}
+
 pyd_status_t pyd_api_call_run_until(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt) {
   if (!interrupt) return run(call, "call_run_until", NULL);
-  // An older caller may know less of the structure; this is its first and so far its only form.
-  if (interrupt->size < sizeof(*interrupt) || !interrupt->is_wanted) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_run_until: the interrupt has %s; set its size to "
-                           "sizeof(pyd_api_interrupt_t) and its is_wanted to a function",
-                           interrupt->size < sizeof(*interrupt) ? "too small a size" : "no function to ask");
-  }
-  const pyd_interrupt_t asked = {interrupt->is_wanted, interrupt->context};
-  return run(call, "call_run_until", &asked);
+  pyd_interrupt_t asked;
+  pyd_status_t status = pyd_api_interrupt_of("call_run_until", interrupt, &asked);
+  return pyd_ok(status) ? run(call, "call_run_until", &asked) : status;
 }

@@ -25,6 +25,11 @@ void pyd_api_device_release(pyd_api_device_t* device) {
 
 void* pyd_api_device_owner(const pyd_api_device_t* device) { return device->owner.self; }
 
+pyd_status_t pyd_api_device_close(pyd_api_device_t* device) {
+  if (!device) return pyd_api_null("device_close", "device");
+  return device->sched ? pyd_sched_stop(device->sched) : PYD_STATUS_OK;
+}
+
 uint32_t pyd_api_device_workers(const pyd_api_device_t* device) { return device ? pyd_sched_workers(device->sched) : 0; }
 
 pyd_status_t pyd_api_pool_acquire(pyd_api_device_t* device, size_t bytes, void** out_block) {
@@ -105,8 +110,13 @@ pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, py
   const pyd_sched_job_t job = {body, context, count, (pyd_sched_cost_t*)cost, NULL};
   pyd_sched_failure_t failure;
   pyd_sched_run(device->sched, &job, &failure);
-  if (!failure.code) return PYD_STATUS_OK;
-  const int64_t values[5] = {0, (int64_t)failure.index, 0, 0, failure.code};
-  return pyd_status_make_values(PYD_CODE_KERNEL, values, "parallel_range: the body returned %d at %llu", failure.code,
-                                (unsigned long long)failure.index);
+  return pyd_api_range_outcome("parallel_range", &failure);
+}
+
+pyd_status_t pyd_api_range_outcome(const char* function, const pyd_sched_failure_t* failure) {
+  if (!failure->code) return PYD_STATUS_OK;
+  if (failure->is_interrupted) return pyd_status_make(PYD_CODE_INTERRUPTED, "%s: the loop was interrupted", function);
+  const int64_t values[5] = {0, (int64_t)failure->index, 0, 0, failure->code};
+  return pyd_status_make_values(PYD_CODE_KERNEL, values, "%s: the body returned %d at %llu", function, failure->code,
+                                (unsigned long long)failure->index);
 }

@@ -35,10 +35,14 @@ void pyd_api_retain(atomic_uint* references);
 // True when it was the last one.
 bool pyd_api_drop(atomic_uint* references);
 
+// What a loop ended with.
+pyd_status_t pyd_api_range_outcome(const char* function, const pyd_sched_failure_t* failure);
+
 pyd_status_t pyd_api_null(const char* function, const char* what);
 
 // The slots, by file.
 void pyd_api_device_release(pyd_api_device_t* device);
+pyd_status_t pyd_api_device_close(pyd_api_device_t* device);
 uint32_t pyd_api_device_workers(const pyd_api_device_t* device);
 pyd_status_t pyd_api_pool_acquire(pyd_api_device_t* device, size_t bytes, void** out_block);
 void pyd_api_pool_release(pyd_api_device_t* device, void* block);
@@ -70,5 +74,16 @@ pyd_status_t pyd_api_call_run(pyd_api_call_t* call);
 pyd_status_t pyd_api_call_run_until(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt);
 const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index);
 pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
+
+
+pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
+pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
+                                           pyd_api_cost_t* cost, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
+pyd_status_t pyd_api_event_wait(pyd_api_event_t* event, uint64_t nanoseconds, const pyd_api_interrupt_t* interrupt,
+                                uint32_t* out_outcome);
+uint32_t pyd_api_event_outcome(pyd_api_event_t* event);
+pyd_status_t pyd_api_event_status(pyd_api_event_t* event);
+uint32_t pyd_api_event_cancel(pyd_api_event_t* event);
+void pyd_api_event_release(pyd_api_event_t* event);
 
 #endif  // PYD_API_INTERNAL_H_

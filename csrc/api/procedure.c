@@ -52,7 +52,7 @@ static pyd_status_t copy_results(const pyd_api_call_t* call) {
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
+pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
     const pyd_api_buffer_t* buffer = &call->arguments[i];
@@ -63,6 +63,10 @@ pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* 
     }
     call->inputs[i].data = buffer->data;
   }
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
   pyd_invocation_t* made;
   pyd_status_t status = pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, interrupt, &made);
   if (!pyd_ok(status)) return status;

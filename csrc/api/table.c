@@ -20,7 +20,16 @@ PYD_API_AT(call_result_data, 35);
 PYD_API_AT(call_run_until, 36);
 PYD_API_AT(is_signalled, 37);
 PYD_API_AT(device_add_command, 38);
-_Static_assert(sizeof(pyd_api_t) == 8 + 39 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+PYD_API_AT(call_submit, 39);
+PYD_API_AT(parallel_range_submit, 40);
+PYD_API_AT(event_wait, 41);
+PYD_API_AT(event_outcome, 42);
+PYD_API_AT(event_status, 43);
+PYD_API_AT(event_cancel, 44);
+PYD_API_AT(event_release, 45);
+PYD_API_AT(status_name, 46);
+PYD_API_AT(device_close, 47);
+_Static_assert(sizeof(pyd_api_t) == 8 + 48 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
 // Handed out by pointer; these members stay where they are.
@@ -32,10 +41,16 @@ _Static_assert(offsetof(pyd_api_function_t, argument_count) == 2 * sizeof(void*)
 // Made by callers; this never changes.
 _Static_assert(offsetof(pyd_api_interrupt_t, is_wanted) == sizeof(void*) &&
                    offsetof(pyd_api_interrupt_t, context) == 2 * sizeof(void*), "pyd_api_interrupt_t has changed");
+_Static_assert(offsetof(pyd_api_submit_t, priority) == sizeof(void*) && offsetof(pyd_api_submit_t, after) == sizeof(void*) + 8 &&
+                   offsetof(pyd_api_submit_t, context) == 3 * sizeof(void*) + 8, "pyd_api_submit_t has changed");
 _Static_assert(sizeof(pyd_api_cost_t) == 16 && sizeof(pyd_sched_cost_t) <= sizeof(pyd_api_cost_t) &&
                    _Alignof(pyd_sched_cost_t) <= _Alignof(pyd_api_cost_t), "the scheduler keeps its memory there");
 
 static uint32_t status_code(pyd_status_t status) { return (uint32_t)pyd_status_code(status); }
+
+static const char* status_name(pyd_status_t status, uint32_t kind, uint32_t index) {
+  return kind <= PYD_STATUS_SYMBOL ? pyd_status_name(status, (pyd_status_name_t)kind, index) : NULL;
+}
 
 pyd_status_t pyd_api_null(const char* function, const char* what) {
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s is NULL", function, what);
@@ -80,5 +95,14 @@ void pyd_api_fill(pyd_api_t* out_table) {
       .call_scalar_result = pyd_api_call_scalar_result,
       .call_result_data = pyd_api_call_result_data,
       .call_run_until = pyd_api_call_run_until,
+      .call_submit = pyd_api_call_submit,
+      .parallel_range_submit = pyd_api_parallel_range_submit,
+      .event_wait = pyd_api_event_wait,
+      .event_outcome = pyd_api_event_outcome,
+      .event_status = pyd_api_event_status,
+      .event_cancel = pyd_api_event_cancel,
+      .event_release = pyd_api_event_release,
+      .status_name = status_name,
+      .device_close = pyd_api_device_close,
   };
 }

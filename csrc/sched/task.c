@@ -40,6 +40,10 @@ static bool is_last(_Atomic uint32_t* references) {
   return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
 
+static void end_payload(pyd_task_t* task) {
+  if (task->kind->end) task->kind->end(pyd_task_payload(task));
+}
+
 static void release_payload(pyd_task_t* task) {
   if (is_last(&task->payload_references) && task->kind->drop) task->kind->drop(pyd_task_payload(task));
 }
@@ -156,6 +160,7 @@ static void unlink_live(pyd_task_t* task) {
 
 static void end(pyd_task_t* task, pyd_status_t status) {
   pyd_sched_t* sched = task->sched;
+  end_payload(task);
   release_payload(task);
   lock(sched);
   task->status = pyd_ok(status) && pyd_task_is_cancelled(task) ? cancelled() : status;  // perhaps nothing was left to stop
@@ -272,6 +277,13 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: %s", state_of(task) != PYD_TASK_NEW ? "this call was submitted already"
                            : "the priority is 0 (high), 1 (normal) or 2 (low)");
   }
+  for (uint32_t i = 0; i < options->after_count; ++i) {
+    if (options->after[i]->sched != sched) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: call %u of those that this one waits for is of another device; wait "
+                             "for it before submitting", i);
+    }
+    pyd_task_is_done(options->after[i]);  // ends it when it was lost in a fork
+  }
   pyd_status_t status = pyd_sched_start_for_tasks(sched);
   if (pyd_ok(status)) status = make_edges(task, options);
   if (!pyd_ok(status)) return status;
@@ -293,7 +305,6 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   task->pending = 1;  // this thread
   atomic_store_explicit(&task->state, PYD_TASK_WAITING, memory_order_relaxed);
   for (uint32_t i = 0; i < options->after_count; ++i) {
-    if (settle_lost(options->after[i])) pyd_task_release(options->after[i]);
     wait_for(task, options->after[i], &task->edges[i], false);
   }
   if (options->behind && options->behind->epoch == sched->epoch) {
@@ -315,7 +326,10 @@ bool pyd_task_is_done(pyd_task_t* task) {
   lock(task->sched);
   bool is_lost = settle_lost(task);
   unlock(task->sched);
-  if (is_lost) pyd_task_release(task);  // the scheduler's
+  if (is_lost) {
+    end_payload(task);
+    pyd_task_release(task);  // the scheduler's
+  }
   return state_of(task) == PYD_TASK_DONE;
 }
 

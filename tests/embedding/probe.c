@@ -204,6 +204,59 @@ static PyObject* detach(PyObject* module, PyObject* capsule) {
   Py_RETURN_NONE;
 }
 
+// ---- calls in flight
+
+static atomic_long outcomes[PYD_API_SKIPPED + 1];
+
+static void count_outcome(void* context, pyd_api_event_t* event) {
+  (void)context;
+  atomic_fetch_add(&outcomes[pd->event_outcome(event)], 1);
+}
+
+// fly(path, count, forgets) -> (code, text) of submitting |count| calls of a device that only they keep. Either their events are waited for
+// and released last, or nobody has them, so that the last call to end lets go of program and device on a thread of that device.
+static PyObject* fly(PyObject* module, PyObject* args) {
+  static float memory[3][8];
+  const char* path;
+  int count, forgets;
+  pyd_api_device_t* device = NULL;
+  pyd_api_program_t* program = NULL;
+  const pyd_api_function_t* chain = NULL;
+  pyd_api_event_t* last = NULL;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "sip", &path, &count, &forgets)) return NULL;
+  pyd_status_t status;
+  Py_BEGIN_ALLOW_THREADS
+  status = pd->device_open("cpu?workers=3", &device);
+  if (pyd_ok(status)) status = pd->program_load_file(device, path, &program);
+  if (pyd_ok(status)) status = pd->program_find(program, "chain", &chain);
+  for (int i = 0; i < count && pyd_ok(status); ++i) {
+    pyd_api_call_t* call = NULL;
+    pyd_api_event_t* event = NULL;
+    const pyd_api_submit_t options = {
+        .struct_size = sizeof(options), .on_done = count_outcome, .after = &last, .after_count = last != NULL};
+    status = pd->call_prepare(chain, (int64_t[]){8, 8}, 2, NULL, 0, &call);
+    if (pyd_ok(status)) status = pd->call_bind_argument(call, 0, memory[0], 32);
+    if (pyd_ok(status)) status = pd->call_bind_argument(call, 1, memory[1], 32);
+    if (pyd_ok(status)) status = pd->call_bind_result(call, 0, memory[2], 32);
+    if (pyd_ok(status)) status = pd->call_submit(call, &options, &event);
+    pd->call_release(call);
+    pd->event_release(last);
+    last = event;
+  }
+  pd->program_release(program);
+  pd->device_release(device);
+  if (pyd_ok(status) && !forgets) status = pd->event_wait(last, PYD_API_FOREVER, NULL, NULL);
+  pd->event_release(last);
+  Py_END_ALLOW_THREADS
+  return told(status);
+}
+
+static PyObject* flown(PyObject* module, PyObject* unused) {
+  (void)module, (void)unused;
+  return Py_BuildValue("lllll", outcomes[0], outcomes[1], outcomes[2], outcomes[3], outcomes[4]);
+}
+
 // ---- functions for the imports of programs
 
 typedef struct mul_params_s {
@@ -313,7 +366,7 @@ static PyObject* provide(PyObject* module, PyObject* args) {
 }
 
 static PyMethodDef methods[] = {
-    {"provide", provide, METH_VARARGS, NULL},
+    {"provide", provide, METH_VARARGS, NULL}, {"fly", fly, METH_VARARGS, NULL},          {"flown", flown, METH_NOARGS, NULL},
     {"crew", crew, METH_VARARGS, NULL},       {"open", open_device, METH_VARARGS, NULL}, {"load", load, METH_VARARGS, NULL},
     {"wrap", wrap, METH_VARARGS, NULL},       {"nulls", nulls, METH_NOARGS, NULL},       {"pending", pending, METH_VARARGS, NULL},
     {"keep", keep, METH_O, NULL},             {"run", run, METH_O, NULL},                {"detach", detach, METH_O, NULL},

@@ -122,6 +122,16 @@ def test_an_exception_of_the_caller_survives(probe: ModuleType, pdx: Path) -> No
         probe.pending(str(pdx))
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+def test_calls_in_flight_keep_their_device(probe: ModuleType, pdx: Path, forgets: bool) -> None:
+    before, handles = probe.flown(), capi.handles()
+    for _ in range(20):
+        assert probe.fly(str(pdx), 10, forgets) == (0, "")
+    while sum(probe.flown()) != sum(before) + 200 or capi.handles() != handles:
+        pass  # the last thread to end lets go; Python objects are dropped here, where Python code runs
+    assert [now - then for now, then in zip(probe.flown(), before, strict=True)] == [0, 200, 0, 0, 0]
+
+
 def test_a_call_outlives_its_program(probe: ModuleType, pdx: Path) -> None:
     before = capi.handles()
     program = pd.device("cpu").load(pdx)

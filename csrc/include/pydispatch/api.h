@@ -26,7 +26,8 @@
 // Lifetime. Handles are reference-counted: a program holds its device, a call its program, a block of memory its device.
 // Releases may come in any order, each handle is released once, and NULL is allowed. The caller must not use a
 // released handle, except that pool_release accepts the device that a block came from. The last release of anything
-// that holds a program or a device is [GIL], because Python objects are destroyed.
+// that holds a program or a device is [GIL], because Python objects are destroyed. A call that is in flight holds itself: it and its
+// event may be released, and the call runs on.
 #ifndef PYDISPATCH_API_H_
 #define PYDISPATCH_API_H_
 
@@ -49,6 +50,7 @@ extern "C" {
 typedef struct pyd_api_device_s pyd_api_device_t;
 typedef struct pyd_api_program_s pyd_api_program_t;
 typedef struct pyd_api_call_s pyd_api_call_t;
+typedef struct pyd_task_s pyd_api_event_t;  // of a call that was submitted
 
 // ---- descriptions of functions
 
@@ -115,6 +117,37 @@ typedef struct pyd_api_interrupt_s {
   void* context;
 } pyd_api_interrupt_t;
 
+// ---- calls in flight
+
+typedef enum pyd_api_priority_e {
+  PYD_API_PRIORITY_NORMAL = 0,
+  PYD_API_PRIORITY_HIGH = 1,
+  PYD_API_PRIORITY_LOW = 2,
+} pyd_api_priority_t;
+
+// What has become of a submitted call. Every call has exactly one of the last four, once.
+typedef enum pyd_api_outcome_e {
+  PYD_API_PENDING = 0,    // it has not ended
+  PYD_API_SUCCEEDED = 1,
+  PYD_API_FAILED = 2,
+  PYD_API_CANCELLED = 3,  // by event_cancel, an interrupt, the end of the device's threads; perhaps after parts have run
+  PYD_API_SKIPPED = 4,    // has not run, because a call that it comes after has not succeeded
+} pyd_api_outcome_t;
+
+// How to submit. Zero is right for everything but |struct_size|.
+typedef struct pyd_api_submit_s {
+  size_t struct_size;  // sizeof(pyd_api_submit_t): the structure grows at its end
+  uint32_t priority;   // pyd_api_priority_t: which of the waiting calls begins first
+  uint32_t after_count;
+  pyd_api_event_t* const* after;  // calls of the same device that must succeed first; may be released afterwards
+  // Called once when the call has ended, on the thread that ended it and with no lock held; waiting threads may go on before. |event| is
+  // valid until it returns, also when it was released or not asked for. It may submit, and must not wait for calls.
+  void (*on_done)(void* context, pyd_api_event_t* event);
+  void* context;
+} pyd_api_submit_t;
+
+#define PYD_API_FOREVER UINT64_MAX
+
 // ---- the table
 
 typedef struct pyd_api_s {
@@ -178,7 +211,7 @@ typedef struct pyd_api_s {
   // axis and both sizes.
   pyd_status_t (*call_prepare)(const pyd_api_function_t* function, const int64_t* dims, uint32_t dims_count,
                                const uint64_t* scalars, uint32_t scalar_count, pyd_api_call_t** out_call);
-  // [GIL] when it is the last reference to a released program. Not while the call runs.
+  // [GIL] when it is the last reference to a released program. Not while call_run runs it; one that was submitted runs on.
   void (*call_release)(pyd_api_call_t* call);
   // Bytes of a tensor; 0 for a scalar and for an invalid index. The sizes of results of a function with control flow or
   // state are only known after a run: until then 0 bytes, and NULL for their sizes; any memory may be bound.
@@ -236,6 +269,35 @@ typedef struct pyd_api_s {
   // device_add_import. |function| is given a const pyd_host_command_t*, |context| and NULL.
   pyd_status_t (*device_add_command)(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
                                      int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id);
+
+  // Has the device's threads run |call| while this thread goes on. Until it has ended, the call may be used for nothing else and its
+  // memory stays; results are there then. |options| and |out_event| may be NULL. Refused as call_run refuses; whatever else fails is the
+  // event's. Calls of a function with mutable state keep the order in which they were submitted. SYSTEM without a thread to run it.
+  pyd_status_t (*call_submit)(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
+  // parallel_range while this thread goes on. |cost|, which may be NULL, stays until the end.
+  pyd_status_t (*parallel_range_submit)(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
+                                        pyd_api_cost_t* cost, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
+  // Waits until it has ended, for |nanoseconds| at most. A thread that waits PYD_API_FOREVER runs the call itself when no other thread
+  // has begun it. A status only when |event| or |interrupt| is refused, and INTERRUPTED when |interrupt| (NULL: never) ended the
+  // waiting; that the time has passed, or that the call has failed, is in |*out_outcome|, a pyd_api_outcome_t that may be NULL.
+  pyd_status_t (*event_wait)(pyd_api_event_t* event, uint64_t nanoseconds, const pyd_api_interrupt_t* interrupt,
+                             uint32_t* out_outcome);
+  // A pyd_api_outcome_t, without waiting; also for calls that were submitted before a fork: they are cancelled in the child.
+  uint32_t (*event_outcome)(pyd_api_event_t* event);
+  // What the call has ended with, the event's: do not free it. NULL for success and while it has not ended.
+  pyd_status_t (*event_status)(pyd_api_event_t* event);
+  // Asks for an early end: a call that waits for a thread ends at once, one that runs between two workgroups as call_run_until does, one
+  // that waits for other calls after them. 1 when it had not ended: it will not succeed. Else 0, and nothing changes.
+  uint32_t (*event_cancel)(pyd_api_event_t* event);
+  // The call runs on. [GIL] when it is the last reference to a released device or program.
+  void (*event_release)(pyd_api_event_t* event);
+  // Name |index| of the place that a status is about: pyd_status_name_t has the kinds. Valid until status_free; NULL when there are not so
+  // many. KERNEL: executable and export; MISSING_IMPORT: executable and symbols; COMMAND: the host command.
+  const char* (*status_name)(pyd_status_t status, uint32_t kind, uint32_t index);
+  // Ends the device's threads: cancels what is in flight and returns when all of it has ended and every |on_done| has returned. What
+  // call_run runs meanwhile is finished by its callers. Later calls start the threads again. Release the GIL around it, since bodies and
+  // callbacks may want it. INVALID_ARGUMENT on a thread that works for the device.
+  pyd_status_t (*device_close)(pyd_api_device_t* device);
 } pyd_api_t;
 
 // ---- on the extension's side

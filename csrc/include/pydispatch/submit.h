@@ -16,12 +16,34 @@ extern "C" {
 // Refused as pyd_call_run refuses a call whose buffers are not all bound; other failures are the task's.
 pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task);
 
+// For tasks of other kinds that run a call among other things: how far it has come. Zero at first, apart from |call|.
+typedef struct pyd_step_job_s {
+  const pyd_call_t* call;
+  const struct pyd_plan_step_s* step;
+} pyd_step_job_t;
+typedef struct pyd_call_progress_s {
+  pyd_call_t* call;
+  void* arena;
+  uint32_t step;
+  bool has_begun;
+  bool is_shared;  // |job| was given to the task system
+  pyd_step_job_t job;
+} pyd_call_progress_t;
+
+// The |advance| of such a task, as far as |progress->call| goes.
+bool pyd_call_advance(pyd_call_progress_t* progress, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status);
+// INVALID_ARGUMENT names a buffer that is not bound.
+pyd_status_t pyd_call_check_bound(const pyd_call_t* call);
+
 // pyd_procedure_call as a task: one pool thread goes through its steps and takes part in their jobs. Calls that touch mutable globals
 // of |state| run in the order in which they were submitted. |inputs| and their sizes are copied, tensors are not.
 pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                   const pyd_submit_options_t* options, pyd_task_t** out_task);
 // Of a task that is done: what pyd_procedure_call would have given, now the caller's; NULL after a failure and the second time.
 pyd_invocation_t* pyd_procedure_take(pyd_task_t* task);
+
+// A task of another kind that calls procedure |procedure|: submitted in the order that pyd_procedure_submit keeps.
+pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task, const pyd_submit_options_t* options);
 
 // Many calls of one function as one task: a job whose indices are the items. Each item is run by one thread, which may share
 // what is large in it.

@@ -27,6 +27,8 @@ typedef struct pyd_task_kind_s {
   pyd_status_t (*run)(void* self, const pyd_interrupt_t* interrupt);
   // When the last reference goes, without the task having run too; when nobody has one, before the task is done. May be NULL.
   void (*drop)(void* self);
+  // Once when a submitted task ends, however it does, before anybody sees it done and with no lock held. May be NULL.
+  void (*end)(void* self);
 } pyd_task_kind_t;
 
 // In the order of preference.
@@ -52,7 +54,8 @@ void pyd_task_retain(pyd_task_t* task);
 void pyd_task_release(pyd_task_t* task);
 
 // Once for each task. |options| may be NULL: normal priority and nothing else. SYSTEM when there is no thread to run it,
-// INVALID_ARGUMENT while the scheduler is being stopped; the task has then not been submitted.
+// INVALID_ARGUMENT for a task of another scheduler in |after| and while the scheduler is being stopped; the task has then not been
+// submitted.
 pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* options);
 
 bool pyd_task_is_done(pyd_task_t* task);

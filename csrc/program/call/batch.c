@@ -123,7 +123,7 @@ static void drop(void* self) {
   }
 }
 
-static const pyd_task_kind_t kKind = {advance, run, drop};
+static const pyd_task_kind_t kKind = {.advance = advance, .run = run, .drop = drop};
 
 pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
                               pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task) {

@@ -3,21 +3,15 @@
 #define PYD_PROGRAM_STEP_H_
 
 #include "program/call/call.h"
+#include "pydispatch/submit.h"
 
-// A step as a job, whose indices are the workgroups and pieces of all its commands one after another.
-typedef struct pyd_step_job_s {
-  const pyd_call_t* call;
-  const pyd_plan_step_t* step;
-} pyd_step_job_t;
-
-// The body of the job.
+// The body of a pyd_step_job_t: a step as a job, whose indices are the workgroups and pieces of all its commands one after another.
 int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
 // The status that the job's end means.
 pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure_t* failure);
 // Runs a step of one workgroup. False: it is another kind of step, and was not run.
 bool pyd_step_run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status);
 
-pyd_status_t pyd_call_check_bound(const pyd_call_t* call);
 // What comes before the steps. |*out_arena|: of the pool, to be released after them; or NULL.
 pyd_status_t pyd_call_begin(pyd_call_t* call, void** out_arena);
 pyd_status_t pyd_call_interrupted(const pyd_call_t* call);

@@ -1,19 +1,8 @@
 // A call as a task: its steps one after another, each of them a job that any threads of the pool share.
-#include "pydispatch/submit.h"
-
 #include "program/call/step.h"
 
-typedef struct submission_s {
-  pyd_call_t* call;
-  void* arena;
-  uint32_t step;
-  bool has_begun;
-  bool is_shared;  // |job| was given to the task system
-  pyd_step_job_t job;
-} submission_t;
-
 // Runs steps until one is shared with threads that have not left it yet: false.
-static bool run_steps(submission_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   const pyd_plan_t* plan = s->call->plan;
   for (;;) {
     if (s->is_shared) {
@@ -40,8 +29,7 @@ static bool run_steps(submission_t* s, pyd_task_t* task, uint32_t worker, pyd_st
   }
 }
 
-static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
-  submission_t* s = self;
+bool pyd_call_advance(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   const pyd_runner_t* runner = &s->call->plan->program->runner;
   if (!s->has_begun) {
     s->has_begun = true;
@@ -57,20 +45,24 @@ static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t*
   return true;
 }
 
+static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  return pyd_call_advance(self, task, worker, out_status);
+}
+
 static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
-  submission_t* s = self;
+  const pyd_call_progress_t* s = self;
   return pyd_call_run_until(s->call, interrupt);
 }
 
-static const pyd_task_kind_t kKind = {advance, run, NULL};
+static const pyd_task_kind_t kKind = {.advance = advance, .run = run};
 
 pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;
   pyd_task_t* task = NULL;
   pyd_status_t status = pyd_call_check_bound(call);
-  if (pyd_ok(status)) status = pyd_task_create(call->sched, &kKind, sizeof(submission_t), &task);
+  if (pyd_ok(status)) status = pyd_task_create(call->sched, &kKind, sizeof(pyd_call_progress_t), &task);
   if (!pyd_ok(status)) return status;
-  ((submission_t*)pyd_task_payload(task))->call = call;
+  ((pyd_call_progress_t*)pyd_task_payload(task))->call = call;
   status = pyd_task_submit(task, options);
   if (pyd_ok(status)) {
     *out_task = task;

@@ -25,7 +25,7 @@ static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t*
 
 static void drop(void* self) { pyd_invocation_free(((submission_t*)self)->invocation); }
 
-static const pyd_task_kind_t kKind = {advance, run, drop};
+static const pyd_task_kind_t kKind = {.advance = advance, .run = run, .drop = drop};
 
 static void copy_inputs(submission_t* s, const pyd_procedure_t* p, const pyd_input_t* inputs) {
   int64_t* dims = (int64_t*)(s->inputs + p->info.arg_count);
@@ -54,6 +54,11 @@ static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const 
   return status;
 }
 
+pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task, const pyd_submit_options_t* options) {
+  const pyd_procedure_t* p = &state->program->procedures[procedure];
+  return p->has_stores || p->loads_mutable ? submit_in_order(state, task, options) : pyd_task_submit(task, options);
+}
+
 pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                   const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;
@@ -70,7 +75,7 @@ pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const 
   s->state = state;
   s->procedure = procedure;
   copy_inputs(s, p, inputs);
-  status = p->has_stores || p->loads_mutable ? submit_in_order(state, task, options) : pyd_task_submit(task, options);
+  status = pyd_procedure_submit_task(state, procedure, task, options);
   if (pyd_ok(status)) {
     *out_task = task;
   } else {

@@ -108,7 +108,7 @@ static void test_layout(void) {
   CHECK(!pyd_api_accept(NULL, 1, 0));
   pyd_api_t older = pd;
   older.size -= sizeof(void*);
-  CHECK(PYD_API_HAS(&pd, device_add_command) && !PYD_API_HAS(&older, device_add_command) && PYD_API_HAS(&older, is_signalled));
+  CHECK(PYD_API_HAS(&pd, device_close) && !PYD_API_HAS(&older, device_close) && PYD_API_HAS(&older, status_name));
 }
 
 static void test_description(pyd_api_program_t* program) {

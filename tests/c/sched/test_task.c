@@ -76,7 +76,12 @@ static void drop(void* self) {
   (void)self;
   atomic_fetch_add(&dropped, 1);
 }
-static const pyd_task_kind_t kKind = {advance, run, drop};
+static _Atomic int ended;
+static void end(void* self) {
+  (void)self;
+  atomic_fetch_add(&ended, 1);
+}
+static const pyd_task_kind_t kKind = {.advance = advance, .run = run, .drop = drop, .end = end};
 
 static pyd_task_t* make(uint32_t steps, uint32_t count, _Atomic uint64_t* sum) {
   pyd_task_t* task;
@@ -107,6 +112,7 @@ static void test_order(uint32_t workers) {
   shared = make_sched(workers, -1);
   _Atomic uint64_t sum = 0;
   atomic_store(&dropped, 0);
+  atomic_store(&ended, 0);
   atomic_store(&called, 0);
   enum { COUNT = 50 };
   pyd_task_t* tasks[COUNT];
@@ -124,7 +130,7 @@ static void test_order(uint32_t workers) {
     pyd_task_release(tasks[i]);
   }
   pyd_status_free(pyd_sched_stop(shared));
-  CHECK(called == COUNT && dropped == COUNT, "%d called, %d dropped", called, dropped);
+  CHECK(called == COUNT && dropped == COUNT && ended == COUNT, "%d called, %d dropped, %d ended", called, dropped, ended);
   pyd_sched_destroy(shared);
 }
 

@@ -1,0 +1,188 @@
+// Calls and loops in flight. Their handle, an event, is the task that runs them.
+#include "api/call.h"
+#include "pydispatch/submit.h"
+
+// ---- what is in flight
+
+typedef struct flight_s {
+  pyd_api_device_t* device;  // held as long as somebody has the event, whose task belongs to it
+  pyd_api_call_t* call;      // of a call: held until it has ended
+  bool has_begun;
+  pyd_call_progress_t progress;
+  pyd_sched_job_t loop;  // of a loop
+} flight_t;
+
+static void drop(void* self) { pyd_api_device_release(((flight_t*)self)->device); }
+
+static bool advance_call(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  flight_t* flight = self;
+  pyd_api_call_t* call = flight->call;
+  if (pyd_api_is_procedure(call)) {
+    *out_status = pyd_api_call_run_entered(call, pyd_task_interrupt(task));
+    return true;
+  }
+  if (!flight->has_begun) {
+    flight->has_begun = true;
+    pyd_api_call_copy_in(call);
+  }
+  if (!pyd_call_advance(&flight->progress, task, worker, out_status)) return false;
+  if (pyd_ok(*out_status)) pyd_api_call_copy_out(call);
+  return true;
+}
+
+static pyd_status_t run_call(void* self, const pyd_interrupt_t* interrupt) {
+  return pyd_api_call_run_entered(((flight_t*)self)->call, interrupt);
+}
+
+static void end_call(void* self) {
+  pyd_api_call_t* call = ((flight_t*)self)->call;
+  pyd_api_call_leave(call);
+  pyd_api_call_release(call);
+}
+
+static bool advance_loop(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  flight_t* flight = self;
+  if (!flight->has_begun) {
+    flight->has_begun = true;
+    if (!pyd_task_share(task, &flight->loop, worker)) return false;
+  }
+  *out_status = pyd_api_range_outcome("parallel_range_submit", pyd_task_failure(task));
+  return true;
+}
+
+static pyd_status_t run_loop(void* self, const pyd_interrupt_t* interrupt) {
+  flight_t* flight = self;
+  flight->loop.interrupt = interrupt;
+  pyd_sched_failure_t failure;
+  pyd_sched_run(flight->device->sched, &flight->loop, &failure);
+  return pyd_api_range_outcome("parallel_range_submit", &failure);
+}
+
+static const pyd_task_kind_t kCall = {.advance = advance_call, .run = run_call, .drop = drop, .end = end_call};
+static const pyd_task_kind_t kLoop = {.advance = advance_loop, .run = run_loop, .drop = drop};
+
+// ---- submitting
+
+static pyd_status_t refuse_after(const char* function, uint32_t index) {
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: after[%u] is NULL", function, index);
+}
+
+static pyd_status_t read_options(const char* function, const pyd_api_submit_t* given, pyd_submit_options_t* out_options) {
+  static const uint32_t kPriorities[] = {PYD_PRIORITY_NORMAL, PYD_PRIORITY_HIGH, PYD_PRIORITY_LOW};
+  *out_options = (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
+  if (!given) return PYD_STATUS_OK;
+  if (given->struct_size < sizeof(*given)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_submit_t), "
+                           "which is %zu", function, given->struct_size, sizeof(*given));
+  }
+  if (given->priority > PYD_API_PRIORITY_LOW) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: there is no priority %u; pyd_api_priority_t has them", function,
+                           given->priority);
+  }
+  if (given->after_count && !given->after) return pyd_api_null(function, "after");
+  for (uint32_t i = 0; i < given->after_count; ++i) {
+    if (!given->after[i]) return refuse_after(function, i);
+  }
+  out_options->priority = kPriorities[given->priority];
+  out_options->after = given->after;
+  out_options->after_count = given->after_count;
+  out_options->on_done = given->on_done;
+  out_options->context = given->context;
+  return PYD_STATUS_OK;
+}
+
+// A task that is not submitted.
+static pyd_status_t make(const char* function, pyd_api_device_t* device, const pyd_task_kind_t* kind, pyd_task_t** out_task) {
+  if (!device->sched) return pyd_status_make(PYD_CODE_UNSUPPORTED, "%s: the device has no threads", function);
+  pyd_status_t status = pyd_task_create(device->sched, kind, sizeof(flight_t), out_task);
+  if (!pyd_ok(status)) return status;
+  ((flight_t*)pyd_task_payload(*out_task))->device = device;
+  pyd_api_retain(&device->references);
+  return status;
+}
+
+static pyd_status_t submit_call(pyd_api_call_t* call, pyd_task_t* task, const pyd_submit_options_t* options) {
+  const pyd_api_entry_t* entry = call->entry;
+  if (entry->is_procedure) return pyd_procedure_submit_task(entry->program->state, entry->index, task, options);
+  pyd_status_t status = pyd_call_check_bound(call->call);
+  return pyd_ok(status) ? pyd_task_submit(task, options) : status;
+}
+
+pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event) {
+  if (out_event) *out_event = NULL;
+  pyd_submit_options_t read;
+  pyd_task_t* task = NULL;
+  pyd_status_t status = read_options("call_submit", options, &read);
+  if (pyd_ok(status)) status = pyd_api_call_enter(call, "call_submit");
+  if (!pyd_ok(status)) return status;
+  status = make("call_submit", call->entry->program->device, &kCall, &task);
+  if (pyd_ok(status)) {
+    flight_t* flight = pyd_task_payload(task);
+    flight->call = call;
+    flight->progress.call = call->call;
+    pyd_api_retain(&call->references);
+    status = submit_call(call, task, &read);
+    if (!pyd_ok(status)) pyd_api_call_release(call);
+  }
+  if (!pyd_ok(status)) pyd_api_call_leave(call);
+  if (pyd_ok(status) && out_event) {
+    *out_event = task;
+  } else {
+    pyd_task_release(task);
+  }
+  return status;
+}
+
+pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
+                                           pyd_api_cost_t* cost, const pyd_api_submit_t* options, pyd_api_event_t** out_event) {
+  static const char kFunction[] = "parallel_range_submit";
+  if (out_event) *out_event = NULL;
+  if (!device) return pyd_api_null(kFunction, "device");
+  if (!body) return pyd_api_null(kFunction, "body");
+  pyd_submit_options_t read;
+  pyd_task_t* task = NULL;
+  pyd_status_t status = read_options(kFunction, options, &read);
+  if (pyd_ok(status)) status = make(kFunction, device, &kLoop, &task);
+  if (!pyd_ok(status)) return status;
+  ((flight_t*)pyd_task_payload(task))->loop = (pyd_sched_job_t){body, context, count, (pyd_sched_cost_t*)cost, NULL};
+  status = pyd_task_submit(task, &read);
+  if (pyd_ok(status) && out_event) {
+    *out_event = task;
+  } else {
+    pyd_task_release(task);
+  }
+  return status;
+}
+
+// ---- events
+
+uint32_t pyd_api_event_outcome(pyd_api_event_t* event) {
+  if (!event || !pyd_task_is_done(event)) return PYD_API_PENDING;
+  pyd_status_t status = pyd_task_status(event);
+  if (pyd_ok(status)) return PYD_API_SUCCEEDED;
+  if (pyd_task_is_skipped(event)) return PYD_API_SKIPPED;
+  return pyd_status_code(status) == PYD_CODE_INTERRUPTED ? PYD_API_CANCELLED : PYD_API_FAILED;
+}
+
+pyd_status_t pyd_api_event_wait(pyd_api_event_t* event, uint64_t nanoseconds, const pyd_api_interrupt_t* interrupt,
+                                uint32_t* out_outcome) {
+  if (out_outcome) *out_outcome = PYD_API_PENDING;
+  if (!event) return pyd_api_null("event_wait", "event");
+  pyd_interrupt_t asked;
+  if (interrupt) {
+    pyd_status_t status = pyd_api_interrupt_of("event_wait", interrupt, &asked);
+    if (!pyd_ok(status)) return status;
+  }
+  pyd_wait_t waited = pyd_task_wait(event, nanoseconds, interrupt ? &asked : NULL);
+  if (waited == PYD_WAIT_INTERRUPTED) return pyd_status_make(PYD_CODE_INTERRUPTED, "event_wait: the waiting was interrupted");
+  if (out_outcome) *out_outcome = pyd_api_event_outcome(event);
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_api_event_status(pyd_api_event_t* event) {
+  return event && pyd_task_is_done(event) ? pyd_task_status(event) : PYD_STATUS_OK;
+}
+
+uint32_t pyd_api_event_cancel(pyd_api_event_t* event) { return event && pyd_task_cancel(event); }
+
+void pyd_api_event_release(pyd_api_event_t* event) { pyd_task_release(event); }
