@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from test_contract import FORMS, shapes_of, tensor
 
 import pydispatch as pd
+from pydispatch.formats.program.program import disassemble
 
 Array = np.ndarray[Any, Any]
 LEVELS = [
@@ -182,3 +183,42 @@ func.func @f(%a: tensor<20x60xi8>, %b: tensor<64x64xi8>) -> tensor<20x64xi32> {
     (executable,) = artifact.executables
     code = artifact.read(executable.variants[0].member)
     assert VPDPBUSD.search(code), "the product is none of bytes"
+
+
+def constant(text: str, b: Array) -> str:
+    """The product with its right-hand side as a constant of the program."""
+    type_ = f"tensor<{b.shape[0]}x{b.shape[1]}xi8>"
+    made = f'%b = arith.constant dense<"0x{b.astype(np.int8).tobytes().hex()}"> : {type_}'
+    return text.replace(f", %b: {type_}", "").replace("  %za =", f"  {made}\n  %za =", 1)
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=" ".join)
+@pytest.mark.parametrize("form", ["matmul", "transpose b"])
+@pytest.mark.parametrize(("signs", "zeros"), [("us", (128, 0)), ("ss", (0, 0)), ("uu", (3, 120)), ("su", (-7, 0))])
+def test_constant_factors_are_packed_once(
+    form: str, signs: str, zeros: tuple[int, int], level: tuple[str, str]
+) -> None:
+    """In groups as the instruction takes them: bytes, or pairs of i16. The same bits for any number of workers."""
+    rng = np.random.default_rng(5)
+    for m, k, n in ((1, 64, 96), (5, 36, 64), (17, 132, 32)):
+        shapes = shapes_of(form, {"m": m, "n": n, "k": k})
+        a, b = (bytes_of(rng, s, sign, False) for s, sign in zip(shapes[:2], signs, strict=True))
+        c = rng.integers(-(1 << 31), 1 << 31, shapes[2]).astype(np.int32)
+        total = np.einsum(FORMS[form][2], a - zeros[0], b - zeros[1]) + c
+        expected = total.astype(np.uint64).astype(np.uint32).view(np.int32)
+        artifact = pd.compile(
+            constant(product(form, shapes, signs, zeros), b), targets="cpu", cpu=level[0], cpu_features=level[1]
+        )
+        assert "derived by function" in disassemble(artifact.read("program.bin"))
+        for workers in (1, 2):
+            found = pd.device(f"cpu?workers={workers}").load(artifact).f(a.astype(np.int8), c)
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_levels_that_pack_differently_share_the_constant_as_it_is() -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(-128, 128, (5, 64)), rng.integers(-128, 128, (64, 64))
+    text = constant(product("matmul", [(5, 64), (64, 64), (5, 64)], "ss"), b)
+    artifact = pd.compile(text, targets="cpu", cpu=["x86-64-v3", "native"], cpu_features="")
+    found = pd.device("cpu").load(artifact).f(a.astype(np.int8), np.zeros((5, 64), np.int32))
+    np.testing.assert_array_equal(found, a @ b)

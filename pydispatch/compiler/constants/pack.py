@@ -12,11 +12,12 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import Float32Type, Float64Type, FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import Float32Type, Float64Type, FunctionType, ModuleOp, TensorType, i32
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.kinds import is_view
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
+from pydispatch.compiler.constants.grouped import Grouped, grouped_factor, multiply_packed, packed_elements
 from pydispatch.compiler.constants.known import SOURCES
 from pydispatch.compiler.constants.relay import Matrix, in_panels
 from pydispatch.compiler.kernels.matmul.cpu.in_place import b_in_place
@@ -24,7 +25,7 @@ from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.cpu.plan import MANY
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
-from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, from_panels, into_panels, type_in_panels
+from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, Layout, from_panels, into_panels
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.pyd.derived import DerivedAttr
@@ -50,12 +51,18 @@ f32, one worker of an AVX-512 EPYC, time with panels / without: 1x512x512 1.10, 
 
 @dataclass(frozen=True)
 class Packed:
-    """An argument of a dispatch function that its contraction alone reads, and its panels. index: of the argument."""
+    """An argument of a dispatch function that its contraction alone reads, and its panels. index: of the argument;
+    type: of the tensor that lies in panels; grouped: how that follows from the argument, None where it is that."""
 
     function: func.FuncOp
     index: int
-    axis: int
-    width: int
+    type: TensorType[Attribute]
+    layout: Layout
+    grouped: Grouped | None = None
+
+    @property
+    def panels(self) -> TensorType[Attribute]:
+        return self.layout.type_of(self.type)
 
 
 def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequence[Level]) -> None:
@@ -67,9 +74,9 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
             found = _packed(function, levels)
             uses = dispatches.get((executable.sym_name.data, function.sym_name.data), [])
             if found is not None and uses and all(_constant(op, found) is not None for op in uses):
-                _use_panels(found)
                 for op in uses:
                     _give_panels(op, found, functions)
+                _use_panels(found)
     _drop_unused(module, functions)
 
 
@@ -102,29 +109,48 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     if found is None:
         return None
     c = found[0]
-    value = c.generic.inputs[c.b.main]
-    if not isinstance(value, BlockArgument) or value.owner is not function.body.block or value.uses.get_length() != 1:
+    grouped = grouped_factor(function, c, levels)
+    value = c.generic.inputs[c.b.main] if grouped is None else grouped.argument
+    if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
         return None
-    type_ = value.type
-    if not isinstance(type_, TensorType) or not type_.has_static_shape() or not _is_plain(c, type_):
+    type_ = value.type if grouped is None else grouped.packed_type
+    if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return None
-    assert c.n is not None
+    if grouped is None and (value.uses.get_length() != 1 or not _is_plain(c, type_)):
+        return None
+    layout = _layout(c, type_, grouped, levels)
+    return None if layout is None else Packed(function, value.index, type_, layout, grouped)
+
+
+def _layout(
+    c: Contraction, type_: TensorType[Attribute], grouped: Grouped | None, levels: Sequence[Level]
+) -> Layout | None:
+    """The panels of a factor, where they pay."""
+    if c.n is None or not _is_whole(c):
+        return None
     (axis,) = c.b.where(c.n)
+    columns = type_.get_shape()[axis]
+    if grouped is not None:
+        (steps,), group = c.b.where(c.k), grouped.arithmetic.group
+        width = PANEL_BYTES // i32.size
+        whole = columns % width == 0 and type_.get_shape()[steps] % group == 0
+        return Layout(axis, width, group, steps) if whole and prod(type_.get_shape()) >= LEAST_TURNED_BYTES else None
     element = cast("Float32Type | Float64Type", type_.element_type)
     width = PANEL_BYTES // element.size
-    if type_.get_shape()[axis] % width and not c.b.is_last(c.n):
+    if columns % width and not c.b.is_last(c.n):
         width //= 2  # 16, 48 or 80 channels
-    if type_.get_shape()[axis] % width or not _pays(c, type_, element.size, levels):
-        return None
-    return Packed(function, value.index, axis, width)
+    return None if columns % width or not _pays(c, type_, element.size, levels) else Layout(axis, width)
+
+
+def _is_whole(c: Contraction) -> bool:
+    """Whether the factor's tensor is read at dimensions of the product, each once."""
+    return all(len(x.terms) == 1 and x.terms[0][1] == 1 and x.constant == 0 for x in c.b.coordinates)
 
 
 def _is_plain(c: Contraction, type_: TensorType[Attribute]) -> bool:
     """Whether the factor is an element of the argument and nothing else, in the type of the sums."""
-    plain = c.n is not None and len(c.b.where(c.n)) == 1 and c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n)
     floats = isinstance(c.acc, Float32Type | Float64Type) and type_.element_type == c.acc
-    whole = all(len(x.terms) == 1 and x.terms[0][1] == 1 and x.constant == 0 for x in c.b.coordinates)
-    return plain and floats and whole and c.b.direct and not set(c.outer) & c.b.dims
+    return floats and c.b.direct and not set(c.outer) & c.b.dims
 
 
 def _pays(c: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
@@ -148,16 +174,18 @@ def _use_panels(packed: Packed) -> None:
     """The function takes panels."""
     function, block = packed.function, packed.function.body.block
     argument = block.args[packed.index]
-    type_ = cast("TensorType[Attribute]", argument.type)
-    new = block.insert_arg(type_in_panels(type_, packed.axis, packed.width), argument.index)
+    new = block.insert_arg(packed.panels, argument.index)
     new.name_hint = argument.name_hint
-    ops = from_panels(new, type_, packed.axis, packed.width)
+    ops = from_panels(new, packed.type, packed.layout)
     first = block.first_op
     assert first is not None
     for op in ops:
         set_location(op, function)
     block.insert_ops_before(ops, first)
-    argument.replace_all_uses_with(ops[-1].results[0])
+    if packed.grouped is None:
+        argument.replace_all_uses_with(ops[-1].results[0])
+    else:
+        multiply_packed(packed.grouped, ops[-1].results[0])
     block.erase_arg(argument)
     inputs = [a.type for a in block.args]
     function.properties["function_type"] = FunctionType.from_lists(inputs, list(function.function_type.outputs))
@@ -175,44 +203,43 @@ def _give_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunction
     """The dispatch gives a derived constant."""
     value = _constant(op, packed)
     assert value is not None
-    assert isinstance(value.type, TensorType)
-    type_ = type_in_panels(value.type, packed.axis, packed.width)
-    ops = _panels_of_matrix(value, packed, type_, functions)
+    ops = [] if packed.grouped is not None else _panels_of_matrix(value, packed, functions)
     if not ops:
         ops, source = _made_again(value, functions)
-        ops += into_panels(source, packed.axis, packed.width)
+        if packed.grouped is not None:
+            ops += packed_elements(packed.grouped, source)
+            source = ops[-1].results[0]
+        ops += into_panels(source, packed.layout)
     for new in ops:
         set_location(new, value.op)
     name = functions.add(ops, ops[-1].results)
     arguments = list(op.arguments)
-    arguments[packed.index] = constant_of(name, 0, value, type_).results[0]
+    arguments[packed.index] = constant_of(name, 0, value, packed.panels).results[0]
     op.operands = [*op.workload, *arguments, *op.argument_dims, *op.result_dims]
     _erase_unused(value)
 
 
-def _panels_of_matrix(
-    value: OpResult, packed: Packed, result: TensorType[Attribute], functions: DerivedFunctions
-) -> list[Operation]:
+def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctions) -> list[Operation]:
     """The panels of a constant, or of a transposed one, along its first or last dimension; nothing for others."""
     source: SSAValue = value
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
         source = source.op.operands[0]
     if not isinstance(source, OpResult) or source.op.name not in SOURCES or not isinstance(source.type, TensorType):
         return []
-    sizes = shape_of(value)
-    if packed.axis not in (0, len(sizes) - 1) or len(sizes) < 2:
+    sizes, layout = shape_of(value), packed.layout
+    if layout.axis not in (0, len(sizes) - 1) or len(sizes) < 2:
         return []
-    axis = 0 if packed.axis == 0 else 1
-    columns = sizes[packed.axis]
+    axis = 0 if layout.axis == 0 else 1
+    columns = sizes[layout.axis]
     rest = prod(sizes) // columns
     attribute = source.op.properties["value"]
     turned = functions.transposed.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None
     if turned is not None and source is value:
-        return in_panels(turned, 1 - axis, packed.width, result)
+        return in_panels(turned, Layout(1 - axis, layout.width), packed.panels)
     if columns != shape_of(source)[0 if axis == 0 else -1] or (isinstance(attribute, DerivedAttr) and turned is None):
         return []
     rows = (columns, rest) if axis == 0 else (rest, columns)
-    return in_panels(Matrix(attribute, source.type, *rows), axis, packed.width, result)
+    return in_panels(Matrix(attribute, source.type, *rows), Layout(axis, layout.width), packed.panels)
 
 
 def _erase_unused(value: SSAValue) -> None:

@@ -12,7 +12,7 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from pydispatch.compiler.kernels.matmul.panels import type_in_panels
+from pydispatch.compiler.kernels.matmul.panels import Layout
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
@@ -110,15 +110,13 @@ def transposed(matrix: Matrix) -> list[Operation]:
     return code.cast(TensorType(code.element, [matrix.columns, matrix.rows]))
 
 
-def in_panels(matrix: Matrix, axis: int, width: int, result: TensorType[Attribute]) -> list[Operation]:
-    """The operations whose last one has the panels of a tensor, which is the matrix in another shape, along its first
-    (axis 0) or last (axis 1) dimension. result: their type."""
-    code = _Code(matrix)
+def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> list[Operation]:
+    """The operations whose last one has the panels of a tensor without groups, which is the matrix in another shape.
+    layout: of the matrix; result: the type of the panels."""
+    code, axis, width = _Code(matrix), layout.axis, layout.width
     panels = code.put(arith.DivUIOp(code.dims[axis], code.number(width)))
-    column = AffineExpr.dimension(0) * width + AffineExpr.dimension(2)
-    reads = [AffineExpr.dimension(1), column] if axis else [column, AffineExpr.dimension(1)]
-    code.copy([panels, code.dims[1 - axis]], [-1, -1, width], reads)
-    flat = type_in_panels(TensorType(code.element, [matrix.rows, matrix.columns]), axis, width)
+    code.copy([panels, code.dims[1 - axis]], [-1, -1, width], layout.elements(2).results)
+    flat = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))
     ops = code.cast(flat)
     if flat != result:
         ops.append(tensors.TensorReshapeOp(operands=[ops[-1].results[0], [], []], result_types=[result]))

@@ -1,6 +1,8 @@
 """Panels: the layout of a constant factor in which register blocks read it, a fixed number of columns side by side.
 
 A tensor with the dimension n lies in panels along n when it is [n / width, the other dimensions in their order, width].
+Where an instruction takes several steps of k at once (`cpu/arithmetic.py`), k is cut too, and the steps of a group come
+last: [n / width, the others with k / group, width, group].
 Its dispatch function turns panels into the tensor again, by one generic; kernels on CPUs read the panels themselves.
 """
 
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType
@@ -24,57 +27,86 @@ PANEL_BYTES = 128
 
 
 @dataclass(frozen=True)
-class Panels:
-    """A tensor whose elements lie in panels. axis: of the tensor, along which it is cut; width: columns of a panel."""
+class Layout:
+    """How the elements of a tensor lie in panels. axis: of the tensor, along which it is cut; width: columns of a
+    panel; group: so many neighbours along the dimension `steps` lie side by side, in each column."""
 
-    argument: BlockArgument
     axis: int
     width: int
+    group: int = 1
+    steps: int | None = None
+
+    def type_of(self, type: TensorType[Attribute]) -> TensorType[Attribute]:
+        """The panels of a tensor of this type."""
+        shape = list(type.get_shape())
+        if self.steps is not None:
+            shape[self.steps] //= self.group
+        columns = shape.pop(self.axis)
+        inner = [self.width] if self.steps is None else [self.width, self.group]
+        return TensorType(type.element_type, [columns // self.width, *shape, *inner])
+
+    def places(self, rank: int) -> AffineMap:
+        """Where the element of a tensor is in its panels."""
+        dims: list[AffineExpr] = [AffineExpr.dimension(d) for d in range(rank)]
+        column, inner = dims[self.axis], [dims[self.axis] % self.width]
+        if self.steps is not None:
+            inner.append(dims[self.steps] % self.group)
+            dims[self.steps] = dims[self.steps] // self.group
+        del dims[self.axis]
+        return AffineMap(rank, 0, (column // self.width, *dims, *inner))
+
+    def elements(self, rank: int) -> AffineMap:
+        """Which element of a tensor of so many dimensions is at a place of its panels."""
+        loops = rank + 1 + (self.steps is not None)  # [panel, other dimensions ..., column, step of a group]
+        dims = [AffineExpr.dimension(d) for d in range(loops)]
+        reads: list[AffineExpr] = dims[1:rank]
+        reads.insert(self.axis, dims[0] * self.width + dims[rank])
+        if self.steps is not None:
+            reads[self.steps] = reads[self.steps] * self.group + dims[rank + 1]
+        return AffineMap(loops, 0, tuple(reads))
+
+
+@dataclass(frozen=True)
+class Panels:
+    """An argument with a tensor in panels."""
+
+    argument: BlockArgument
+    layout: Layout
 
     def strides(self) -> list[int]:
-        """Elements between neighbours along each dimension of the tensor, within a panel."""
-        _, *middle, width = self._shape()
+        """Elements between neighbours along each dimension of the tensor, within a panel; along the groups' dimension
+        those between groups, divided by their size."""
+        layout = self.layout
         strides: list[int] = []
-        step = width
-        for size in reversed(middle):
-            strides.insert(0, step)
+        step = layout.width
+        rest = [d for d in range(len(self._middle) + 1) if d != layout.axis]
+        for dim, size in zip(reversed(rest), reversed(self._middle), strict=True):
+            strides.insert(0, step if dim == layout.steps else step * layout.group)
             step *= size
-        strides.insert(self.axis, 1)
+        strides.insert(layout.axis, 1)
         return strides
 
     @property
     def step(self) -> int:
         """Elements between panels."""
-        total = 1
-        for size in self._shape()[1:]:
-            total *= size
-        return total
+        return prod(self._middle) * self.layout.width * self.layout.group
 
-    def _shape(self) -> Sequence[int]:
+    @property
+    def _middle(self) -> Sequence[int]:
+        """The sizes between that of the panels and that of a panel's columns."""
         assert isinstance(self.argument.type, TensorType)
-        return self.argument.type.get_shape()
+        return self.argument.type.get_shape()[1 : -1 if self.layout.steps is None else -2]
 
 
-def type_in_panels(type: TensorType[Attribute], axis: int, width: int) -> TensorType[Attribute]:
-    shape = list(type.get_shape())
-    columns = shape.pop(axis)
-    return TensorType(type.element_type, [columns // width, *shape, width])
-
-
-def into_panels(value: SSAValue, axis: int, width: int) -> list[Operation]:
+def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
     """The operations whose last one has the panels of a tensor of known sizes."""
     assert isinstance(value.type, TensorType)
-    result = type_in_panels(value.type, axis, width)
-    rank = value.type.get_num_dims()
-    # The loops are [panel, other dimensions ..., column].
-    reads = [AffineExpr.dimension(d + 1) for d in range(rank - 1)]
-    reads.insert(axis, AffineExpr.dimension(0) * width + AffineExpr.dimension(rank))
-    return _copy(value, result, AffineMap(rank + 1, 0, tuple(reads)))
+    return _copy(value, layout.type_of(value.type), layout.elements(value.type.get_num_dims()))
 
 
-def from_panels(value: SSAValue, result: TensorType[Attribute], axis: int, width: int) -> list[Operation]:
+def from_panels(value: SSAValue, result: TensorType[Attribute], layout: Layout) -> list[Operation]:
     """The operations whose last one has a tensor from its panels."""
-    return _copy(value, result, _map(result.get_num_dims(), axis, width))
+    return _copy(value, result, layout.places(result.get_num_dims()))
 
 
 def panels_of(value: SSAValue) -> Panels | None:
@@ -90,18 +122,21 @@ def panels_of(value: SSAValue) -> Panels | None:
     type_ = g.inputs[0].type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return None
-    width, rank = type_.get_shape()[-1], len(g.iterators)
-    for axis in range(rank):
-        if g.maps[0] == _map(rank, axis, width) and g.maps[1] == AffineMap.identity(rank):
-            return Panels(g.inputs[0], axis, width)
-    return None
+    rank = len(g.iterators)
+    if g.maps[1] != AffineMap.identity(rank):
+        return None
+    layouts = _layouts(rank, type_.get_shape())
+    return next((Panels(g.inputs[0], layout) for layout in layouts if g.maps[0] == layout.places(rank)), None)
 
 
-def _map(rank: int, axis: int, width: int) -> AffineMap:
-    """Where the element of a tensor is in its panels."""
-    column = AffineExpr.dimension(axis)
-    others = [AffineExpr.dimension(d) for d in range(rank) if d != axis]
-    return AffineMap(rank, 0, (column // width, *others, column % width))
+def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
+    """The layouts that panels of this shape may have, of a tensor of so many dimensions."""
+    if len(shape) == rank + 1:
+        return [Layout(axis, shape[-1]) for axis in range(rank)]
+    if len(shape) != rank + 2:
+        return []
+    pairs = [(axis, steps) for axis in range(rank) for steps in range(rank) if axis != steps]
+    return [Layout(axis, shape[-2], shape[-1], steps) for axis, steps in pairs]
 
 
 def _copy(value: SSAValue, result: TensorType[Attribute], reads: AffineMap) -> list[Operation]:

@@ -73,7 +73,10 @@ class _Ranges:
         if op.name == "arith.extui":
             inner, type_ = self.of(op.operands[0]), op.operands[0].type
             assert isinstance(type_, IntegerType)
-            return inner if inner is not None and inner[0] >= 0 else (0, (1 << type_.width.data) - 1)
+            count = 1 << type_.width.data
+            if inner is not None and inner[1] < 0:  # with the sign bit as one of the value
+                return inner[0] + count, inner[1] + count
+            return inner if inner is not None and inner[0] >= 0 else (0, count - 1)
         if op.name not in ("arith.subi", "arith.addi"):
             return None
         left, right = self.of(op.operands[0]), self.of(op.operands[1])

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of
@@ -111,9 +111,10 @@ def plan_of(
     sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(e, c.generic))
     if rows is not None and rows.least == rows.most:
         sizes = tuple(rows.least if d == c.m else s for d, s in enumerate(sizes))
-    if arithmetic.group > 1 and _converts_for_few(_problem(c, sizes, rows, wide := Arithmetic(c.acc, c.acc), None)):
+    panels = _panels(c, sizes, arithmetic)
+    wide = Arithmetic(c.acc, c.acc)
+    if arithmetic.group > 1 and panels is None and _converts_for_few(_problem(c, sizes, rows, wide, None)):
         arithmetic = wide
-    panels = _panels(c, sizes) if arithmetic.plain(c.acc) else None
     problem = _problem(c, sizes, rows, arithmetic, panels)
     if schedule is None:
         schedule = default_schedule(level, problem)
@@ -156,8 +157,8 @@ def _problem(
         size=size, m=m, n=1 if c.n is None else sizes[c.n], k=sizes[c.k], least=least, most=most,
         outer=prod(sizes[d] or 1 for d in c.outer), reductions=prod(sizes[d] or 1 for d in c.reductions),
         a=_operand(c.a, c, plain and _in_place(c.a, c, compute), c.m, size),
-        b=_operand(c.b, c, plain and (panels is not None or _in_place(c.b, c, compute)), c.k, size),
-        panel=0 if panels is None else panels.width, group=arithmetic.group,
+        b=_operand(c.b, c, panels is not None or (plain and _in_place(c.b, c, compute)), c.k, size),
+        panel=0 if panels is None else panels.layout.width, group=arithmetic.group,
     )  # fmt: skip
 
 
@@ -186,13 +187,29 @@ def _in_place(factor: Factor, c: Contraction, compute: Attribute) -> bool:
     )  # fmt: skip
 
 
-def _panels(c: Contraction, sizes: Sequence[int | None]) -> Panels | None:
-    """The panels of columns that B lies in."""
+def _panels(c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic) -> Panels | None:
+    """The panels of columns that B lies in, as it is multiplied."""
     panels = panels_of(c.generic.inputs[c.b.main])
-    if panels is None or not c.b.direct or c.n is None or c.b.where(c.n) != [panels.axis]:
+    if panels is None or c.n is None or c.b.where(c.n) != [panels.layout.axis]:
         return None
-    whole = c.b.coordinates[panels.axis].is_plain(c.n) and (sizes[c.n] or 1) % panels.width == 0
-    return panels if whole else None
+    layout = panels.layout
+    plain = c.b.coordinates[layout.axis].is_plain(c.n) and (sizes[c.n] or 1) % layout.width == 0
+    if layout.steps is None:
+        return panels if plain and arithmetic.plain(c.acc) and c.b.direct else None
+    groups = layout.group == arithmetic.group and c.b.where(c.k) == [layout.steps]
+    return panels if plain and groups and _is_packed(c, arithmetic) else None
+
+
+def _is_packed(c: Contraction, arithmetic: Arithmetic) -> bool:
+    """Whether the elements of B's tensor are those that packing would make of the factor."""
+    value, offset = c.b.value, 0
+    if isinstance(value, OpResult) and isinstance(value.op, arith.AddiOp):
+        constant = value.op.rhs.owner
+        if isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr):
+            value, offset = value.op.lhs, constant.value.value.data
+    element = c.generic.block.args[c.b.main]
+    widened = isinstance(value, OpResult) and isinstance(value.op, arith.ExtSIOp) and value.op.input is element
+    return widened and element.type == arithmetic.compute and offset == arithmetic.b_offset
 
 
 Extents = dict[int, int]

@@ -318,9 +318,9 @@ class Writer:
         assert side.panel is not None and self.c.n is not None
         if self.plan.panels is None:
             return build.times(place.block[1], side.panel)
-        column, width = build.plus(self.low[self.c.n], place.column), self.plan.panels.width
-        panel = build.times(build.quotient(column, width), side.panel)
-        return build.plus(panel, build.remainder(column, width))
+        column, layout = build.plus(self.low[self.c.n], place.column), self.plan.panels.layout
+        panel = build.times(build.quotient(column, layout.width), side.panel)
+        return build.plus(panel, build.times(build.remainder(column, layout.width), layout.group))
 
     # What comes before and after
 

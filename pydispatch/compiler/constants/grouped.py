@@ -1,0 +1,184 @@
+"""Constant factors of products of narrow integers as kernels multiply them: converted, in panels of groups of steps.
+
+A dispatch function computes such a factor from an argument: a byte is widened, a zero point taken off. The whole of it
+moves into the function that derives the constant; what is left is an argument of packed elements, widened again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
+from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.structured import GENERIC
+from pydispatch.ir.values import shape_of
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The right-hand factor of a contraction, which is computed from one argument of the dispatch function alone.
+
+    made: the operations before the contraction that compute it, producers first; main: number of the contraction's
+    input that they make.
+    """
+
+    contraction: Contraction
+    arithmetic: Arithmetic
+    argument: BlockArgument
+    made: tuple[Operation, ...]
+
+    @property
+    def main(self) -> int:
+        return self.contraction.b.main
+
+    @property
+    def packed_type(self) -> TensorType[Attribute]:
+        """The factor's type as the kernel multiplies it."""
+        return TensorType(self.arithmetic.compute, shape_of(self.contraction.generic.inputs[self.main]))
+
+
+def grouped_factor(function: func.FuncOp, c: Contraction, levels: Sequence[Level]) -> Grouped | None:
+    """The factor of a function whose kernel multiplies groups in the same way on all levels."""
+    found = {arithmetic_of(c, level) for level in levels}
+    arithmetic = next(iter(found))
+    if len({a and (a.compute, a.group, a.b_offset) for a in found}) != 1 or arithmetic is None or arithmetic.group == 1:
+        return None
+    if c.op.name != GENERIC or set(c.b.inputs) != {c.b.main} or set(c.outer) & c.b.dims:
+        return None
+    made = _slice(function, [c.generic.inputs[c.b.main], *_captured(c)])
+    if made is None:
+        return None
+    ops, arguments = made
+    if len(arguments) != 1:
+        return None
+    (argument,) = arguments
+    return Grouped(c, arithmetic, argument, ops) if _only_for(argument, ops, c.op) else None
+
+
+def _captured(c: Contraction) -> list[SSAValue]:
+    """What the factor's code reads from outside of the contraction."""
+    inside = set(_values(c.generic.block))
+    return [v for op in c.b.code for v in op.operands if v not in inside]
+
+
+def _read_by(op: Operation) -> list[SSAValue]:
+    """What an operation and those inside it read from outside."""
+    inside = {v for inner in op.walk() for region in inner.regions for b in region.blocks for v in _values(b)}
+    return [v for inner in op.walk() for v in inner.operands if v not in inside]
+
+
+def _slice(
+    function: func.FuncOp, values: Sequence[SSAValue]
+) -> tuple[tuple[Operation, ...], set[BlockArgument]] | None:
+    """The operations of a function that values are computed by, in order, and the arguments that these read."""
+    body = function.body.block
+    ops: set[Operation] = set()
+    arguments: set[BlockArgument] = set()
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if isinstance(value, BlockArgument):
+            if value.owner is not body:
+                return None
+            arguments.add(value)
+        elif isinstance(value, OpResult) and value.op not in ops:
+            ops.add(value.op)
+            pending += _read_by(value.op)
+    return tuple(op for op in body.ops if op in ops), arguments
+
+
+def _only_for(argument: BlockArgument, made: Sequence[Operation], last: Operation) -> bool:
+    """Whether nothing but the operations `made`, which `last` alone uses, reads what is computed from an argument."""
+    pending: list[SSAValue] = [argument]
+    while pending:
+        for use in pending.pop().uses:
+            user: Operation | None = use.operation
+            while user is not None and user.parent is not argument.owner:
+                user = user.parent_op()
+            if user is None or (user is not last and user not in made):
+                return False
+            pending += user.results if user is not last else []
+    return True
+
+
+def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
+    """Operations whose last one has the factor as the kernel multiplies it, from what the argument is."""
+    c, arithmetic = grouped.contraction, grouped.arithmetic
+    mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}
+    ops = [op.clone(mapping) for op in grouped.made]
+    value = c.generic.inputs[grouped.main]
+    value = mapping.get(value, value)
+    element = cast("TensorType[Attribute]", value.type).element_type
+    body = Block(arg_types=[element, arithmetic.compute])
+    inner = {**mapping, c.generic.block.args[grouped.main]: body.args[0]}
+    body.add_ops([op.clone(inner) for op in c.b.code])
+    narrow = inner.get(c.b.value, c.b.value)
+    if arithmetic.b_offset:
+        offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", narrow.type)))
+        less = arith.SubiOp(narrow, offset)
+        body.add_ops([offset, less])
+        narrow = less.result
+    if narrow.type != arithmetic.compute:
+        cut = arith.TruncIOp(narrow, cast("IntegerType", arithmetic.compute))
+        body.add_op(cut)
+        narrow = cut.result
+    body.add_op(YieldOp(narrow))
+    empty = tensor.EmptyOp([], grouped.packed_type)
+    rank = grouped.packed_type.get_num_dims()
+    maps = ArrayAttr([AffineMapAttr(AffineMap.identity(rank))] * 2)
+    loops = ArrayAttr([IteratorTypeAttr(IteratorType.PARALLEL)] * rank)
+    return [*ops, empty, GenericOp([value], [empty.results[0]], Region(body), maps, loops, [grouped.packed_type])]
+
+
+def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
+    """The contraction multiplies packed elements, widened; what made the factor goes."""
+    c, arithmetic = grouped.contraction, grouped.arithmetic
+    old, position = c.op, grouped.main
+    new = old.clone()
+    new.operands[position] = packed
+    set_location(new, old)
+    block = new.regions[0].block
+    places = {value: place for value, place in zip(_values(c.generic.block), _values(block), strict=True)}
+    factor = places[c.b.value]
+    element = block.insert_arg(arithmetic.compute, position)
+    wide = arith.ExtSIOp(element, cast("IntegerType", factor.type))
+    ops: list[Operation] = [wide]
+    if arithmetic.b_offset:
+        offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", factor.type)))
+        ops += [offset, arith.AddiOp(wide.result, offset.result)]
+    first = block.first_op
+    assert first is not None
+    block.insert_ops_before(ops, first)
+    factor.replace_all_uses_with(ops[-1].results[0])
+    _erase_unused([op for op in block.ops if op.results])
+    block.erase_arg(block.args[position + 1])
+    parent = old.parent
+    assert parent is not None
+    parent.insert_op_before(new, old)
+    old.results[0].replace_all_uses_with(new.results[0])
+    old.detach()
+    old.erase()
+    _erase_unused(grouped.made)
+
+
+def _values(block: Block) -> list[SSAValue]:
+    return [*block.args, *(result for op in block.ops for result in op.results)]
+
+
+def _erase_unused(ops: Sequence[Operation]) -> None:
+    """ops: producers first."""
+    for op in reversed(ops):
+        if not any(result.uses.get_length() for result in op.results):
+            op.detach()
+            op.erase()
