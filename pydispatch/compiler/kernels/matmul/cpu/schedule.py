@@ -29,6 +29,11 @@ STREAMED = (4, 8, 5, 7, 6, 3)
 """Steps of K at a time for one or two rows: B passes once, by whole rows of the tile. Against a panel after the other
 this took 36 us instead of 55 for 1x1024x1024, 14 instead of 17 for 1x784x512, 6.3 instead of 8.5 for 1x512x512."""
 
+WIDE = 1024
+"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K, where there are so many: then
+the tile is one block. Against the above on Zen 5, us: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and
+114; 1x3072x768 87 and 127; 1x1024x1024 40 and 42; 1x4096x4096 2.32 and 2.28 ms. Half as wide, 1x4096x4096 takes 2.86."""
+
 CONVERTED = 32 << 10
 """Bytes of B that are converted before one block of rows, all there are, multiplies them: they stay in the first cache.
 f32 times i8 of 1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second one, and at 28 in these parts."""
@@ -144,7 +149,12 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
         mt = ceil(p.most, mr) * mr
     pack_a = not (p.a_in_place and (p.m or 0) >= mr and a_in_place(level, mr, p.a.stride))
     long = p.k is not None and p.k > 8 * len(STREAMED)
-    if not pack_b and not along_k and not p.panel and p.m is not None and p.m <= 2 and long:
+    streams = not pack_b and not along_k and not p.panel and p.m is not None and p.m <= 2 and long
+    if streams and p.m == 1 and level.registers // 2 * level.vector >= WIDE and (p.n or 0) * p.size >= WIDE:
+        assert p.k is not None
+        nr = nt = WIDE // p.size
+        kc = p.k
+    elif streams:
         assert p.k is not None and p.n is not None
         kc = next((steps for steps in STREAMED if p.k % steps == 0), STREAMED[0])
         width = level.width // p.size
