@@ -30,9 +30,9 @@ STREAMED = (4, 8, 5, 7, 6, 3)
 this took 36 us instead of 55 for 1x1024x1024, 14 instead of 17 for 1x784x512, 6.3 instead of 8.5 for 1x512x512."""
 
 WIDE = 1024
-"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K, where there are so many: then
-the tile is one block. Against the above on Zen 5, us: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and
-114; 1x3072x768 87 and 127; 1x1024x1024 40 and 42; 1x4096x4096 2.32 and 2.28 ms. Half as wide, 1x4096x4096 takes 2.86."""
+"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K if there are so many. Zen 5,
+us against what is above: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127;
+1x1024x1024 40 and 42; 1x4096x4096 2,320 and 2,280, and 2,860 for blocks of half the width."""
 
 CONVERTED = 32 << 10
 """Bytes of B that are converted before one block of rows, all there are, multiplies them: they stay in the first cache.
