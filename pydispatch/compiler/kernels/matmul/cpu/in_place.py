@@ -10,14 +10,16 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
 
 FEW_PASSES = 2
 """Passes over a panel of B up to which it is read in place, however it lies: copying it costs about one of them. Twice
-as many where evicted rows come back in time: on Zen 5, 42x784x1024 takes 0.84x as long as packed, 56x784x1024 1.03x."""
+as many where evicted rows come back in time, from the third-level cache: on Zen 5, 42x784x1024 takes 0.84x as long as
+packed, 32x768x3072 0.82x, 56x784x1024 1.03x, 32x2048x2048 1.1x, 32x4096x4096 1.5x."""
 
 
 def b_in_place(level: Level, rows: int, mr: int, width: int, stride: int, steps: int) -> bool:
     """Whether blocks of mr of the rows of A may read a panel of B in place: `steps` rows of `width` bytes, `stride`
     apart."""
     model, panel = level.model, steps * width
-    in_time = model.l3 is not None and 2 * width <= model.bandwidth * level.cycles(mr, width)
+    in_l3 = model.l3 is not None and 3 * steps * stride <= model.l3.bytes
+    in_time = in_l3 and 2 * width <= model.bandwidth * level.cycles(mr, width)
     if ceil(rows, mr) <= FEW_PASSES * (2 if in_time else 1):
         return True
     pages = min(steps, ceil(steps * stride, model.page))
