@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -279,12 +279,12 @@ class Pipeline:
 
     def derive(self, functions: DerivedFunctions) -> None:
         """Constants into panels, and the dispatches of the functions that derive constants."""
-        if levels := self._levels():
+        if levels := self._levels:
             pack_constants(self.module, functions, levels)
         self.reports += self._formed(list(functions.made.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[Report]:
-        legality, chooser = partial(why_not, chains=bool(self._levels())), self.options.chooser
+        legality, chooser = partial(why_not, chains=bool(self._levels)), self.options.chooser
         patches = None if chooser is None else partial(chooser.convolutions, self)
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
 
@@ -296,6 +296,7 @@ class Pipeline:
         options = self.options
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features)
 
+    @cached_property
     def _levels(self) -> list[Level]:
         """The CPU levels of the targets where the kernels of all are the CPU's, which compute products in blocks of
         registers from panels: chains of products and constant panels are for these. Else none."""
@@ -381,8 +382,12 @@ def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
 
 def producers() -> dict[str, str]:
     """The tools whose versions decide the bytes of an artifact."""
-    from importlib.metadata import version
-
     llvm = ".".join(str(n) for n in llvm_process.version())
-    tools = toolchain.find().fingerprint()
-    return {"llvm": llvm, "llvmlite": version("llvmlite"), "xdsl": version("xdsl"), "toolchain": tools}
+    return {"llvm": llvm, **_packages(), "toolchain": toolchain.find().fingerprint()}
+
+
+@cache
+def _packages() -> dict[str, str]:
+    from importlib.metadata import version  # which parses a file each time
+
+    return {name: version(name) for name in ("llvmlite", "xdsl")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -102,6 +103,7 @@ def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
     return memoryview(header.getvalue()), elements
 
 
+@functools.cache
 def package_version() -> str:
     """The version of the installed package."""
     from importlib import metadata

@@ -142,16 +142,20 @@ class Executor(ABC):
             blocks[number] = results[i].block
         for number, i in record.constants:
             blocks[number] = self._block(i)
-        arena = context.acquire(record.arena_bytes) if record.transients else None
+        self._run_once(record, blocks, data.constants, record.patterns)
+        return [results[i] for i in range(len(results))]
+
+    def _run_once(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """Runs the commands of a plan, whose transients are in memory that is taken for this run."""
+        arena = self.context.acquire(record.arena_bytes) if record.transients else None
         try:
             if record.transients:
                 blocks[-1] = arena
             if record.commands:
-                self.run(record, blocks, data.constants, record.patterns)
+                self.run(record, blocks, constants, patterns)
         finally:
             if record.transients:
-                context.release(arena)
-        return [results[i] for i in range(len(results))]
+                self.context.release(arena)
 
     # For calls through the memory of the process
 
@@ -219,7 +223,6 @@ class Executor(ABC):
         self, data: PlanData, constants: bytes, patterns: list[int], memories: list[DeviceMemory | None]
     ) -> None:
         """As `_core.device.Runner` wants it: arguments and results lie in memory of the device."""
-        context = self.context
         record: Record | None = data.device
         if record is None:
             record = data.device = self.keep(data)
@@ -228,15 +231,7 @@ class Executor(ABC):
         record = record.updating(memories)
         for number, index in record.constants:
             blocks[number] = self.constant(index)
-        arena = context.acquire(record.arena_bytes) if record.transients else None
-        try:
-            if record.transients:
-                blocks[-1] = arena
-            if record.commands:
-                self.run(record, blocks, constants, record.patterns_of(patterns))
-        finally:
-            if record.transients:
-                context.release(arena)
+        self._run_once(record, blocks, constants, record.patterns_of(patterns))
 
 
 class _Repeated:

@@ -49,11 +49,27 @@ def dense(array: Array) -> str:
     return nested(array)
 
 
+@dataclass(frozen=True)
+class Check:
+    """A function, its arguments and what it has to return."""
+
+    text: str
+    given: list[Array]
+    wanted: list[Array]
+    rtol: float
+    atol: float
+
+
+TOGETHER = 16
+"""Functions of one program at most."""
+
+
 class Runner:
     """Runs one operation, or a whole text."""
 
     def __init__(self, device: Any) -> None:
         self.device = device
+        self.checks: list[Check] = []
 
     def text(self, text: str, *arrays: Array) -> list[Array]:
         """What the function of a text gives."""
@@ -67,12 +83,26 @@ class Runner:
 
     def check(self, name: str, operands: Sequence[Any], wanted: Array | list[Array], attributes: str = "",
               dynamic: bool = False, rtol: float = 0.0, atol: float = 0.0, element: str = "") -> None:  # fmt: skip
-        """The operation gives these arrays."""
+        """The operation gives these arrays. It is compared by `compare`, which tests end with (conftest.py)."""
         arrays = list(wanted) if isinstance(wanted, list) else [np.asarray(wanted)]
         types = [type_of(array, dynamic, element) for array in arrays]
-        for got, array in zip(self(name, operands, types, attributes, dynamic), arrays, strict=True):
-            assert got.dtype == array.dtype
-            np.testing.assert_allclose(got, array, rtol=rtol, atol=atol)
+        text, *given = program(name, operands, types, attributes, dynamic)
+        self.checks.append(Check(text, [a.copy() for a in given], [a.copy() for a in arrays], rtol, atol))
+
+    def compare(self) -> None:
+        """Runs what was to be checked so far: functions of one program, which costs half as much as one for each."""
+        checks, self.checks = self.checks, []
+        for some in (checks[first : first + TOGETHER] for first in range(0, len(checks), TOGETHER)):
+            text = "\n".join(check.text.replace("@main", f"@f{number}") for number, check in enumerate(some))
+            try:
+                loaded = self.device.load(pd.compile(text))
+            except pd.CompileError as error:
+                raise AssertionError(f"{error}\nin the program\n{text}") from error
+            for number, check in enumerate(some):
+                found = loaded[f"f{number}"](*check.given)
+                for got, array in zip(found if isinstance(found, tuple) else [found], check.wanted, strict=True):
+                    assert got.dtype == array.dtype, check.text
+                    np.testing.assert_allclose(got, array, check.rtol, check.atol, err_msg=check.text)
 
 
 def program(name: str, operands: Sequence[Any], results: Sequence[str], attributes: str = "",
