@@ -22,8 +22,9 @@ from pydispatch.formats.program.program import Program
 from pydispatch.formats.storage import cache, whole_file
 
 
-def write_for_ever(folder: Path, made: list[Artifact], how: str) -> None:
-    """What the process does that is killed. how: "unnamed" or "named", see `pydispatch.formats.storage.whole_file`."""
+def write_for_ever(folder: Path, made: list[Artifact], how: str, pipe: int) -> None:
+    """What the process does that is killed. how: "unnamed" or "named", see `pydispatch.formats.storage.whole_file`.
+    pipe: gets a byte once each kind of file was written, however slow the machine is."""
     if how == "named":
         whole_file._write_unnamed = lambda target, parts: False
     number = 0
@@ -32,6 +33,8 @@ def write_for_ever(folder: Path, made: list[Artifact], how: str) -> None:
         made[number % 3].save(folder / "a.pdx")
         body = os.urandom(200_000)
         cache.store(hashlib.sha256(body).digest() + body, "objects", str(number % 3))
+        if number == 1:
+            os.write(pipe, b".")
 
 
 def run(count: int, folder: Path, how: str) -> tuple[int, int, int, int]:
@@ -42,12 +45,16 @@ def run(count: int, folder: Path, how: str) -> tuple[int, int, int, int]:
     made = [Artifact.build([("f", "() -> ()")], program.encode(), constants=[np.full(300_000, n)]) for n in range(3)]
     dice, whole, broken, left = random.Random(count), 0, 0, 0
     for kill in range(count):
+        began, pipe = os.pipe()
         writer = os.fork()
         if writer == 0:
             try:
-                write_for_ever(folder, made, how)
+                write_for_ever(folder, made, how, pipe)
             finally:
                 os._exit(1)
+        os.close(pipe)
+        assert os.read(began, 1) == b"."
+        os.close(began)
         time.sleep(dice.random() * 0.02)
         os.kill(writer, signal.SIGKILL)
         assert os.WTERMSIG(os.waitpid(writer, 0)[1]) == signal.SIGKILL
