@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def main() -> int:
     view = ROOT / "build" / "types"
-    shutil.rmtree(view, ignore_errors=True)
     package = view / "pydispatch"
+    shutil.rmtree(package, ignore_errors=True)  # mypy's cache beside it stays
     package.mkdir(parents=True)
     for path in (ROOT / "pydispatch").iterdir():
         if path.name not in ("_core", "__pycache__"):
