@@ -142,6 +142,25 @@ def test_positions() -> None:
     np.testing.assert_allclose(found, np.broadcast_to(wanted, (8, 16)), rtol=1e-6, atol=1e-7)
 
 
+def test_tensors_without_dimensions() -> None:
+    text = """
+    func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %c = arith.constant dense<2.0> : tensor<f32>
+      %d = arith.addf %c, %c : tensor<f32>
+      %e = tensor.empty() : tensor<3xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]} ins(%x, %d : tensor<3xf32>, tensor<f32>) outs(%e : tensor<3xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %m = arith.mulf %a, %b : f32
+        linalg.yield %m : f32
+      } -> tensor<3xf32>
+      return %y : tensor<3xf32>
+    }
+    """
+    found = pd.device("cpu").load(pd.compile(text, targets="cpu")).f(np.arange(3, dtype=np.float32))
+    np.testing.assert_array_equal(found, np.array([0, 4, 8], np.float32))
+
+
 def test_what_is_large_is_derived_instead() -> None:
     text = NORM.replace("100", "5000")
     rng = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from harness import DTYPES, INTEGERS, Body
 
 Random = random.Random
 
-LENGTHS = (1, 1, 1, 2, 2, 3, 4, 5, 8, 9, 16, 17, 33)
+LENGTHS = (1, 1, 1, 2, 2, 3, 4, 5, 8, 9, 16, 17, 33, 67, 300)
 FACTORS = [*TYPES, ("f32", "f32"), ("f64", "f64"), ("i8", "i32"), ("bf16", "bf16"), ("i16", "i16")]
 STEPS = 20_000
 """Of all loops together, at most."""

@@ -61,10 +61,12 @@ class Value(NamedTuple):
 
 @dataclass
 class Body:
-    """One function. sizes: "static", "dynamic", or "mixed", where odd sizes are dynamic and even ones are not."""
+    """One function. sizes: "static", "dynamic", or "mixed", where odd sizes are dynamic and even ones are not.
+    constants: how likely it is that `numbers` are a constant of the program, not an input."""
 
     sizes: str = "static"
     seed: int = 0
+    constants: float = 0.0
     lines: list[str] = field(default_factory=list)
     inputs: list[tuple[Value, Array]] = field(default_factory=list)
     wanted: list[tuple[Value, Array, float, float]] = field(default_factory=list)
@@ -154,8 +156,12 @@ class Body:
         return made
 
     def numbers(self, shape: Shape, element: str, low: int = -4, high: int = 5) -> tuple[Value, Array]:
-        """An input of small whole numbers, so that sums of products are exact in every type."""
+        """Small whole numbers, so that sums of products are exact in every type."""
         array = self.random.integers(low, high, tuple(shape)).astype(DTYPES[element])
+        known = array.size <= 4096 and not any(map(self.is_dynamic, shape))
+        if known and self.constants and self.random.random() < self.constants:
+            text = f"arith.constant dense<{literal(array, element)}> : {self.type(shape, element)}"
+            return self.value(text, shape, element), array
         return self.input(array, element), array
 
     def fractions(self, shape: Shape, element: str) -> tuple[Value, Array]:

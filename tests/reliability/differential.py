@@ -98,7 +98,7 @@ def shape(rng: random.Random, least: int, most: int, limit: int = 20_000) -> lis
 
 
 def new_body(rng: random.Random) -> Body:
-    return Body(rng.choice(SIZES), seed=rng.randrange(1 << 30))
+    return Body(rng.choice(SIZES), seed=rng.randrange(1 << 30), constants=rng.choice([0.0, 0.0, 0.3]))
 
 
 def elementwise(rng: random.Random) -> Case:

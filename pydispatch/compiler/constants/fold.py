@@ -99,7 +99,8 @@ def _constant(op: Operation) -> Array:
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise Unknown
     array: NDArray[Any] = np.frombuffer(value.data.data, _type(value.get_element_type()))
-    return np.broadcast_to(array, value.get_shape()) if array.size == 1 else array.reshape(value.get_shape())
+    shape = value.get_shape()
+    return array.reshape(shape) if array.size == prod(shape) else np.broadcast_to(array, shape)
 
 
 # -- generics
