@@ -84,7 +84,7 @@ cdef class Scheduler:
 
     workers: threads in one dispatch, the calling thread included; 1 starts none, 0 takes `available_cpus()`.
     spin_us: how long an idle thread looks for work before it sleeps, in microseconds; -1 adapts to how jobs arrive.
-    threads: the address of a `pyd_sched_threads_t` (pydispatch/sched.h) that says what an embedder wants of them; 0 for none.
+    threads: the address of a `pyd_sched_threads_t` (pydispatch/sched.h): what an embedder wants of them; 0 for nothing.
 
     Raises `InvalidArgumentError` for numbers out of range, and `SystemError` of `pydispatch` when the operating system
     refuses a thread. After a fork the child starts its threads anew when it first needs them.

@@ -320,7 +320,7 @@ typedef struct pyd_api_s {
   // |until| is asked between two pieces of work and every 50 milliseconds without any. Calls that are submitted wait as long as no
   // thread is lent and nobody waits for them; call_run and loops use the threads that are there. INVALID_ARGUMENT for a device
   // with threads of its own, for one more thread than the device has workers, while the device is being closed, and on a thread that works
-  // for a device.
+  // for a device. Closing ends the lending of threads that are there, not of those that come later. Release the GIL around it.
   pyd_status_t (*device_lend_thread)(pyd_api_device_t* device, const pyd_api_interrupt_t* until);
 } pyd_api_t;
 
