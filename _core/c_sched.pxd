@@ -11,10 +11,13 @@ cdef extern from "pydispatch/sched.h" nogil:
     ctypedef struct pyd_scope_access_t:
         const pyd_scope_t* (*get)() noexcept nogil
         void (*set)(const pyd_scope_t* innermost) noexcept nogil
+    ctypedef struct pyd_sched_threads_t:
+        bint are_lent
     ctypedef struct pyd_sched_options_t:
         uint32_t workers
         int32_t spin_us
         pyd_scope_access_t scopes
+        pyd_sched_threads_t threads
     ctypedef int32_t (*pyd_sched_body_fn_t)(
         void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed
     ) noexcept nogil
@@ -33,7 +36,7 @@ cdef extern from "pydispatch/sched.h" nogil:
     pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched)
     void pyd_sched_destroy(pyd_sched_t* sched)
     pyd_status_t pyd_sched_stop(pyd_sched_t* sched)
-    bint pyd_sched_is_inside(const pyd_sched_t* sched)
+    bint pyd_sched_is_inside(pyd_sched_t* sched)
     uint32_t pyd_sched_workers(const pyd_sched_t* sched)
     void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure)
     uint32_t pyd_sched_available_cpus()

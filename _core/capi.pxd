@@ -44,6 +44,14 @@ cdef extern from "pydispatch/api.h" nogil:
         int32_t (*is_wanted)(void* context) noexcept nogil
         void* context
 
+    ctypedef struct pyd_api_device_options_t:
+        size_t struct_size
+        uint32_t workers
+        uint32_t lends_threads
+        void (*on_thread_start)(void* context, uint32_t worker) noexcept nogil
+        void (*on_thread_stop)(void* context, uint32_t worker) noexcept nogil
+        void* context
+
     uint32_t PYD_API_PRIORITY_NORMAL, PYD_API_PRIORITY_HIGH, PYD_API_PRIORITY_LOW
     uint32_t PYD_API_PENDING, PYD_API_SUCCEEDED, PYD_API_FAILED, PYD_API_CANCELLED, PYD_API_SKIPPED
     uint64_t PYD_API_FOREVER
@@ -140,6 +148,9 @@ cdef extern from "pydispatch/api.h" nogil:
         void (*event_release)(pyd_api_event_t*) noexcept nogil
         const char* (*status_name)(pyd_status_t, uint32_t kind, uint32_t index) noexcept nogil
         pyd_status_t (*device_close)(pyd_api_device_t*) noexcept nogil
+        pyd_status_t (*device_create)(
+            const pyd_api_device_options_t* options, pyd_api_device_t** out_device) noexcept nogil
+        pyd_status_t (*device_lend_thread)(pyd_api_device_t*, const pyd_api_interrupt_t* until) noexcept nogil
 
     uint64_t pyd_api_from_f32(float value)
     uint64_t pyd_api_from_f64(double value)

@@ -14,7 +14,7 @@ from libc.string cimport memset
 from pydispatch._core.c_pool cimport pyd_pool_t
 from pydispatch._core.c_procedure cimport pyd_state_t
 from pydispatch._core.c_program cimport pyd_program_t
-from pydispatch._core.c_sched cimport pyd_sched_is_inside, pyd_sched_t
+from pydispatch._core.c_sched cimport pyd_sched_is_inside, pyd_sched_options_t, pyd_sched_t
 from pydispatch._core.c_status cimport (
     PYD_CODE_INVALID_ARGUMENT,
     PYD_CODE_UNAVAILABLE,
@@ -44,6 +44,8 @@ cdef extern from "api/table.h" nogil:
     pyd_status_t pyd_api_program_make(
         pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state, pyd_api_owner_t owner,
         pyd_api_program_t** out_program)
+    pyd_status_t pyd_api_read_device_options(
+        const pyd_api_device_options_t* given, pyd_sched_options_t* out_options)
     void* pyd_api_device_owner(const pyd_api_device_t* device)
     void pyd_api_fill(pyd_api_t* out_table)
     const char* PYD_API_CAPSULE
@@ -232,6 +234,12 @@ cdef pyd_status_t open_device(Request* request) except? NULL:
     return wrap_device(import_module("pydispatch").device(request.text.decode("utf-8")), request.out_device)
 
 
+cdef pyd_status_t create_device(Request* request) except? NULL:
+    cdef const pyd_sched_options_t* options = <const pyd_sched_options_t*>request.data
+    sched = Scheduler(options.workers, options.spin_us, <uintptr_t>&options.threads)
+    return wrap_device(import_module("pydispatch.runtime.devices.cpu").around(sched), request.out_device)
+
+
 cdef pyd_status_t adopt_device(Request* request) except? NULL:
     return wrap_device(<object>request.data, request.out_device)
 
@@ -304,6 +312,21 @@ cdef pyd_status_t device_open(const char* name, pyd_api_device_t** out_device) n
         return null(request.slot, "name")
     request.text, request.out_device = name, out_device
     return perform(open_device, &request)
+
+
+cdef pyd_status_t device_create(
+        const pyd_api_device_options_t* options, pyd_api_device_t** out_device) noexcept nogil:
+    cdef Request request = request_of("device_create")
+    cdef pyd_sched_options_t read
+    cdef pyd_status_t status
+    if out_device == NULL:
+        return null(request.slot, "out_device")
+    out_device[0] = NULL
+    status = pyd_api_read_device_options(options, &read)
+    if status != NULL:
+        return status
+    request.data, request.out_device = &read, out_device
+    return perform(create_device, &request)
 
 
 cdef pyd_status_t device_from_python(void* device, pyd_api_device_t** out_device) noexcept nogil:
@@ -406,6 +429,7 @@ cdef int32_t watch_signals(void* context) noexcept nogil:
 
 pyd_api_fill(&TABLE)
 TABLE.device_open = device_open
+TABLE.device_create = device_create
 TABLE.device_from_python = device_from_python
 TABLE.program_load_file = program_load_file
 TABLE.program_load_bytes = program_load_bytes

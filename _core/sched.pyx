@@ -1,6 +1,7 @@
 """The CPU task system: a pool of threads that dispatches share, and what the host's CPU can do."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint64_t, uintptr_t
+from libc.string cimport memset
 
 from pydispatch._core.c_process cimport (
     pyd_process_atfork_add,
@@ -26,6 +27,7 @@ from pydispatch._core.c_sched cimport (
     pyd_sched_options_t,
     pyd_sched_stop,
     pyd_sched_t,
+    pyd_sched_threads_t,
     pyd_sched_workers,
 )
 from pydispatch._core.c_status cimport pyd_status_t
@@ -82,12 +84,13 @@ cdef class Scheduler:
 
     workers: threads in one dispatch, the calling thread included; 1 starts none, 0 takes `available_cpus()`.
     spin_us: how long an idle thread looks for work before it sleeps, in microseconds; -1 adapts to how jobs arrive.
+    threads: the address of a `pyd_sched_threads_t` (pydispatch/sched.h): what an embedder wants of them; 0 for nothing.
 
     Raises `InvalidArgumentError` for numbers out of range, and `SystemError` of `pydispatch` when the operating system
     refuses a thread. After a fork the child starts its threads anew when it first needs them.
     """
 
-    def __cinit__(self, workers=0, spin_us=-1):
+    def __cinit__(self, workers=0, spin_us=-1, threads=0):
         cdef pyd_sched_options_t options
         cdef pyd_sched_t* sched = NULL
         cdef pyd_status_t status
@@ -97,6 +100,9 @@ cdef class Scheduler:
             raise InvalidArgumentError(f"spin_us: expected 0 to 1000000, or -1 to adapt; got {spin_us}")
         options.workers = workers
         options.spin_us = spin_us
+        memset(&options.threads, 0, sizeof(options.threads))
+        if threads:
+            options.threads = (<pyd_sched_threads_t*><uintptr_t>threads)[0]
         options.scopes.get, options.scopes.set = pyd_process_scope_get, pyd_process_scope_set
         with nogil:
             status = pyd_sched_create(&options, &sched)

@@ -1,7 +1,7 @@
 // Devices: a task system and a pool of memory that somebody else owns, and the loops that run on them.
 #include <stdlib.h>
 
-#include "api/internal.h"
+#include "api/call.h"
 
 pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
                                  pyd_api_device_t** out_device) {
@@ -28,6 +28,31 @@ void* pyd_api_device_owner(const pyd_api_device_t* device) { return device->owne
 pyd_status_t pyd_api_device_close(pyd_api_device_t* device) {
   if (!device) return pyd_api_null("device_close", "device");
   return device->sched ? pyd_sched_stop(device->sched) : PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_interrupt_t* until) {
+  if (!device) return pyd_api_null("device_lend_thread", "device");
+  pyd_interrupt_t asked;
+  pyd_status_t status = until ? pyd_api_interrupt_of("device_lend_thread", until, &asked) : PYD_STATUS_OK;
+  if (!pyd_ok(status)) return status;
+  if (!device->sched) return pyd_status_make(PYD_CODE_UNSUPPORTED, "device_lend_thread: the device has no threads");
+  status = pyd_sched_lend(device->sched, until ? &asked : NULL);
+  return pyd_status_annotate(status, "device_lend_thread: %s", pyd_status_text(status));
+}
+
+pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, pyd_sched_options_t* out_options) {
+  *out_options = (pyd_sched_options_t){.spin_us = -1};
+  if (!given) return PYD_STATUS_OK;
+  if (given->struct_size < sizeof(*given)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "device_create: the options have a struct_size of %zu; set it to "
+                           "sizeof(pyd_api_device_options_t), which is %zu", given->struct_size, sizeof(*given));
+  }
+  if (given->lends_threads > 1) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "device_create: lends_threads is 0 or 1, got %u", given->lends_threads);
+  }
+  out_options->workers = given->workers;
+  out_options->threads = (pyd_sched_threads_t){given->lends_threads, given->on_thread_start, given->on_thread_stop, given->context};
+  return PYD_STATUS_OK;
 }
 
 uint32_t pyd_api_device_workers(const pyd_api_device_t* device) { return device ? pyd_sched_workers(device->sched) : 0; }

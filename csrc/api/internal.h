@@ -43,6 +43,7 @@ pyd_status_t pyd_api_null(const char* function, const char* what);
 // The slots, by file.
 void pyd_api_device_release(pyd_api_device_t* device);
 pyd_status_t pyd_api_device_close(pyd_api_device_t* device);
+pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_interrupt_t* until);
 uint32_t pyd_api_device_workers(const pyd_api_device_t* device);
 pyd_status_t pyd_api_pool_acquire(pyd_api_device_t* device, size_t bytes, void** out_block);
 void pyd_api_pool_release(pyd_api_device_t* device, void* block);

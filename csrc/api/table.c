@@ -29,7 +29,9 @@ PYD_API_AT(event_cancel, 44);
 PYD_API_AT(event_release, 45);
 PYD_API_AT(status_name, 46);
 PYD_API_AT(device_close, 47);
-_Static_assert(sizeof(pyd_api_t) == 8 + 48 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+PYD_API_AT(device_create, 48);
+PYD_API_AT(device_lend_thread, 49);
+_Static_assert(sizeof(pyd_api_t) == 8 + 50 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
 // Handed out by pointer; these members stay where they are.
@@ -43,6 +45,8 @@ _Static_assert(offsetof(pyd_api_interrupt_t, is_wanted) == sizeof(void*) &&
                    offsetof(pyd_api_interrupt_t, context) == 2 * sizeof(void*), "pyd_api_interrupt_t has changed");
 _Static_assert(offsetof(pyd_api_submit_t, priority) == sizeof(void*) && offsetof(pyd_api_submit_t, after) == sizeof(void*) + 8 &&
                    offsetof(pyd_api_submit_t, context) == 3 * sizeof(void*) + 8, "pyd_api_submit_t has changed");
+_Static_assert(offsetof(pyd_api_device_options_t, on_thread_start) == sizeof(void*) + 8 &&
+                   offsetof(pyd_api_device_options_t, context) == 3 * sizeof(void*) + 8, "pyd_api_device_options_t has changed");
 _Static_assert(sizeof(pyd_api_cost_t) == 16 && sizeof(pyd_sched_cost_t) <= sizeof(pyd_api_cost_t) &&
                    _Alignof(pyd_sched_cost_t) <= _Alignof(pyd_api_cost_t), "the scheduler keeps its memory there");
 
@@ -104,5 +108,6 @@ void pyd_api_fill(pyd_api_t* out_table) {
       .event_release = pyd_api_event_release,
       .status_name = status_name,
       .device_close = pyd_api_device_close,
+      .device_lend_thread = pyd_api_device_lend_thread,
   };
 }

@@ -2,6 +2,7 @@
 //
 //   scheduler.c  create, destroy, fork     pool.c  the life of a pool thread: look, spin, park, be woken
 //   job.c        pyd_sched_run             work.c  taking part in a published job: chunks, stealing, failures
+//   lend.c       threads of an embedder in the pool
 //   task.c       submitted tasks: queue, order, waiting, end      share.c  jobs of tasks, which have no caller
 //   place.c      how many threads compute at once
 //
@@ -65,6 +66,8 @@ typedef struct pyd_sched_thread_s {
   struct pyd_sched_s* sched;
   uint32_t worker;
   pyd_thread_t thread;
+  bool is_taken;                 // by a lent thread; under the lifecycle mutex
+  const pyd_interrupt_t* until;  // of a lent thread, may be NULL
   uint64_t spin;  // nanoseconds, the thread's own
 } pyd_sched_thread_t;
 
@@ -81,6 +84,7 @@ struct pyd_sched_s {
   bool oversubscribed;  // more workers than CPUs: no thread spins
   int32_t spin_us;
   uint64_t tick;  // picoseconds in 1/256
+  pyd_sched_threads_t options;  // of the threads
   pyd_sched_slot_t* slots;
   // workers - 1 from the beginning, whose numbers are 1 and up. One more, number 0, from the first task on: it takes part in jobs of
   // tasks only, as 0 is the number of callers.
@@ -89,7 +93,7 @@ struct pyd_sched_s {
   pyd_task_queue_t queue;
   pyd_scope_access_t scopes;
   pthread_mutex_t lifecycle;    // of |started| and |closing|, and fork; never held while waiting for a thread
-  pthread_cond_t stopped;       // |closing| is 0 again
+  pthread_cond_t stopped;       // |closing| is 0 again, or a lent thread has left
   _Atomic uint32_t wanted;      // pool threads that should exist
   _Atomic uint32_t started;     // those that do
   _Atomic uint32_t start_failed;
@@ -172,6 +176,10 @@ void pyd_sched_wake_for_tasks(pyd_sched_t* sched);
 static inline uint32_t pyd_sched_joiners(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   return slot->task ? sched->workers : sched->workers - 1;
 }
+
+// lend.c: whether this thread is lent; and, under the lifecycle mutex while closing, waits until no thread is.
+bool pyd_sched_is_lent(pyd_sched_t* sched);
+void pyd_sched_await_lent(pyd_sched_t* sched);
 
 // scheduler.c: restarts the threads that a fork removed. False when there are none.
 bool pyd_sched_ensure_started(pyd_sched_t* sched);

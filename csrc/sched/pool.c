@@ -130,10 +130,18 @@ static bool spin_for_news(const pyd_sched_t* sched, uint32_t worker, uint64_t sp
   }
 }
 
+// Whether a thread that was lent is wanted back.
+static bool is_over(const pyd_sched_thread_t* self) { return self->until && self->until->is_wanted(self->until->self); }
+
 static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   atomic_fetch_add_explicit(&sched->sleepers, 1, memory_order_seq_cst);
   pyd_event_reset(&self->wake);  // claimable from here on
   if (has_news(sched, self->worker, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {
+    atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
+    return;
+  }
+  while (self->until && !pyd_event_wait_for(&self->wake, PYD_SCHED_ASK_ASLEEP)) {
+    if (!is_over(self) || !pyd_event_claim(&self->wake)) continue;
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;
   }
@@ -164,7 +172,9 @@ static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
 void pyd_sched_pool_main(void* argument) {
   pyd_sched_thread_t* self = argument;
   pyd_sched_t* sched = self->sched;
-  while (!atomic_load_explicit(&sched->closing, memory_order_acquire)) {
+  const pyd_sched_threads_t* options = &sched->options;
+  if (options->on_start) options->on_start(options->context, self->worker);
+  while (!atomic_load_explicit(&sched->closing, memory_order_acquire) && !is_over(self)) {
     if (run_task(sched, self->worker)) continue;
     uint32_t open = open_to(sched, self->worker, memory_order_relaxed);
     if (open == 0) {
@@ -175,4 +185,5 @@ void pyd_sched_pool_main(void* argument) {
       if (!has_helped) pyd_cpu_relax();  // shown and not joinable: its caller is about to hide it
     }
   }
+  if (options->on_stop) options->on_stop(options->context, self->worker);
 }

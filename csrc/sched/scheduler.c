@@ -20,6 +20,7 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   atomic_init(&thread->wake.is_set, 1);  // not parked
   thread->sched = sched;
   thread->worker = (index + 1) % sched->workers;
+  thread->is_taken = false;
   // The last one does not spin by itself: the CPU is rather its callers'.
   bool spins = !sched->oversubscribed && thread->worker;
   thread->spin = sched->spin_us >= 0 ? (uint64_t)sched->spin_us * 1000 : spins ? PYD_SCHED_SPIN_MAX : 0;
@@ -45,7 +46,7 @@ static void reset(pyd_sched_t* sched) {
   sched->queue.live = NULL;
   atomic_init(&sched->queued, 0);
   atomic_init(&sched->callers, 0);
-  atomic_init(&sched->wanted, sched->workers - 1);
+  atomic_init(&sched->wanted, sched->options.are_lent ? 0 : sched->workers - 1);
   atomic_init(&sched->started, 0);
   atomic_init(&sched->start_failed, 0);
   atomic_init(&sched->closing, 0);
@@ -76,6 +77,7 @@ static int start_threads(pyd_sched_t* sched) {
 }
 
 bool pyd_sched_ensure_started(pyd_sched_t* sched) {
+  if (sched->options.are_lent) return atomic_load_explicit(&sched->started, memory_order_relaxed) != 0;
   uint32_t wanted = atomic_load_explicit(&sched->wanted, memory_order_relaxed);
   if (wanted && atomic_load_explicit(&sched->started, memory_order_acquire) == wanted) return true;
   // After a fork. One caller starts them, others need not wait for it; a failure is not retried.
@@ -90,7 +92,7 @@ bool pyd_sched_ensure_started(pyd_sched_t* sched) {
 }
 
 pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched) {
-  if (atomic_load_explicit(&sched->started, memory_order_acquire) == sched->workers) return PYD_STATUS_OK;
+  if (sched->options.are_lent || atomic_load_explicit(&sched->started, memory_order_acquire) == sched->workers) return PYD_STATUS_OK;
   pthread_mutex_lock(&sched->lifecycle);
   // Those that are being stopped still hold their places; that is refused later, with the queue locked.
   bool may_start = !atomic_load_explicit(&sched->closing, memory_order_relaxed);
@@ -142,6 +144,7 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   sched->places.patience = PYD_SCHED_PLACE_PATIENCE;
   sched->spin_us = options->spin_us;
   sched->scopes = options->scopes;
+  sched->options = options->threads;
   sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;
   reset(sched);
 
@@ -156,8 +159,9 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   return PYD_STATUS_OK;
 }
 
-bool pyd_sched_is_inside(const pyd_sched_t* sched) {
+bool pyd_sched_is_inside(pyd_sched_t* sched) {
   if (pyd_scope_has(sched->scopes, sched)) return true;
+  if (sched->options.are_lent) return pyd_sched_is_lent(sched);
   uint32_t started = atomic_load_explicit(&sched->started, memory_order_acquire);
   for (uint32_t i = 0; i < started; ++i) {
     if (pthread_equal(sched->threads[i].thread.handle, pthread_self())) return true;
@@ -179,6 +183,7 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
   atomic_store_explicit(&sched->closing, 1, memory_order_seq_cst);
   pyd_task_cancel_all(sched);
   pyd_sched_pool_wake(sched, sched->workers, sched->workers);
+  pyd_sched_await_lent(sched);
   uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
   pthread_mutex_unlock(&sched->lifecycle);
   for (uint32_t i = 0; i < started; ++i) pyd_thread_join(&sched->threads[i].thread);

@@ -252,6 +252,49 @@ static PyObject* fly(PyObject* module, PyObject* args) {
   return told(status);
 }
 
+static atomic_long thread_starts, thread_stops;
+static void count_start(void* context, uint32_t worker) { atomic_fetch_add((atomic_long*)context, 1 + 0 * worker); }
+static void count_stop(void* context, uint32_t worker) { (void)context, atomic_fetch_add(&thread_stops, 1 + 0 * worker); }
+
+static void* lend(void* device) { return (void*)pd->device_lend_thread(device, NULL); }
+
+// own(path, workers, lends) -> ((code, text), started, stopped): a device of its own, on whose threads, or on one that is lent, a call runs.
+static PyObject* own(PyObject* module, PyObject* args) {
+  static float memory[3][8];
+  const char* path;
+  unsigned workers, lends;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "sII", &path, &workers, &lends)) return NULL;
+  const pyd_api_device_options_t options = {
+      .struct_size = sizeof(options), .workers = workers, .lends_threads = lends, .on_thread_start = count_start,
+      .on_thread_stop = count_stop, .context = &thread_starts};
+  pyd_api_device_t* device = NULL;
+  pyd_api_program_t* program = NULL;
+  const pyd_api_function_t* chain = NULL;
+  pyd_api_call_t* call = NULL;
+  pyd_api_event_t* event = NULL;
+  pthread_t lent;
+  uint32_t outcome = PYD_API_PENDING;
+  pyd_status_t status;
+  thread_starts = thread_stops = 0;
+  Py_BEGIN_ALLOW_THREADS
+  status = pd->device_create(&options, &device);
+  bool has_lent = pyd_ok(status) && lends && !pthread_create(&lent, NULL, lend, device);
+  if (pyd_ok(status)) status = pd->program_load_file(device, path, &program);
+  if (pyd_ok(status)) status = pd->program_find(program, "chain", &chain);
+  if (pyd_ok(status)) status = pd->call_prepare(chain, (int64_t[]){8, 8}, 2, NULL, 0, &call);
+  for (uint32_t i = 0; i < 2 && pyd_ok(status); ++i) status = pd->call_bind_argument(call, i, memory[i], 32);
+  if (pyd_ok(status)) status = pd->call_bind_result(call, 0, memory[2], 32);
+  while (has_lent && !thread_starts) sched_yield();
+  if (pyd_ok(status)) status = pd->call_submit(call, NULL, &event);
+  while (pyd_ok(status) && (outcome = pd->event_outcome(event)) == PYD_API_PENDING) sched_yield();
+  if (device) pd->status_free(pd->device_close(device));
+  if (has_lent) pthread_join(lent, NULL);
+  pd->event_release(event), pd->call_release(call), pd->program_release(program), pd->device_release(device);
+  Py_END_ALLOW_THREADS
+  return Py_BuildValue("NIll", told(status), outcome, (long)thread_starts, (long)thread_stops);
+}
+
 static PyObject* flown(PyObject* module, PyObject* unused) {
   (void)module, (void)unused;
   return Py_BuildValue("lllll", outcomes[0], outcomes[1], outcomes[2], outcomes[3], outcomes[4]);
@@ -367,6 +410,7 @@ static PyObject* provide(PyObject* module, PyObject* args) {
 
 static PyMethodDef methods[] = {
     {"provide", provide, METH_VARARGS, NULL}, {"fly", fly, METH_VARARGS, NULL},          {"flown", flown, METH_NOARGS, NULL},
+    {"own", own, METH_VARARGS, NULL},
     {"crew", crew, METH_VARARGS, NULL},       {"open", open_device, METH_VARARGS, NULL}, {"load", load, METH_VARARGS, NULL},
     {"wrap", wrap, METH_VARARGS, NULL},       {"nulls", nulls, METH_NOARGS, NULL},       {"pending", pending, METH_VARARGS, NULL},
     {"keep", keep, METH_O, NULL},             {"run", run, METH_O, NULL},                {"detach", detach, METH_O, NULL},

@@ -132,6 +132,15 @@ def test_calls_in_flight_keep_their_device(probe: ModuleType, pdx: Path, forgets
     assert [now - then for now, then in zip(probe.flown(), before, strict=True)] == [0, 200, 0, 0, 0]
 
 
+def test_devices_with_threads_of_an_embedder(probe: ModuleType, pdx: Path) -> None:
+    succeeded = 1
+    assert probe.own(str(pdx), 3, 0) == ((0, ""), succeeded, 3, 3)
+    assert probe.own(str(pdx), 3, 1) == ((0, ""), succeeded, 1, 1)
+    status, *rest = probe.own(str(pdx), 5000, 0)
+    assert status[0] == INVALID_ARGUMENT and "5000 workers asked for" in status[1] and rest == [0, 0, 0]
+    assert probe.own(str(pdx), 1, 2)[0] == (INVALID_ARGUMENT, "device_create: lends_threads is 0 or 1, got 2")
+
+
 def test_a_call_outlives_its_program(probe: ModuleType, pdx: Path) -> None:
     before = capi.handles()
     program = pd.device("cpu").load(pdx)

@@ -276,7 +276,7 @@ def test_device_names() -> None:
 )
 def test_formats_are_spelled_as_the_compiler_does(machine: str, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu.elf, "host_machine", lambda: machine)
-    device = cpu.CpuDevice("cpu", cpu.Threads(1))
+    device = cpu.CpuDevice("cpu", cpu.Threads(cpu.Scheduler(1)))
     assert device.describe()["format"] == format
     if machine != "x86_64":
         with pytest.raises(pd.DeviceUnavailableError, match="has the format embedded-elf-x86_64"):

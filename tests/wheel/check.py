@@ -148,7 +148,7 @@ def embed(python: Path, work: Path, artifact: Path) -> None:
     """Builds and runs the extensions that embed pydispatch."""
     folder = work / "embedding"
     shutil.copytree(ROOT / "examples" / "embedding", folder, ignore=shutil.ignore_patterns("build", "*.so"))
-    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", (ROOT / "docs" / "embedding.md").read_text(), re.S))
+    blocks = dict(reversed(re.findall(r"```(\w+)\n(.*?)```", (ROOT / "docs" / "embedding.md").read_text(), re.S)))
     (folder / "docs").mkdir()
     for language, file in (("c", "short_c.c"), ("cython", "short_cython.pyx"), ("python", "setup.py")):
         (folder / "docs" / file).write_text(blocks[language])

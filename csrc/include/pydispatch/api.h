@@ -117,6 +117,21 @@ typedef struct pyd_api_interrupt_s {
   void* context;
 } pyd_api_interrupt_t;
 
+// ---- threads
+
+// A device of its own. Zero is right for everything but |struct_size|.
+typedef struct pyd_api_device_options_s {
+  size_t struct_size;  // sizeof(pyd_api_device_options_t): the structure grows at its end
+  uint32_t workers;    // threads that run one dispatch or loop, including the calling one, up to 1024; 0: one for each CPU
+  uint32_t lends_threads;  // 1: the device starts no thread; those of device_lend_thread are its threads
+  // Called on each thread of the device, never on callers, before and after it works for it: to name it, to bind it to CPUs, to
+  // set up what bodies need. They may be NULL, and are called on any thread, also after device_create has returned, until the device has
+  // no thread any more. |worker| < device_workers(); a thread that is started again, or lent again, is told again.
+  void (*on_thread_start)(void* context, uint32_t worker);
+  void (*on_thread_stop)(void* context, uint32_t worker);
+  void* context;
+} pyd_api_device_options_t;
+
 // ---- calls in flight
 
 typedef enum pyd_api_priority_e {
@@ -298,6 +313,15 @@ typedef struct pyd_api_s {
   // call_run runs meanwhile is finished by its callers. Later calls start the threads again. Release the GIL around it, since bodies and
   // callbacks may want it. INVALID_ARGUMENT on a thread that works for the device.
   pyd_status_t (*device_close)(pyd_api_device_t* device);
+  // [GIL] As device_open for "cpu", with threads and memory that it shares with no other device. |options| may be NULL. INVALID_ARGUMENT;
+  // SYSTEM when a thread cannot be started.
+  pyd_status_t (*device_create)(const pyd_api_device_options_t* options, pyd_api_device_t** out_device);
+  // Has this thread work for a device that lends its threads, and returns when |until| (NULL: never) asks for it or the device is closed.
+  // |until| is asked between two pieces of work and every 50 milliseconds without any. Calls that are submitted wait as long as no
+  // thread is lent and nobody waits for them; call_run and loops use the threads that are there. INVALID_ARGUMENT for a device
+  // with threads of its own, for one more thread than the device has workers, while the device is being closed, and on a thread that works
+  // for a device. Closing ends the lending of threads that are there, not of those that come later. Release the GIL around it.
+  pyd_status_t (*device_lend_thread)(pyd_api_device_t* device, const pyd_api_interrupt_t* until);
 } pyd_api_t;
 
 // ---- on the extension's side

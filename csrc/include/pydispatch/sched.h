@@ -31,6 +31,15 @@ typedef struct pyd_scope_access_s {
   void (*set)(const pyd_scope_t* innermost);
 } pyd_scope_access_t;
 
+// The threads of a pool, as an embedder wants them. All zero: the scheduler's own, and nobody is told.
+typedef struct pyd_sched_threads_s {
+  bool are_lent;  // none is started; up to |workers| enter by pyd_sched_lend
+  // Called on each thread before and after it works, with no lock held. They may be NULL.
+  void (*on_start)(void* context, uint32_t worker);
+  void (*on_stop)(void* context, uint32_t worker);
+  void* context;
+} pyd_sched_threads_t;
+
 typedef struct pyd_sched_options_s {
   // Participants in one job, including the calling thread: 1 starts no thread. 0: as many as the CPUs that the
   // process may use (affinity mask and cgroup quota).
@@ -38,6 +47,7 @@ typedef struct pyd_sched_options_s {
   // How long an idle pool thread spins before it parks, in microseconds. -1: adaptive (tuning.h).
   int32_t spin_us;
   pyd_scope_access_t scopes;
+  pyd_sched_threads_t threads;
 } pyd_sched_options_t;
 
 // Starts workers - 1 threads. UNAVAILABLE or SYSTEM when that fails.
@@ -48,8 +58,12 @@ void pyd_sched_destroy(pyd_sched_t* sched);
 // their callers finish them. INVALID_ARGUMENT without effect on a thread that works for one of its jobs, which would
 // deadlock. No lock is held while it waits.
 pyd_status_t pyd_sched_stop(pyd_sched_t* sched);
+// Has this thread work as one of the pool, when its threads are lent, until |until| (NULL: never) is wanted or the scheduler is stopped.
+// It is asked between two jobs, and every 50 milliseconds without one. INVALID_ARGUMENT when the scheduler has threads of its own, when as
+// many are lent as it has workers, while it is being stopped, and on a thread that works for a job.
+pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until);
 // Whether this thread works for a job of |sched| that is shared with the pool.
-bool pyd_sched_is_inside(const pyd_sched_t* sched);
+bool pyd_sched_is_inside(pyd_sched_t* sched);
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched);
 uint32_t pyd_sched_workers(const pyd_sched_t* sched);
 

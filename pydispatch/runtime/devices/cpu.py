@@ -36,8 +36,8 @@ _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of th
 class Threads:
     """A scheduler and a memory pool, shared by all devices with the same number of workers."""
 
-    def __init__(self, workers: int) -> None:
-        self.sched = Scheduler(workers)
+    def __init__(self, sched: Scheduler) -> None:
+        self.sched = sched
         self.pool = Pool(RETAIN_BYTES)
         self.sharing = Sharing()
 
@@ -211,8 +211,13 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     with _opening:
         threads = _open.get(workers)
         if threads is None:
-            threads = _open[workers] = Threads(workers)
+            threads = _open[workers] = Threads(Scheduler(workers))
     return CpuDevice("cpu" if stated is None else f"cpu?workers={workers}", threads)
+
+
+def around(sched: Scheduler) -> CpuDevice:
+    """A device that shares its threads and its memory with no other."""
+    return CpuDevice(f"cpu?workers={sched.workers}", Threads(sched))
 
 
 def level(features: frozenset[str]) -> str:

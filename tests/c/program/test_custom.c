@@ -140,7 +140,7 @@ static void* run_many(void* self) {
 
 static void check_runs(void) {
   pyd_sched_t* sched;
-  const pyd_sched_options_t options = {3, -1, {pyd_process_scope_get, pyd_process_scope_set}};
+  const pyd_sched_options_t options = {.workers = 3, .spin_us = -1, .scopes = {pyd_process_scope_get, pyd_process_scope_set}};
   CHECK_OK(pyd_sched_create(&options, &sched));
   pyd_program_t* program = load(kSound);
   pyd_plan_t* plan = NULL;

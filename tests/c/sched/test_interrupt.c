@@ -47,6 +47,7 @@ static void counted_relax(void) {
 #include "sched/place.c"
 #include "sched/pool.c"
 #include "sched/scheduler.c"
+#include "sched/lend.c"
 #include "sched/share.c"
 #include "sched/task.c"
 #include "sched/work.c"

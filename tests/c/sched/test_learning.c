@@ -21,6 +21,7 @@ static uint64_t fake_ticks(void) {
 #include "sched/place.c"
 #include "sched/pool.c"
 #include "sched/scheduler.c"
+#include "sched/lend.c"
 #include "sched/share.c"
 #include "sched/task.c"
 #include "sched/work.c"

@@ -1,0 +1,61 @@
+// Threads of an embedder that work in the pool for a while, in the places of threads that would be the scheduler's own.
+#include "sched/internal.h"
+
+static pyd_status_t refuse(const char* why) { return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s", why); }
+
+// Under the lifecycle mutex. Lowest first, so that number 0, which only takes part in what is submitted, comes last.
+static pyd_sched_thread_t* take_place(pyd_sched_t* sched) {
+  for (uint32_t i = 0; i < sched->workers; ++i) {
+    pyd_sched_thread_t* thread = &sched->threads[i];
+    if (thread->is_taken) continue;
+    thread->is_taken = true;
+    thread->thread.handle = pthread_self();
+    atomic_fetch_add_explicit(&sched->started, 1, memory_order_relaxed);
+    return thread;
+  }
+  return NULL;
+}
+
+static void leave_place(pyd_sched_t* sched, pyd_sched_thread_t* thread) {
+  // A wake that came when this thread was about to leave is another's.
+  if (atomic_load_explicit(&sched->queued, memory_order_seq_cst)) pyd_sched_wake_for_tasks(sched);
+  pthread_mutex_lock(&sched->lifecycle);
+  if (thread->is_taken) {  // not in the child of a fork
+    thread->is_taken = false;
+    atomic_fetch_sub_explicit(&sched->started, 1, memory_order_relaxed);
+  }
+  pthread_cond_broadcast(&sched->stopped);
+  pthread_mutex_unlock(&sched->lifecycle);
+}
+
+pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
+  if (!sched->options.are_lent) return refuse("the device has threads of its own; create one whose threads are lent");
+  if (pyd_scope_now(sched->scopes) || pyd_sched_is_lent(sched)) return refuse("this thread works for a call; lend it when that has ended");
+  pthread_mutex_lock(&sched->lifecycle);
+  const bool is_closing = atomic_load_explicit(&sched->closing, memory_order_relaxed);
+  pyd_sched_thread_t* thread = is_closing ? NULL : take_place(sched);
+  if (thread) thread->until = until;
+  pthread_mutex_unlock(&sched->lifecycle);
+  if (is_closing) return refuse("the device is being closed by another thread");
+  if (!thread) return refuse("the device has as many threads as workers; end the lending of another one, or create it with more workers");
+  const uint64_t fp_mode = pyd_cpu_fp_mode();
+  pyd_sched_pool_main(thread);
+  pyd_cpu_set_fp_mode(fp_mode);
+  leave_place(sched, thread);
+  return PYD_STATUS_OK;
+}
+
+bool pyd_sched_is_lent(pyd_sched_t* sched) {
+  bool is_lent = false;
+  pthread_mutex_lock(&sched->lifecycle);
+  for (uint32_t i = 0; i < sched->workers; ++i) {
+    is_lent |= sched->threads[i].is_taken && pthread_equal(sched->threads[i].thread.handle, pthread_self());
+  }
+  pthread_mutex_unlock(&sched->lifecycle);
+  return is_lent;
+}
+
+void pyd_sched_await_lent(pyd_sched_t* sched) {
+  if (!sched->options.are_lent) return;
+  while (atomic_load_explicit(&sched->started, memory_order_relaxed)) pthread_cond_wait(&sched->stopped, &sched->lifecycle);
+}
