@@ -112,6 +112,7 @@ def build(cpu: str, extra: str = "", arch: str = "x86_64", exports=()) -> Path:
 
 class Library:
     def __init__(self, cpu: str, extra: str = "", exports=()) -> None:
+        self.cpu = cpu
         self.dll = ctypes.CDLL(str(build(cpu, extra, exports=exports)))
 
     def __call__(self, name: str, suffix: str, *arrays: np.ndarray) -> np.ndarray:

@@ -29,8 +29,9 @@ function and type. *fma*: machines with fused multiply-add (x86-64-v3 and up, aa
 functions compute in float; *no fma*: baseline x86-64, where they compute in double. sqrt, floor, ceil, trunc, round,
 roundeven, fma and absf are correctly rounded.
 
-All float functions vectorise in loops; of the double functions exp exp2 expm1 log log2 log10 log1p sinh cosh tanh erf
-sqrt rsqrt do, the others run element by element.
+All functions vectorise in loops, except erfc in double everywhere, and sin, cos and tan in double on machines
+without fused multiply-add; with it, these reduce every argument the same way, however large. Lanes of vectors compute
+what a single element does, so results depend neither on the width of vectors nor on where an element lies.
 
 | function | f32, fma | f32, no fma | f64, fma | f64, no fma | samples |
 |---|---|---|---|---|---|

@@ -234,6 +234,13 @@ def header(double: Fitted, floats: Fitted) -> str:
         rows.append(parts(value, 28, 28, 53))
     out.append(table("PYD_TWO_OVER_PI_F", rows))
 
+    # The same for doubles, one row for the 16 exponents from each b on: 2^(b-1075) * 2/pi mod 4, to nearest.
+    rows = []
+    for biased in range(960, 2048, 16):
+        value = mp.ldexp(2 / mp.pi, biased - 1075)
+        rows.append(parts(value - 4 * mp.nint(value / 4), 53, 53, 53, 53))
+    out.append(table("PYD_TURNS", rows))
+
     # Powers of two times 2/pi, mod 4 to nearest, in pieces whose products with a float are exact.
     for power in (22, 51, 80):
         value = mp.ldexp(2 / mp.pi, power)

@@ -193,22 +193,27 @@ float fmaf(float x, float y, float z) {
 }
 #endif
 
-double cbrt(double x) {
-  if (x == 0.0 || !(__builtin_fabs(x) < PYD_INF)) return x + x;
-  int exponent;
-  double z = 2.0 * pyd_frexp(__builtin_fabs(x), &exponent);  // [1, 2)
-  exponent -= 1;
-  int third = (exponent + 1200) / 3 - 400, rest = exponent - 3 * third;
-  double y = PYD_CBRT_P(z, z * z) * (rest == 0 ? 1.0 : rest == 1 ? PYD_CBRT2_1 : PYD_CBRT4_1);
-  z *= rest == 0 ? 1.0 : rest == 1 ? 2.0 : 4.0;
+PYD_HOT double cbrt(double x) {
+  double size = __builtin_fabs(x);
+  int small = size < 0x1p-1022;
+  uint64_t bits = pyd_bits(small ? size * 0x1p54 : size);
+  double z = pyd_double((bits & 0x000fffffffffffff) | 0x3ff0000000000000);  // [1, 2)
+  // The exponent is 3 third + rest; 54 is a multiple of 3.
+  double exponent = pyd_double(0x4338000000000000 + (bits >> 52)) - PYD_SHIFT - 1023.0;
+  double shifted = exponent * 0x1.5555555555555p-2 + PYD_SHIFT, rest = exponent - 3.0 * (shifted - PYD_SHIFT);
+  double y = PYD_CBRT_P(z, z * z) * (rest == 0.0 ? 1.0 : rest > 0.0 ? PYD_CBRT2_1 : 0.5 * PYD_CBRT4_1);
+  z *= rest == 0.0 ? 1.0 : rest > 0.0 ? 2.0 : 0.5;
   // Two Newton steps by Halley's rule; the second on 26 bits, so that its square is exact.
   double cube = y * y * y;
   y -= y * (cube - z) / (2.0 * cube + z);
   y = pyd_double((pyd_bits(y) + 0x4000000) & 0xfffffffff8000000);
   double quotient = z / (y * y);
   y += y * ((quotient - y) / (2.0 * y + quotient));
-  return __builtin_copysign(y * pyd_double((uint64_t)(third + 1023) << 52), x);
+  y *= pyd_double((uint64_t)(pyd_shifted_int(shifted) + 1023 - (small ? 18 : 0)) << 52);
+  y = __builtin_copysign(y, x);
+  return (size > 0.0) & (size < PYD_INF) ? y : x + x;
 }
+
 PYD_HOT float cbrtf(float x) {
   double size = __builtin_fabs((double)x);
   uint64_t bits = pyd_bits(size);
@@ -221,18 +226,18 @@ PYD_HOT float cbrtf(float x) {
   return x == 0.0f || !(size < PYD_INF) ? x + x : __builtin_copysignf((float)y, x);
 }
 
-double hypot(double x, double y) {
-  double a = __builtin_fabs(x), b = __builtin_fabs(y);
-  if (a == PYD_INF || b == PYD_INF) return PYD_INF;
-  if (a != a || b != b) return x + y;
-  double large = a > b ? a : b, small = a > b ? b : a, back = 1.0;
-  if (small <= large * 0x1p-54) return large + small;
-  if (large > 0x1p500) large *= 0x1p-600, small *= 0x1p-600, back = 0x1p600;
-  if (small < 0x1p-450) large *= 0x1p600, small *= 0x1p600, back = 0x1p-600;
-  pyd_dd_t p = pyd_two_prod(large, large), q = pyd_two_prod(small, small), s = pyd_fast_sum(p.hi, q.hi);
+PYD_HOT double hypot(double x, double y) {
+  double a = __builtin_fabs(x), b = __builtin_fabs(y), large = a > b ? a : b, small = a > b ? b : a;
+  // Scaled so that squares neither overflow nor lose digits; a product with the power of two and its inverse is exact.
+  double by = large > 0x1p500 ? 0x1p-600 : small < 0x1p-450 ? 0x1p600 : 1.0;
+  double back = large > 0x1p500 ? 0x1p600 : small < 0x1p-450 ? 0x1p-600 : 1.0, h = large * by, l = small * by;
+  pyd_dd_t p = pyd_two_prod(h, h), q = pyd_two_prod(l, l), s = pyd_fast_sum(p.hi, q.hi);
   double root = __builtin_sqrt(s.hi);
   pyd_dd_t r = pyd_two_prod(root, root);
-  return (root + ((s.hi - r.hi) - r.lo + (s.lo + p.lo + q.lo)) / (2.0 * root)) * back;
+  double value = (root + ((s.hi - r.hi) - r.lo + (s.lo + p.lo + q.lo)) / (2.0 * root)) * back;
+  value = small <= large * 0x1p-54 ? large + small : value;
+  value = (x != x) | (y != y) ? PYD_NAN : value;
+  return (a == PYD_INF) | (b == PYD_INF) ? PYD_INF : value;
 }
 PYD_HOT float hypotf(float x, float y) {
   double a = (double)x, b = (double)y;

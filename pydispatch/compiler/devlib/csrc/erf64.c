@@ -31,7 +31,8 @@ PYD_HOT double erf(double x) {
   double u = (size - 4.0) / (size + 4.0);
   pyd_exp_t e = pyd_exp_dd(-(size * size), 0.0);
   double far = 1.0 - pyd_scale(1.0 + e.m, e.k) * PYD_ERFCD_P(u, u * u) / (1.0 + 2.0 * size);
-  return __builtin_copysign(size < 0.875 ? pyd_erf_middle(size) : far, x);
+  double near = pyd_erf_middle(size);
+  return __builtin_copysign(size < 0.875 ? near : far, x);
 }
 
 double erfc(double x) {

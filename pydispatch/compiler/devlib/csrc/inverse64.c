@@ -1,33 +1,35 @@
-// asin, acos, atan, atan2 in double.
+// asin, acos, atan, atan2 in double, without branches.
 #include "kernel64.h"
 
 // asin(s) for s = sqrt(z), 0 <= z <= 1/4, as s + tail; here the tail over s.
 PYD_INLINE double pyd_asin_tail(double z) { return z * PYD_ASIN_P(z, z * z); }
 
-double asin(double x) {
-  double size = __builtin_fabs(x);
-  if (size <= 0.5) return size < 0x1p-27 ? x : PYD_FMA(x, pyd_asin_tail(x * x), x);
-  if (!(size <= 1.0)) return PYD_NAN;
-  // pi/2 - 2 asin(sqrt((1 - x)/2)); the root keeps its low part.
-  double z = 0.5 * (1.0 - size);
-  pyd_dd_t s = z > 0.0 ? pyd_sqrt_dd(z, 0.0) : (pyd_dd_t){0.0, 0.0};
-  pyd_dd_t y = pyd_fast_sum(PYD_PIO2_1, -2.0 * s.hi);
-  return __builtin_copysign(y.hi + (y.lo + PYD_PIO2_2 - 2.0 * (s.lo + s.hi * pyd_asin_tail(z))), x);
+// The root of z as s + tail, z = (1 - size)/2 in [0, 1/4].
+PYD_INLINE pyd_dd_t pyd_asin_root(double z) {
+  pyd_dd_t s = pyd_sqrt_dd(z, 0.0);
+  return z == 0.0 ? (pyd_dd_t){0.0, 0.0} : s;
 }
 
-double acos(double x) {
-  double size = __builtin_fabs(x);
-  if (size <= 0.5) {
-    pyd_dd_t y = pyd_fast_sum(PYD_PIO2_1, -x);
-    return y.hi + (y.lo + PYD_PIO2_2 - x * pyd_asin_tail(x * x));
-  }
-  if (!(size <= 1.0)) return PYD_NAN;
-  double z = 0.5 * (1.0 - size);
-  pyd_dd_t s = z > 0.0 ? pyd_sqrt_dd(z, 0.0) : (pyd_dd_t){0.0, 0.0};
-  double tail = s.lo + s.hi * pyd_asin_tail(z);
-  if (x > 0.0) return 2.0 * (s.hi + tail);
-  pyd_dd_t y = pyd_fast_sum(2.0 * PYD_PIO2_1, -2.0 * s.hi);
-  return y.hi + (y.lo + 2.0 * PYD_PIO2_2 - 2.0 * tail);
+// asin x = pi/2 - 2 asin(sqrt((1 - x)/2)) from 1/2 on; the root keeps its low part.
+PYD_HOT double asin(double x) {
+  double size = __builtin_fabs(x), far = 0.5 * (1.0 - size);
+  int outer = size > 0.5;
+  pyd_dd_t s = pyd_asin_root(far), y = pyd_fast_sum(PYD_PIO2_1, -2.0 * s.hi);
+  double tail = pyd_asin_tail(outer ? far : size * size), near = PYD_FMA(size, tail, size);
+  double low = y.lo + PYD_PIO2_2 - 2.0 * (s.lo + s.hi * tail), value = outer ? y.hi + low : near;
+  return __builtin_copysign(size <= 1.0 ? value : PYD_NAN, x);
+}
+
+PYD_HOT double acos(double x) {
+  double size = __builtin_fabs(x), far = 0.5 * (1.0 - size);
+  int outer = size > 0.5;
+  pyd_dd_t s = pyd_asin_root(far), y = pyd_fast_sum(PYD_PIO2_1, -x), z = pyd_fast_sum(2.0 * PYD_PIO2_1, -2.0 * s.hi);
+  double over = pyd_asin_tail(outer ? far : x * x), tail = s.lo + s.hi * over;
+  double near = y.hi + (y.lo + PYD_PIO2_2 - x * over);
+  double right = 2.0 * (s.hi + tail), left = z.hi + (z.lo + 2.0 * PYD_PIO2_2 - 2.0 * tail);
+  double value = x > 0.0 ? right : left;
+  value = outer ? value : near;
+  return size <= 1.0 ? value : PYD_NAN;
 }
 
 static const double pyd_atan_table[17][2] = PYD_ATAN_TABLE;
@@ -41,48 +43,34 @@ PYD_INLINE double pyd_angle(double y, double x) {
   large *= by;
   small *= by;
   double shifted = small / large * 16.0 + PYD_SHIFT, c = (shifted - PYD_SHIFT) * 0.0625;
-  int index = (int)(pyd_bits(shifted) & 31);
+  uint64_t index = pyd_bits(shifted) & 31;
   pyd_dd_t product = pyd_two_prod(c, large);
   double t = ((small - product.hi) - product.lo) / PYD_FMA(c, small, large);
   double base = pyd_atan_table[index][0], base_low = pyd_atan_table[index][1];
   double tail = t * (t * t) * PYD_ATAN_P(t * t, (t * t) * (t * t));
   pyd_dd_t angle = pyd_fast_sum(base, t);
   double low = angle.lo + (base_low + tail);
-  if (y > size) {  // measured from the y axis
-    pyd_dd_t turned = pyd_fast_sum(PYD_PIO2_1, x < 0.0 ? angle.hi : -angle.hi);
-    return turned.hi + (turned.lo + PYD_PIO2_2 + (x < 0.0 ? low : -low));
-  }
-  if (pyd_bits(x) >> 63) {
-    pyd_dd_t turned = pyd_fast_sum(2.0 * PYD_PIO2_1, -angle.hi);
-    return turned.hi + (turned.lo + 2.0 * PYD_PIO2_2 - low);
-  }
-  return angle.hi + low;
+  // Measured from the y axis, from the negative x axis or from the positive one.
+  int steep = y > size, negative = (int)(pyd_bits(x) >> 63), backward = steep != negative;
+  pyd_dd_t turned = pyd_fast_sum(steep ? PYD_PIO2_1 : negative ? 2.0 * PYD_PIO2_1 : 0.0, backward ? -angle.hi : angle.hi);
+  double rest = steep ? PYD_PIO2_2 : negative ? 2.0 * PYD_PIO2_2 : 0.0;
+  return turned.hi + (turned.lo + rest + (backward ? -low : low));
 }
 
-double atan(double x) {
+PYD_HOT double atan(double x) {
   double size = __builtin_fabs(x);
-  if (size < 0x1p-27) return x;
-  if (!(size < 0x1p60)) return size >= 0x1p60 ? __builtin_copysign(PYD_PIO2_1, x) : x + x;
-  return __builtin_copysign(pyd_angle(size, 1.0), x);
+  double value = __builtin_copysign(pyd_angle(size < 0x1p60 ? size : 0x1p60, 1.0), x);
+  return (size < 0x1p-27) | (x != x) ? x : value;
 }
 
-double atan2(double y, double x) {
-  double size = __builtin_fabs(y);
-  if (x != x || y != y) return x + y;
-  if (__builtin_fabs(x) == PYD_INF) {  // the diagonal when both are infinite
-    x = __builtin_copysign(size == PYD_INF ? 1.0 : 0.0, x);
-    size = size == PYD_INF ? 1.0 : 0.0;
-  } else if (size == PYD_INF) {
-    x = 0.0;
-    size = 1.0;
-  }
-  double angle;
-  if (size == 0.0) {
-    angle = pyd_bits(x) >> 63 ? 2.0 * PYD_PIO2_1 : 0.0;
-  } else if (x > 0.0 && size < x * 0x1p-40 && x > 0x1p-900) {
-    angle = size / x;  // may be subnormal
-  } else {
-    angle = pyd_angle(size, x);
-  }
-  return __builtin_copysign(angle, y);
+PYD_HOT double atan2(double y, double x) {
+  double height = __builtin_fabs(y), width = __builtin_fabs(x);
+  int nan = (x != x) | (y != y), far = height == PYD_INF, wide = width == PYD_INF;
+  // Infinity is 1 beside any number, which is 0 then; the diagonal when both are infinite.
+  double a = wide ? 0.0 : height, b = far ? 0.0 : width;
+  a = nan | far ? 1.0 : a;
+  b = nan | wide | ((height == 0.0) & (width == 0.0)) ? 1.0 : b;
+  double angle = pyd_angle(a, __builtin_copysign(b, x)), quotient = a / b;  // which may be subnormal
+  angle = (x > 0.0) & (a < b * 0x1p-40) & (b > 0x1p-900) ? quotient : angle;
+  return __builtin_copysign(nan ? PYD_NAN : angle, y);
 }

@@ -39,15 +39,9 @@ static const double pyd_log_table[128][3] = PYD_LOG_TABLE;
 // x = 2^k z, z in [0.6875, 1.375), and c near 1/z with few bits, so that z c - 1 is small and known exactly (z is taken
 // in two halves). log x = k log 2 - log c + log1p(z c - 1); c is 1 around z = 1, where the first two terms vanish.
 PYD_INLINE pyd_dd_t pyd_log_dd(double x) {
-  uint64_t bits = pyd_bits(x);
-  int64_t bias = 0;
-  if (bits < 0x0010000000000000) {
-    bits = pyd_bits(x * 0x1p54);
-    bias = 54;
-  }
-  uint64_t offset = bits - 0x3fe6000000000000;
-  int index = (offset >> 45) & 127;
-  double k = (double)(((int64_t)offset >> 52) - bias);
+  int small = x < 0x1p-1022;
+  uint64_t bits = pyd_bits(small ? x * 0x1p54 : x), offset = bits - 0x3fe6000000000000, index = (offset >> 45) & 127;
+  double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT - (small ? 54.0 : 0.0);
   double z = pyd_double(bits - (offset & 0xfff0000000000000));
   double head = pyd_double(pyd_bits(z) & 0xfffffffff8000000);
   double inverse = pyd_log_table[index][0];

@@ -66,41 +66,40 @@ PYD_HOT double log1p(double x) {
   return x == 0.0 || x != x ? x : value;
 }
 
-double asinh(double x) {
-  double size = __builtin_fabs(x), y;
-  if (!(size < PYD_INF) || size < 0x1p-28) return size < 0x1p-28 ? x : x + x;
-  if (size > 0x1p60) {
-    pyd_dd_t big = pyd_log_dd(size);
-    y = big.hi + (big.lo + PYD_LN2_FULL_1);
-  } else {
-    pyd_dd_t square = pyd_two_prod(size, size), sum = pyd_two_sum(1.0, square.hi);
-    pyd_dd_t root = pyd_sqrt_dd(sum.hi, sum.lo + square.lo), arg = pyd_two_sum(root.hi, size);
-    pyd_dd_t u = pyd_fast_sum(arg.hi, arg.lo + root.lo);
-    y = pyd_log_of_dd(u.hi, u.lo).hi;
-  }
-  return __builtin_copysign(y, x);
+// From 2^60 on the argument of the logarithm is 2x.
+PYD_INLINE double pyd_log_of_sum(pyd_dd_t u, double x, int large) {
+  pyd_dd_t y = pyd_log_of_dd(large ? x : u.hi, large ? 0.0 : u.lo);
+  return y.hi + (y.lo + (large ? PYD_LN2_FULL_1 : 0.0));
 }
 
-double acosh(double x) {
-  if (!(x > 1.0 && x < PYD_INF)) return x == 1.0 ? 0.0 : x < 1.0 ? PYD_NAN : x + x;
-  if (x > 0x1p60) {
-    pyd_dd_t big = pyd_log_dd(x);
-    return big.hi + (big.lo + PYD_LN2_FULL_1);
-  }
-  pyd_dd_t square = pyd_two_prod(x, x), sum = pyd_two_sum(square.hi, -1.0);
+PYD_HOT double asinh(double x) {
+  double size = __builtin_fabs(x), t = size > 0x1p60 ? 1.0 : size;
+  pyd_dd_t square = pyd_two_prod(t, t), sum = pyd_two_sum(1.0, square.hi);
+  pyd_dd_t root = pyd_sqrt_dd(sum.hi, sum.lo + square.lo), arg = pyd_two_sum(root.hi, t);
+  double y = pyd_log_of_sum(pyd_fast_sum(arg.hi, arg.lo + root.lo), size, size > 0x1p60);
+  y = __builtin_copysign(y, x);
+  return (size >= 0x1p-28) & (size < PYD_INF) ? y : x;
+}
+
+PYD_HOT double acosh(double x) {
+  double t = x > 0x1p60 ? 2.0 : x;
+  pyd_dd_t square = pyd_two_prod(t, t), sum = pyd_two_sum(square.hi, -1.0);
   pyd_dd_t less = pyd_two_sum(sum.hi, sum.lo + square.lo);
-  pyd_dd_t root = pyd_sqrt_dd(less.hi, less.lo), arg = pyd_two_sum(x, root.hi);
-  pyd_dd_t u = pyd_fast_sum(arg.hi, arg.lo + root.lo);
-  return pyd_log_of_dd(u.hi, u.lo).hi;
+  pyd_dd_t root = pyd_sqrt_dd(less.hi, less.lo), arg = pyd_two_sum(t, root.hi);
+  double y = pyd_log_of_sum(pyd_fast_sum(arg.hi, arg.lo + root.lo), x, x > 0x1p60);
+  y = x < 1.0 ? PYD_NAN : y;
+  y = x == 1.0 ? 0.0 : y;
+  return x < PYD_INF ? y : x;
 }
 
-double atanh(double x) {
-  double size = __builtin_fabs(x);
-  if (size < 0x1p-28) return x;
-  if (!(size < 1.0)) return size == 1.0 ? __builtin_copysign(PYD_INF, x) : PYD_NAN;
-  pyd_dd_t top = pyd_two_sum(1.0, size), bottom = pyd_two_sum(1.0, -size);
+PYD_HOT double atanh(double x) {
+  double size = __builtin_fabs(x), t = size < 1.0 ? size : 0.5;
+  pyd_dd_t top = pyd_two_sum(1.0, t), bottom = pyd_two_sum(1.0, -t);
   double q = top.hi / bottom.hi;
   pyd_dd_t back = pyd_two_prod(q, bottom.hi);
   double low = ((top.hi - back.hi) - back.lo + top.lo - q * bottom.lo) / bottom.hi;
-  return __builtin_copysign(0.5 * pyd_log_of_dd(q, low).hi, x);
+  double y = 0.5 * pyd_log_of_dd(q, low).hi;
+  y = size == 1.0 ? PYD_INF : y;
+  y = __builtin_copysign(size <= 1.0 ? y : PYD_NAN, x);
+  return size < 0x1p-28 ? x : y;
 }

@@ -1,10 +1,47 @@
 // sin, cos, tan, sincos in double, exact reduction for every finite argument.
 #include "kernel64.h"
 
-static const uint64_t pyd_two_over_pi[21] = PYD_TWO_OVER_PI;
-
 // x - n pi/2 in [-pi/4, pi/4] as a pair, and n mod 4.
-typedef struct { pyd_dd_t r; int n; } pyd_quadrant_t;
+typedef struct { pyd_dd_t r; uint64_t n; } pyd_quadrant_t;
+
+#if PYD_HAS_FMA && !defined(__NVPTX__)
+// One way for every argument and without branches, so that loops become vectors.
+#define PYD_TRIG PYD_HOT
+
+// The row of each 16 binades has a power of two times 2/pi, mod 4 to nearest, in four pieces of 53 bits.
+static const double pyd_turns[68][4] = PYD_TURNS;
+
+// `x` less a multiple of 4; |x| < 2^52.
+PYD_INLINE double pyd_mod4(double x) { return x - ((x + 0x1.8p54) - 0x1.8p54); }
+
+// One more term of a sum of terms that shrink.
+PYD_INLINE pyd_dd_t pyd_add_term(pyd_dd_t sum, double term) {
+  pyd_dd_t s = pyd_two_sum(sum.hi, term);
+  return (pyd_dd_t){s.hi, sum.lo + s.lo};
+}
+
+// x = m 2^e, m below 2^68 and an integer wherever whole turns were left out of 2^e 2/pi. So whole turns may be left out of
+// the products too. What is left of these has so few bits that the nearest integer comes off exactly; then the terms are
+// as small as their sum, to which 2^-62 of a turn is the least that doubles come to.
+PYD_INLINE pyd_quadrant_t pyd_reduce(double x) {
+  uint64_t row = (pyd_bits(x) >> 56) & 127;
+  row = row < 60 ? 60 : row;
+  const double* piece = pyd_turns[row - 60];
+  double m = x * pyd_double((2098 - 16 * row) << 52);
+  pyd_dd_t p = pyd_two_prod(m, piece[0]), q = pyd_two_prod(m, piece[1]), r = pyd_two_prod(m, piece[2]);
+  double a = pyd_mod4(p.hi - ((p.hi + 0x1.8p72) - 0x1.8p72)), b = pyd_mod4(p.lo), c = pyd_mod4(q.hi);
+  double shifted = ((a + b) + c) + PYD_SHIFT;
+  pyd_dd_t turn = pyd_two_sum(a - (shifted - PYD_SHIFT), b);
+  turn = pyd_add_term(pyd_add_term(pyd_add_term(turn, c), q.lo), r.hi);
+  turn.lo += PYD_FMA(m, piece[3], r.lo);
+  pyd_dd_t angle = pyd_two_prod(turn.hi, PYD_PIO2_1);
+  double low = angle.lo + PYD_FMA(turn.hi, PYD_PIO2_2, turn.lo * PYD_PIO2_1);
+  return (pyd_quadrant_t){pyd_fast_sum(angle.hi, low), pyd_bits(shifted)};
+}
+#else
+#define PYD_TRIG
+
+static const uint64_t pyd_two_over_pi[21] = PYD_TWO_OVER_PI;
 
 // For |x| >= 2^20. With x = m 2^e, only 192 bits of 2/pi matter: higher ones add multiples of four quarter turns,
 // lower ones are below 2^-137 of a quarter turn.
@@ -37,10 +74,10 @@ static __attribute__((noinline)) pyd_quadrant_t pyd_reduce_large(double x) {
     r.hi = -r.hi, r.lo = -r.lo;
     n = -n;
   }
-  return (pyd_quadrant_t){r, n & 3};
+  return (pyd_quadrant_t){r, (uint64_t)n};
 }
 
-// x is finite. Below 2^20, n times each of the first three pieces of pi/2 (33 bits each) is exact.
+// Below 2^20, n times each of the first three pieces of pi/2 (33 bits each) is exact.
 PYD_INLINE pyd_quadrant_t pyd_reduce(double x) {
   if (__builtin_fabs(x) < 0x1.921fb54442d18p-1) return (pyd_quadrant_t){{x, 0.0}, 0};
   if (__builtin_fabs(x) >= 0x1p20) return pyd_reduce_large(x);
@@ -48,8 +85,9 @@ PYD_INLINE pyd_quadrant_t pyd_reduce(double x) {
   pyd_dd_t b = pyd_two_sum(x - n * PYD_PIO2_CUT_1, -n * PYD_PIO2_CUT_2);
   pyd_dd_t c = pyd_two_sum(b.hi, -n * PYD_PIO2_CUT_3);
   pyd_dd_t d = pyd_two_sum(c.hi, (b.lo + c.lo) - n * PYD_PIO2_CUT_4);
-  return (pyd_quadrant_t){d, (int)(pyd_bits(shifted) & 3)};
+  return (pyd_quadrant_t){d, pyd_bits(shifted)};
 }
+#endif
 
 PYD_INLINE pyd_dd_t pyd_sin_kernel(pyd_dd_t r) {
   double z = r.hi * r.hi;
@@ -61,44 +99,43 @@ PYD_INLINE pyd_dd_t pyd_cos_kernel(pyd_dd_t r) {
   return pyd_fast_sum(w.hi, low);
 }
 
-PYD_INLINE double pyd_sin_quadrant(pyd_quadrant_t q) {
-  double y = q.n & 1 ? pyd_cos_kernel(q.r).hi : pyd_sin_kernel(q.r).hi;
-  return q.n & 2 ? -y : y;
+// The sine of r + n pi/2.
+PYD_INLINE double pyd_sin_quadrant(pyd_dd_t r, uint64_t n) {
+  double s = pyd_sin_kernel(r).hi, c = pyd_cos_kernel(r).hi, y = n & 1 ? c : s;
+  return pyd_double(pyd_bits(y) ^ (n & 2) << 62);
+}
+// The value of a function at x given that of finite x, which small arguments are themselves.
+PYD_INLINE double pyd_trig_special(double x, double y) {
+  double size = __builtin_fabs(x);
+  y = size < 0x1p-27 ? x : y;
+  return size < PYD_INF ? y : PYD_NAN;
 }
 
-double sin(double x) {
-  if (__builtin_fabs(x) < 0x1p-27) return x;
-  if (!(__builtin_fabs(x) < PYD_INF)) return PYD_NAN;
-  return pyd_sin_quadrant(pyd_reduce(x));
-}
-
-double cos(double x) {
-  if (!(__builtin_fabs(x) < PYD_INF)) return PYD_NAN;
+PYD_TRIG double sin(double x) {
   pyd_quadrant_t q = pyd_reduce(x);
-  q.n += 1;
-  return pyd_sin_quadrant(q);
+  return pyd_trig_special(x, pyd_sin_quadrant(q.r, q.n));
 }
 
-void sincos(double x, double* out_sin, double* out_cos) {
-  if (!(__builtin_fabs(x) < PYD_INF)) {
-    *out_sin = *out_cos = PYD_NAN;
-    return;
-  }
+PYD_TRIG double cos(double x) {
   pyd_quadrant_t q = pyd_reduce(x);
-  double s = pyd_sin_kernel(q.r).hi, c = pyd_cos_kernel(q.r).hi;
-  if (__builtin_fabs(x) < 0x1p-27) s = x;
-  double a = q.n & 1 ? c : s, b = q.n & 1 ? s : c;
-  *out_sin = q.n & 2 ? -a : a;
-  *out_cos = (q.n + 1) & 2 ? -b : b;
+  double y = pyd_sin_quadrant(q.r, q.n + 1);
+  return __builtin_fabs(x) < PYD_INF ? y : PYD_NAN;
 }
 
-double tan(double x) {
-  if (__builtin_fabs(x) < 0x1p-27) return x;
-  if (!(__builtin_fabs(x) < PYD_INF)) return PYD_NAN;
+PYD_TRIG void sincos(double x, double* out_sin, double* out_cos) {
+  pyd_quadrant_t q = pyd_reduce(x);
+  double s = pyd_sin_quadrant(q.r, q.n), c = pyd_sin_quadrant(q.r, q.n + 1);
+  *out_sin = pyd_trig_special(x, s);
+  *out_cos = __builtin_fabs(x) < PYD_INF ? c : PYD_NAN;
+}
+
+PYD_TRIG double tan(double x) {
   pyd_quadrant_t q = pyd_reduce(x);
   pyd_dd_t s = pyd_sin_kernel(q.r), c = pyd_cos_kernel(q.r);
-  pyd_dd_t top = q.n & 1 ? c : s, bottom = q.n & 1 ? (pyd_dd_t){-s.hi, -s.lo} : c;
-  double t = top.hi / bottom.hi;
-  pyd_dd_t back = pyd_two_prod(t, bottom.hi);
-  return t + ((top.hi - back.hi) - back.lo + top.lo - t * bottom.lo) / bottom.hi;
+  int swapped = (int)(q.n & 1);
+  double top = swapped ? c.hi : s.hi, top_low = swapped ? c.lo : s.lo;
+  double bottom = swapped ? -s.hi : c.hi, bottom_low = swapped ? -s.lo : c.lo;
+  double t = top / bottom;
+  pyd_dd_t back = pyd_two_prod(t, bottom);
+  return pyd_trig_special(x, t + ((top - back.hi) - back.lo + top_low - t * bottom_low) / bottom);
 }
