@@ -29,6 +29,8 @@ cdef extern from "pydispatch/elf.h" nogil:
     pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine)
     pyd_status_t pyd_elf_check_system(pyd_span_t file)
     pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module)
+    pyd_status_t pyd_elf_modules_map(
+        const pyd_span_t* files, uint32_t count, pyd_elf_module_t* out_modules, uint32_t* out_failed)
     void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name)
     bint pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol)
     uint64_t pyd_elf_debug_symbols(

@@ -29,8 +29,8 @@ cdef extern from "pydispatch/executable.h" nogil:
     ctypedef void* pyd_library_query_fn_t
     pyd_status_t pyd_executable_from_query(
         pyd_library_query_fn_t query, const pyd_executable_options_t* options, pyd_executable_t** out_executable)
-    pyd_status_t pyd_executable_load_elf(
-        pyd_span_t file, const pyd_executable_options_t* options, pyd_executable_t** out_executable)
+    pyd_status_t pyd_executable_from_module(
+        pyd_elf_module_t* module, const pyd_executable_options_t* options, pyd_executable_t** out_executable)
     void pyd_executable_free(pyd_executable_t* executable)
     const pyd_library_t* pyd_executable_library(const pyd_executable_t* executable)
     pyd_span_t pyd_executable_image(const pyd_executable_t* executable)

@@ -1,6 +1,6 @@
 from libc.stdint cimport uint32_t
 
-from pydispatch._core.c_elf cimport pyd_span_t
+from pydispatch._core.c_elf cimport pyd_elf_module_t, pyd_span_t
 from pydispatch._core.c_executable cimport pyd_executable_t
 from pydispatch._core.c_process cimport pyd_process_code_t
 from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_t, pyd_string_t
@@ -15,6 +15,7 @@ cdef class Module:
     cdef pyd_program_t* program
     cdef pyd_program_t* contracts  # NULL when there are none; goes with the program, which refers to it
     cdef pyd_executable_t** executables
+    cdef pyd_elf_module_t* mapped  # the code of each, from when it is mapped to when its executable is loaded
     cdef pyd_process_code_t** codes
     cdef readonly uint32_t executable_count
     cdef readonly Scheduler sched

@@ -9,15 +9,17 @@ from pydispatch._core.c_elf cimport (
     pyd_elf_debug_symbols,
     pyd_elf_machine_host,
     pyd_elf_module_t,
+    pyd_elf_module_unload,
+    pyd_elf_modules_map,
     pyd_elf_symbol_t,
     pyd_span_t,
 )
 from pydispatch._core.c_executable cimport (
     pyd_executable_free,
+    pyd_executable_from_module,
     pyd_executable_from_query,
     pyd_executable_image,
     pyd_executable_library,
-    pyd_executable_load_elf,
     pyd_executable_module,
     pyd_executable_options_t,
     pyd_executable_t,
@@ -37,6 +39,7 @@ from pydispatch._core.derived cimport Derived
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
 from pydispatch._core.sched cimport Scheduler
+from pydispatch._core.c_status cimport pyd_status_annotate, pyd_status_t, pyd_status_text
 from pydispatch._core.status cimport check
 
 import os
@@ -64,7 +67,8 @@ cdef class Module:
         self.executable_count = pyd_program_executable_count(self.program)
         self.executables = <pyd_executable_t**>calloc(self.executable_count + 1, sizeof(void*))
         self.codes = <pyd_process_code_t**>calloc(self.executable_count + 1, sizeof(void*))
-        if self.executables == NULL or self.codes == NULL:
+        self.mapped = <pyd_elf_module_t*>calloc(self.executable_count + 1, sizeof(pyd_elf_module_t))
+        if self.executables == NULL or self.codes == NULL or self.mapped == NULL:
             raise MemoryError()
 
     def __dealloc__(self):
@@ -79,7 +83,10 @@ cdef class Module:
                 pyd_process_code_unregister(self.codes[i])
             if self.executables != NULL and self.executables[i] != NULL:
                 pyd_executable_free(self.executables[i])
+            if self.mapped != NULL:
+                pyd_elf_module_unload(&self.mapped[i])
         free(self.executables)
+        free(self.mapped)
         free(self.codes)
 
     def close(self):
@@ -236,13 +243,39 @@ cdef class Module:
         finally:
             free(results)
 
+    def map_executables(self, list codes not None):
+        """Maps the code of executables, all in one mapping: for each (its index, its name, the bytes of its ELF)."""
+        cdef uint32_t i, index, failed = 0, count = <uint32_t>len(codes)
+        cdef const unsigned char[::1] elf
+        cdef pyd_status_t status
+        cdef pyd_span_t* files = <pyd_span_t*>calloc(count + 1, sizeof(pyd_span_t))
+        cdef pyd_elf_module_t* modules = <pyd_elf_module_t*>calloc(count + 1, sizeof(pyd_elf_module_t))
+        try:
+            if files == NULL or modules == NULL:
+                raise MemoryError()
+            for i, (index, name, elf) in enumerate(codes):
+                if index >= self.executable_count or self.executables[index] or self.mapped[index].memory:
+                    raise ArtifactError(f"executable {index} '{name}' does not exist or is loaded already")
+                files[i].data, files[i].size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
+            with nogil:
+                status = pyd_elf_modules_map(files, count, modules, &failed)
+            if status != NULL and failed < count:
+                encoded = codes[failed][1].encode()
+                status = pyd_status_annotate(status, b"executable '%s': %s", <char*>encoded, pyd_status_text(status))
+            check(status)
+            for i, (index, _, _) in enumerate(codes):
+                self.mapped[index] = modules[i]
+        finally:
+            free(files)
+            free(modules)
+
     def load_executable(
             self, uint32_t index, const unsigned char[::1] elf, str name, list constants, tuple processor_data,
             uint32_t variant, uint32_t alignment, Resolution resolution=None, uintptr_t query=0, object owner=None):
-        """Loads the ELF of the chosen variant and links it to executable `index` of the program.
+        """Loads the chosen variant of executable `index`, whose code is mapped, and links it to the program.
 
-        query: instead of an ELF, the address of the query function of a library that is in memory and stays there as
-        long as `owner`. resolution: who supplies its imports, the same for all executables of a program.
+        elf: its file. query: instead of an ELF, the address of the query function of a library that is in memory and
+        stays there as long as `owner`. resolution: who supplies its imports, the same for all executables of a program.
 
         constants: words of the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of
         two, that the variant needs its bindings aligned to. Returns how many exports the library has.
@@ -268,6 +301,8 @@ cdef class Module:
         options.constants, options.constant_count = words, <uint32_t>len(constants)
         options.processor_data = processor
         file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
+        if not query and self.mapped[index].memory == NULL:
+            raise ArtifactError(f"the code of executable {index} '{name}' is not mapped")
         if query:
             self.backing = (self.backing, owner)
             file.size = 0
@@ -275,7 +310,7 @@ cdef class Module:
                 check(pyd_executable_from_query(<pyd_library_query_fn_t>query, &options, &self.executables[index]))
         else:
             with nogil:
-                check(pyd_executable_load_elf(file, &options, &self.executables[index]))
+                check(pyd_executable_from_module(&self.mapped[index], &options, &self.executables[index]))
         if resolution is not None:
             self.has_library |= query != 0
             self.flushes = self.has_library or resolution.may_print()

@@ -1,12 +1,11 @@
-// View to running code: one reservation, copy, relocate while everything is writable, protect, initialise.
-//
-// Few system calls: one mapping, then one protection per run of pages with the same rights (3 for the usual R, RX, RELRO,
-// RW file), one unmapping. Pages between segments are made readable with their neighbours instead of on their own.
+// View to running code: map, relocate while everything is writable, protect, initialise.
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/embedded_call.h"
 #include "base/span.h"
 #include "elf/format.h"
+#include "elf/mapping.h"
 #include "elf/view.h"
 #include "platform/mem.h"
 
@@ -20,107 +19,8 @@ static pyd_status_t parse_for_host(pyd_span_t file, pyd_elf_view_t* out_view) {
                              host ? pyd_elf_machine_name(host) : "of another kind");
 }
 
-static uint8_t* image_of(const pyd_elf_module_t* module) {
-  return (uint8_t*)(uintptr_t)(module->bias + module->low_vaddr);
-}
-
-static pyd_status_t map_image(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
-  size_t page = pyd_mem_page_size();
-  size_t size = (size_t)(view->high - view->low);
-  size_t total = size + (size_t)view->alignment - page;  // mappings are page-aligned; find the rest inside
-  uint64_t stored = 0;
-  for (uint32_t i = 0; i < view->segment_count; ++i) stored += view->segments[i].file_size;
-  pyd_status_t st = pyd_mem_reserve(total, stored > total / 2, &module->memory);
-  if (!pyd_ok(st)) return st;
-  module->memory_size = total;
-  // As high as possible, so that the slack comes first, where it needs no separate call (protect_image).
-  uintptr_t image = ((uintptr_t)module->memory + (total - size)) & ~(uintptr_t)(view->alignment - 1);
-  module->bias = (uint64_t)image - view->low;
-  module->low_vaddr = view->low;
-  for (uint32_t i = 0; i < view->segment_count; ++i) {
-    const pyd_elf_segment_t* segment = &view->segments[i];
-    if (segment->file_size == 0) continue;
-    memcpy((uint8_t*)image + (segment->vaddr - view->low), view->file.data + segment->offset, (size_t)segment->file_size);
-  }
-  return PYD_STATUS_OK;
-}
-
-// Pages [begin, end), as offsets from the image, with one access.
-typedef struct run_s {
-  uint64_t begin, end;
-  pyd_mem_access_t access;
-} run_t;
-
-typedef struct runs_s {
-  uint32_t count;
-  run_t items[3 * PYD_ELF_MAX_SEGMENTS + 2];
-} runs_t;
-
-// Appends pages in ascending order; what the last run already covers stays as it is.
-static void add_run(runs_t* runs, uint64_t begin, uint64_t end, pyd_mem_access_t access) {
-  run_t* last = runs->count ? &runs->items[runs->count - 1] : NULL;
-  if (last && begin < last->end) begin = last->end;
-  if (begin >= end) return;
-  if (last && last->access == access) {
-    last->end = end;
-  } else {
-    runs->items[runs->count++] = (run_t){begin, end, access};
-  }
-}
-
-// The whole pages of RELRO within |segment|. Its edges grow to page borders where nothing else lives in that page.
-static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page, uint64_t* out_begin, uint64_t* out_end) {
-  const pyd_elf_segment_t* segment = &view->segments[index];
-  uint64_t begin = view->relro.vaddr, end = begin + view->relro.size;
-  uint64_t segment_end = segment->vaddr + segment->memory_size;
-  *out_begin = *out_end = 0;
-  if (view->relro.size == 0 || begin < segment->vaddr || begin >= segment_end) return;
-  const pyd_elf_segment_t* before = index ? segment - 1 : NULL;
-  const pyd_elf_segment_t* after = index + 1 < view->segment_count ? segment + 1 : NULL;
-  bool alone_before = begin == segment->vaddr && !(before && before->vaddr + before->memory_size > (begin & ~(page - 1)));
-  bool alone_after = end == segment_end && !(after && after->vaddr < ((end + page - 1) & ~(page - 1)));
-  *out_begin = (alone_before ? begin & ~(page - 1) : (begin + page - 1) & ~(page - 1)) - view->low;
-  *out_end = (alone_after ? (end + page - 1) & ~(page - 1) : end & ~(page - 1)) - view->low;
-}
-
-static void find_runs(const pyd_elf_view_t* view, uint64_t page, runs_t* runs) {
-  for (uint32_t i = 0; i < view->segment_count; ++i) {
-    const pyd_elf_segment_t* segment = &view->segments[i];
-    uint64_t begin = (segment->vaddr & ~(page - 1)) - view->low;
-    uint64_t end = ((segment->vaddr + segment->memory_size + page - 1) & ~(page - 1)) - view->low;
-    uint64_t gap = runs->count ? runs->items[runs->count - 1].end : 0;
-    add_run(runs, gap, begin, PYD_MEM_READ);
-    if (!(segment->flags & PF_W)) {
-      add_run(runs, begin, end, segment->flags & PF_X ? PYD_MEM_READ_EXECUTE : PYD_MEM_READ);
-      continue;
-    }
-    uint64_t relro_begin, relro_end;
-    find_relro(view, i, page, &relro_begin, &relro_end);
-    if (relro_begin < relro_end) {
-      add_run(runs, begin, relro_begin, PYD_MEM_READ_WRITE);
-      add_run(runs, relro_begin, relro_end, PYD_MEM_READ);
-    }
-    add_run(runs, begin, end, PYD_MEM_READ_WRITE);
-  }
-}
-
-static pyd_status_t protect_image(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
-  runs_t runs = {0};
-  find_runs(view, pyd_mem_page_size(), &runs);
-  pyd_status_t st = PYD_STATUS_OK;
-  for (uint32_t i = 0; pyd_ok(st) && i < runs.count; ++i) {
-    const run_t* run = &runs.items[i];
-    uint8_t* begin = image_of(module) + run->begin;
-    uint8_t* end = image_of(module) + run->end;
-    if (i == 0 && run->access == PYD_MEM_READ) begin = module->memory;
-    if (run->access == PYD_MEM_READ_EXECUTE) pyd_mem_flush_code(begin, (size_t)(end - begin));
-    if (run->access != PYD_MEM_READ_WRITE) st = pyd_mem_protect(begin, (size_t)(end - begin), run->access);
-  }
-  return st;
-}
-
 static void publish(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
-  const uint8_t* image = image_of(module);
+  const uint8_t* image = module->memory;
   module->symtab = image + (view->symtab.vaddr - view->low);
   module->symbol_count = view->symbol_count;
   module->strtab = (const char*)image + (view->strtab.vaddr - view->low);
@@ -128,6 +28,10 @@ static void publish(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
   module->hash = image + (view->hash.vaddr - view->low);
   module->hash_size = view->hash.size;
   module->hash_is_gnu = view->hash_is_gnu;
+  module->init = view->init;
+  module->fini = view->fini;
+  module->init_array = view->init_array;
+  module->fini_array = view->fini_array;
   module->segment_count = view->segment_count;
   for (uint32_t i = 0; i < view->segment_count; ++i) {
     const pyd_elf_segment_t* segment = &view->segments[i];
@@ -186,19 +90,15 @@ static pyd_status_t check_hooks(const pyd_elf_module_t* module, const char* name
 static void call(uint64_t address) { ((hook_fn_t)(uintptr_t)address)(); }
 
 // Entries are checked again before each call: earlier initialisers may have written to them.
-static pyd_status_t initialise(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
+pyd_status_t pyd_elf_module_initialise(pyd_elf_module_t* module) {
   pyd_status_t st = PYD_STATUS_OK;
-  if (view->init) call(module->bias + view->init);
-  for (uint64_t i = 0; pyd_ok(st) && i < view->init_array.size / 8; ++i) {
-    uint64_t address = read_hook(module, view->init_array, i);
+  if (module->init) call(module->bias + module->init);
+  for (uint64_t i = 0; pyd_ok(st) && i < module->init_array.size / 8; ++i) {
+    uint64_t address = read_hook(module, module->init_array, i);
     st = check_hook(module, "DT_INIT_ARRAY", i, address);
     if (pyd_ok(st) && is_hook(address)) call(address);
   }
-  if (!pyd_ok(st)) return st;
-  // Only now: what was never initialised is not finalised.
-  module->fini_array = view->fini_array.vaddr;
-  module->fini_count = view->fini_array.size / 8;
-  module->fini = view->fini;
+  module->is_initialised = pyd_ok(st);
   return st;
 }
 
@@ -215,28 +115,57 @@ pyd_status_t pyd_elf_check_system(pyd_span_t file) {
   return pyd_elf_parse_system(file, pyd_mem_page_size(), &view);
 }
 
+// |module| is mapped. Everything up to its protection.
+static pyd_status_t finish_image(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
+  pyd_status_t st = pyd_elf_relocate(view, module->memory, module->bias);
+  if (!pyd_ok(st)) return st;
+  publish(view, module);
+  st = check_hooks(module, "DT_INIT_ARRAY", view->init_array);
+  if (pyd_ok(st)) st = check_hooks(module, "DT_FINI_ARRAY", view->fini_array);
+  return st;
+}
+
+pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_elf_module_t* out_modules, uint32_t* out_failed) {
+  if (count == 0) return PYD_STATUS_OK;
+  memset(out_modules, 0, count * sizeof(*out_modules));
+  *out_failed = count;
+  pyd_elf_view_t* views = calloc(count, sizeof(*views));
+  if (!views) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to read %" PRIu32 " ELF files", count);
+  pyd_status_t st = PYD_STATUS_OK;
+  for (uint32_t i = 0; pyd_ok(st) && i < count; ++i) {
+    st = parse_for_host(files[i], &views[i]);
+    if (!pyd_ok(st)) *out_failed = i;
+  }
+  if (pyd_ok(st)) st = pyd_elf_mapping_make(views, count, out_modules);
+  for (uint32_t i = 0; pyd_ok(st) && i < count; ++i) {
+    st = finish_image(&views[i], &out_modules[i]);
+    if (!pyd_ok(st)) *out_failed = i;
+  }
+  if (pyd_ok(st)) st = pyd_elf_mapping_protect(views, count, out_modules);
+  for (uint32_t i = 0; !pyd_ok(st) && i < count; ++i) pyd_elf_module_unload(&out_modules[i]);
+  free(views);
+  return st;
+}
+
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module) {
-  pyd_elf_view_t view;
-  *out_module = (pyd_elf_module_t){0};
-  pyd_status_t st = parse_for_host(file, &view);
-  if (pyd_ok(st)) st = map_image(&view, out_module);
-  if (pyd_ok(st)) st = pyd_elf_relocate(&view, image_of(out_module), out_module->bias);
-  if (pyd_ok(st)) publish(&view, out_module);
-  if (pyd_ok(st)) st = check_hooks(out_module, "DT_INIT_ARRAY", view.init_array);
-  if (pyd_ok(st)) st = check_hooks(out_module, "DT_FINI_ARRAY", view.fini_array);
-  if (pyd_ok(st)) st = protect_image(&view, out_module);
-  if (pyd_ok(st)) st = initialise(&view, out_module);
+  uint32_t failed;
+  pyd_status_t st = pyd_elf_modules_map(&file, 1, out_module, &failed);
+  if (pyd_ok(st)) st = pyd_elf_module_initialise(out_module);
   if (!pyd_ok(st)) pyd_elf_module_unload(out_module);
   return st;
 }
 
-void pyd_elf_module_unload(pyd_elf_module_t* module) {
-  pyd_elf_range_t array = {module->fini_array, 8 * module->fini_count};
-  for (uint64_t i = module->fini_count; i-- > 0;) {
-    uint64_t address = read_hook(module, array, i);
-    if (pyd_elf_module_is_code(module, address)) call(address);  // it may have been written to since it was checked
+// What was never initialised is not finalised. Entries may have been written to since they were checked.
+static void finalise(const pyd_elf_module_t* module) {
+  for (uint64_t i = module->fini_array.size / 8; i-- > 0;) {
+    uint64_t address = read_hook(module, module->fini_array, i);
+    if (pyd_elf_module_is_code(module, address)) call(address);
   }
   if (module->fini) call(module->bias + module->fini);
-  pyd_mem_release(module->memory, module->memory_size);
+}
+
+void pyd_elf_module_unload(pyd_elf_module_t* module) {
+  if (module->is_initialised) finalise(module);
+  pyd_elf_mapping_release(module->mapping);
   *module = (pyd_elf_module_t){0};
 }

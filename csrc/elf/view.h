@@ -25,11 +25,6 @@ typedef struct pyd_elf_table_s {
   uint64_t size;  // bytes
 } pyd_elf_table_t;
 
-typedef struct pyd_elf_range_s {
-  uint64_t vaddr;
-  uint64_t size;  // bytes
-} pyd_elf_range_t;
-
 typedef struct pyd_elf_view_s {
   pyd_span_t file;
   bool is_system;  // for the system's loader: what embedded code must not contain is not refused

@@ -95,36 +95,50 @@ static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t 
   return status;
 }
 
-pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_options_t* options,
-                                     pyd_executable_t** out_executable) {
+// The query function of |module|, which is initialised.
+static pyd_status_t find_query(const pyd_elf_module_t* module, const char* name, pyd_library_query_fn_t* out_query) {
+  void* symbol = pyd_elf_module_symbol(module, PYD_LIBRARY_QUERY_SYMBOL);
+  memcpy(out_query, &symbol, sizeof(symbol));  // ISO C has no conversion from object to function pointers
+  if (!symbol) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' does not define '%s': it is not a kernel library", name,
+                           PYD_LIBRARY_QUERY_SYMBOL);
+  }
+  if (pyd_elf_module_is_code(module, (uintptr_t)symbol)) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': '%s' is 0x%" PRIx64 ", which lies in no executable segment's bytes",
+                         name, PYD_LIBRARY_QUERY_SYMBOL, (uint64_t)(uintptr_t)symbol - module->bias);
+}
+
+pyd_status_t pyd_executable_from_module(pyd_elf_module_t* module, const pyd_executable_options_t* options,
+                                        pyd_executable_t** out_executable) {
   pyd_executable_t* executable = NULL;
+  pyd_library_query_fn_t query = NULL;
   *out_executable = NULL;
   pyd_status_t status = create(options, &executable);
   if (pyd_ok(status)) {
-    status = pyd_elf_module_load(file, &executable->module);
+    executable->module = *module;
+    *module = (pyd_elf_module_t){0};
+    status = pyd_elf_module_initialise(&executable->module);
     status = pyd_status_annotate(status, "executable '%s': %s", name_of(options), pyd_status_text(status));
   }
-  if (pyd_ok(status)) {
-    void* symbol = pyd_elf_module_symbol(&executable->module, PYD_LIBRARY_QUERY_SYMBOL);
-    pyd_library_query_fn_t query = NULL;
-    memcpy(&query, &symbol, sizeof(query));  // ISO C has no conversion from object to function pointers
-    if (!query) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' does not define '%s': it is not a kernel library",
-                               name_of(options), PYD_LIBRARY_QUERY_SYMBOL);
-    } else if (!pyd_elf_module_is_code(&executable->module, (uintptr_t)symbol)) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': '%s' is 0x%" PRIx64 ", which lies in no executable segment's "
-                               "bytes", name_of(options), PYD_LIBRARY_QUERY_SYMBOL,
-                               (uint64_t)(uintptr_t)symbol - executable->module.bias);
-    } else {
-      status = attach(executable, query, true, options);
-    }
-  }
+  if (pyd_ok(status)) status = find_query(&executable->module, name_of(options), &query);
+  if (pyd_ok(status)) status = attach(executable, query, true, options);
   if (pyd_ok(status)) {
     *out_executable = executable;
   } else {
     pyd_executable_free(executable);
+    pyd_elf_module_unload(module);
   }
   return status;
+}
+
+pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_options_t* options,
+                                     pyd_executable_t** out_executable) {
+  pyd_elf_module_t module;
+  uint32_t failed;
+  *out_executable = NULL;
+  pyd_status_t status = pyd_elf_modules_map(&file, 1, &module, &failed);
+  if (pyd_ok(status)) return pyd_executable_from_module(&module, options, out_executable);
+  return pyd_status_annotate(status, "executable '%s': %s", name_of(options), pyd_status_text(status));
 }
 
 pyd_status_t pyd_executable_from_query(pyd_library_query_fn_t query, const pyd_executable_options_t* options,

@@ -33,18 +33,28 @@ typedef struct pyd_elf_memory_s {
   bool is_code;     // executable, and not writable
 } pyd_elf_memory_t;
 
+typedef struct pyd_elf_range_s {
+  uint64_t vaddr;  // in the file
+  uint64_t size;   // bytes
+} pyd_elf_range_t;
+
+typedef struct pyd_elf_mapping_s pyd_elf_mapping_t;
+
 typedef struct pyd_elf_module_s {
-  uint8_t* memory;      // the reservation, or NULL when nothing is loaded
+  pyd_elf_mapping_t* mapping;  // of all modules that were mapped together
+  uint8_t* memory;      // of this one in it, or NULL when nothing is loaded
   size_t memory_size;   // bytes
   uint64_t bias;        // address = bias + the file's virtual address
-  uint64_t low_vaddr;   // of the reservation
+  uint64_t low_vaddr;   // of |memory|
   const uint8_t* symtab;
   uint64_t symbol_count;
   const char* strtab;
   uint64_t strtab_size;
-  uint64_t fini_array;  // file virtual address
-  uint64_t fini_count;
-  uint64_t fini;        // DT_FINI, 0 when none
+  uint64_t init;        // DT_INIT, 0 when none: file virtual address
+  uint64_t fini;        // DT_FINI, likewise
+  pyd_elf_range_t init_array;
+  pyd_elf_range_t fini_array;
+  bool is_initialised;
   const uint8_t* hash;  // DT_GNU_HASH or DT_HASH
   uint64_t hash_size;   // bytes
   bool hash_is_gnu;
@@ -69,6 +79,11 @@ pyd_status_t pyd_elf_check_system(pyd_span_t file);
 // Loads |file| (which may be freed afterwards) and runs its initialisers. On failure |out_module| is zero and no mapping
 // remains.
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module);
+// The first half of it for |count| files, in one mapping, which lives until the last module is unloaded. On failure
+// |out_modules| are zero, no mapping remains, and |out_failed| is the number of the file that is at fault, or |count|.
+pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_elf_module_t* out_modules, uint32_t* out_failed);
+// The second half: runs the initialisers, once. On failure the caller unloads the module.
+pyd_status_t pyd_elf_module_initialise(pyd_elf_module_t* module);
 // The address of a defined global or weak symbol, or NULL.
 void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name);
 // For calls: whether |address| lies in bytes that the file stores in an executable segment.
@@ -84,7 +99,7 @@ bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, py
 // names point into |file|.
 uint64_t pyd_elf_debug_symbols(pyd_span_t file, const pyd_elf_module_t* module, pyd_elf_symbol_t* out_symbols,
                                uint64_t capacity);
-// Runs the finalisers and unmaps. Accepts a zero module.
+// Runs the finalisers of an initialised module and unmaps. Accepts a zero module.
 void pyd_elf_module_unload(pyd_elf_module_t* module);
 
 #ifdef __cplusplus

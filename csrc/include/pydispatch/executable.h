@@ -28,6 +28,7 @@ pyd_status_t pyd_imports_resolve(const char* executable, uint32_t count, const c
                                  const pyd_resolver_t* resolver, pyd_import_fn_t* functions, void** contexts);
 
 typedef struct pyd_executable_s pyd_executable_t;
+struct pyd_elf_module_s;  // elf.h
 
 typedef struct pyd_executable_options_s {
   const char* name;                // for messages
@@ -42,6 +43,11 @@ typedef struct pyd_executable_options_s {
 // the library says 0). On failure nothing is left behind.
 pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_options_t* options,
                                      pyd_executable_t** out_executable);
+
+// The same of a module that pyd_elf_modules_map has mapped, with others maybe. Takes |module|, which is zero afterwards,
+// also on failure.
+pyd_status_t pyd_executable_from_module(struct pyd_elf_module_s* module, const pyd_executable_options_t* options,
+                                        pyd_executable_t** out_executable);
 
 // The same around a library that is already in memory (statically linked, or opened by the system's loader) and stays
 // there for the life of the executable.

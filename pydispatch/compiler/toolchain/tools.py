@@ -41,6 +41,7 @@ GPU_ARCHES = ("nvptx64",)
 _HEADERS_OF = {"nvptx64": "x86_64"}  # sizes and alignments of types are those of x86-64 Linux
 
 _EMULATION = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux", "riscv64": "elf64lriscv"}
+_PAGE_SIZE = {"x86_64": 4096, "aarch64": 65536, "riscv64": 65536}  # the largest of any system, bytes
 _GENERIC_CPU = {
     "x86_64": ["-march=x86-64"],
     "aarch64": ["-march=armv8-a"],
@@ -58,7 +59,7 @@ _CC_FLAGS = (
 
 _LD_FLAGS = (
     "-shared", "-static", "-nostdlib", "--build-id=none", "--gc-sections", "-z", "now", "-z", "relro",
-    "-z", "noexecstack", "-z", "max-page-size=65536", "-z", "noseparate-code", "--no-undefined",
+    "-z", "noexecstack", "-z", "noseparate-code", "--no-undefined",
     "--no-allow-shlib-undefined", "--discard-locals", "--icf=all", "--ignore-data-address-equality",
     "--ignore-function-address-equality", "--hash-style=sysv", "--strip-debug", "--no-color-diagnostics",
     "--error-limit=0", "--no-rosegment",
@@ -203,7 +204,8 @@ class Toolchain:
             output, script = Path(scratch, "out.so"), Path(scratch, "exports.ver")
             shown = "".join(f"    {_c_name(name)};\n" for name in exports)
             script.write_text(f"{{\n  global:\n{shown}  local: *;\n}};\n" if exports else "{ local: *; };\n")
-            argv = [*self._lld.argv, "-m", _EMULATION[arch], *_LD_FLAGS, "--version-script", str(script)]
+            argv = [*self._lld.argv, "-m", _EMULATION[arch], *_LD_FLAGS, "-z", f"max-page-size={_PAGE_SIZE[arch]}"]
+            argv += ["--version-script", str(script)]
             argv += [flag for name in exports for flag in ("--undefined", name)]
             argv += ["-o", str(output), *inputs, "--start-lib", *lazy, "--end-lib", *extra_args]
             environment = {**os.environ, "LLD_VERSION": "pydispatch"}

@@ -236,7 +236,11 @@ class _Linker:
         self.executor, self.given, self.resolution = executor, given, resolution
         self.registry, self.synchronous = registry, synchronous
 
-    def link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
+    def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
+        for chosen in variants:
+            self._link(module, file, chosen)
+
+    def _link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
         index, variant = chosen.index, chosen.entry
         code: bytes | memoryview = file.find(variant["member"], True)
         source = None

@@ -29,20 +29,34 @@ class CpuLinker:
         self._resolution: Resolution | None = None
         self._importing: list[Chosen] = []  # executables with imports, in the order of loading
 
-    def link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
+    def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
         """Raises ArtifactError, and MissingImportError for unresolved imports or code."""
+        codes = [self._code(file, chosen) for chosen in variants]
+        linked = list(zip(variants, codes, strict=True))
+        module.map_executables([(chosen.index, chosen.name, elf) for chosen, (elf, _) in linked if elf is not None])
+        for chosen, (elf, given) in linked:
+            if given is not None:
+                self._link_given(module, chosen, given)
+            else:
+                self._link_member(module, file, chosen, elf)
+
+    def _code(self, file: ArtifactFile, chosen: Chosen) -> tuple[memoryview | bytes | None, Code | None]:
+        """The ELF of an executable, and what the device was given for one that the program only declares."""
         if chosen.entry.get("dynamic"):
-            self._link_given(module, chosen)
-            return
+            code = self._given(chosen)
+            return code.elf, code
+        return file.find(chosen.entry["member"], True), None
+
+    def _link_member(self, module: Module, file: ArtifactFile, chosen: Chosen, elf: memoryview | bytes | None) -> None:
+        """Links an executable whose code is in the artifact, and mapped."""
         resolution = None
         if chosen.entry.get("imports"):
             self._importing.append(chosen)
             resolution = self._asked()
-        elf, alignment = file.find(chosen.entry["member"], True), chosen.entry["alignment"]
         try:
             count = module.load_executable(
-                chosen.index, elf, chosen.name, chosen.constants, self.processor_data, chosen.number, alignment,
-                resolution,
+                chosen.index, elf, chosen.name, chosen.constants, self.processor_data, chosen.number,
+                chosen.entry["alignment"], resolution,
             )  # fmt: skip
         except MissingImportError as error:
             raise self._missing(chosen, error.symbols) from None
@@ -52,9 +66,8 @@ class CpuLinker:
                 f"'{chosen.entry['member']}' has {count}"
             )
 
-    def _link_given(self, module: Module, chosen: Chosen) -> None:
+    def _link_given(self, module: Module, chosen: Chosen, code: Code) -> None:
         """The same for an executable that the program only declares: its code comes from the device."""
-        code = self._given(chosen)
         alignment = max(code.ALIGNMENT, chosen.entry["alignment"])
         self._importing.append(chosen)
         resolution = self._asked()

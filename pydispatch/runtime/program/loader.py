@@ -19,8 +19,8 @@ from pydispatch.runtime.program.variants import Chosen, Host, choose
 class Linker(Protocol):
     """How a device takes the executables of one program."""
 
-    def link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
-        """Loads a variant of an executable, which is a member of `file`, and links it to the program."""
+    def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
+        """Loads the variant of each executable, which is a member of `file`, and links it to the program."""
 
     def finish(self, module: Module) -> None:
         """Everything is linked, and nothing has run."""
@@ -90,17 +90,13 @@ def _link_executables(
     module: Module, file: ArtifactFile, host: Host, linker: Linker, executables: list[Any]
 ) -> list[Chosen]:
     """The variant that runs here of each executable, linked, with what its exports rely on."""
-    has_contracts, variants = False, []
-    for i, executable in enumerate(executables):
-        chosen = choose(module, file.name, host, i, executable)
-        linker.link(module, file, chosen)
-        if (contracts := chosen.entry.get("contracts")) is not None:
-            if not has_contracts:
-                module.load_contracts(file.find(CONTRACTS, True))
-                has_contracts = True
-            module.set_contracts(i, contracts)
-        variants.append(chosen)
-    if has_contracts:
+    variants = [choose(module, file.name, host, i, executable) for i, executable in enumerate(executables)]
+    linker.link(module, file, variants)
+    stated = [chosen for chosen in variants if chosen.entry.get("contracts") is not None]
+    if stated:
+        module.load_contracts(file.find(CONTRACTS, True))
+        for chosen in stated:
+            module.set_contracts(chosen.index, chosen.entry["contracts"])
         module.settle()
     return variants
 

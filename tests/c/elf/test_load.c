@@ -152,6 +152,35 @@ static int check_failures(const builder_t* good) {
   return failed;
 }
 
+// Three files in one mapping, unloaded in another order than loaded; a bad one leaves nothing behind and is named.
+static int check_together(const builder_t* good) {
+  static builder_t bad;
+  bad = *good;
+  bad.bytes[0] = 0;
+  int failed = 0, before = count_mappings();
+  pyd_elf_module_t modules[3];
+  uint32_t number = 7;
+  const pyd_span_t files[] = {built(good), built(good), built(good)};
+  protect_calls = 0;
+  failed |= !expect("together", pyd_elf_modules_map(files, 3, modules, &number), PYD_CODE_OK, NULL);
+#if !defined(PYD_PLATFORM_GENERIC)
+  if (protect_calls > 3 * 2) failed = fprintf(stderr, "%d protections of three images\n", protect_calls);
+#endif
+  static const int kOrder[] = {1, 0, 2};
+  for (int i = 0; i < 3; ++i) {
+    pyd_elf_module_t* module = &modules[kOrder[i]];
+    if (module->mapping != modules[2].mapping) failed = fprintf(stderr, "several mappings\n");
+    failed |= !expect("initialise", pyd_elf_module_initialise(module), PYD_CODE_OK, NULL);
+    failed |= check_symbols(module);
+    pyd_elf_module_unload(module);
+  }
+  const pyd_span_t mixed[] = {built(good), built(&bad), built(good)};
+  failed |= !expect("one is bad", pyd_elf_modules_map(mixed, 3, modules, &number), PYD_CODE_CORRUPT, "does not start with");
+  if (number != 1 || modules[0].memory) failed = fprintf(stderr, "file %u, or a module is left\n", number);
+  if (count_mappings() != before) failed = fprintf(stderr, "%d mappings, before %d\n", count_mappings(), before);
+  return failed;
+}
+
 int main(void) {
   static builder_t b;
   build(&b);
@@ -172,5 +201,5 @@ int main(void) {
     if (module.memory) failed = fprintf(stderr, "unload left memory\n");
   }
   if (count_mappings() != before) failed = fprintf(stderr, "%d mappings, before %d\n", count_mappings(), before);
-  return (failed | check_hostile_hash() | check_other_machine() | check_failures(&b)) ? 1 : 0;
+  return (failed | check_hostile_hash() | check_other_machine() | check_failures(&b) | check_together(&b)) ? 1 : 0;
 }
