@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from pydispatch.compiler.analysis.kinds import inputs_of, is_pure
 from pydispatch.ir.dialects.flow import dialect as flow
 
 
@@ -25,14 +26,15 @@ class Made:
 
 
 def shape_of_code(op: Operation) -> Hashable:
-    """Equal for operations that do the same: names of symbols, of values and places in the source do not count."""
+    """Equal for operations that do the same: names of symbols, of values and places in the source do not count, nor
+    does the order of operations without effects."""
     numbers: dict[SSAValue | Block, int] = {}
 
     def number(value: SSAValue | Block) -> int:
         return numbers.setdefault(value, len(numbers))
 
     def block(b: Block) -> Hashable:
-        return number(b), tuple((number(a), a.type) for a in b.args), tuple(of(o) for o in b.ops)
+        return number(b), tuple((number(a), a.type) for a in b.args), tuple(of(o) for o in _in_order_of_use(b))
 
     def of(op: Operation) -> Hashable:
         operands = tuple(number(v) for v in op.operands)
@@ -42,3 +44,19 @@ def shape_of_code(op: Operation) -> Hashable:
         return op.name, operands, tuple(number(b) for b in op.successors), results, stated, regions
 
     return of(op)
+
+
+def _in_order_of_use(block: Block) -> Iterable[Operation]:
+    """The operations of a block, each directly before the first that needs it; as they are where one has effects."""
+    ops = list(block.ops)
+    if not all(is_pure(op) for op in ops[:-1]):
+        return ops
+    placed: dict[Operation, None] = {}
+    stack = [*reversed(ops[:-1]), *ops[-1:]]
+    while stack:
+        needed = (v.owner for v in inputs_of(stack[-1]))
+        missing = [op for op in needed if isinstance(op, Operation) and op.parent is block and op not in placed]
+        stack += reversed(missing)
+        if not missing:
+            placed.setdefault(stack.pop())
+    return placed

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -272,10 +272,28 @@ class Module:
         self._module.verify()
         builder.getModulePassManager().run(self._module, builder)
 
-    def object(self) -> bytes:
-        """The machine code as an ELF object."""
-        return bytes(_target_machine(self.machine).emit_object(self._module))
+    def object(self, reduce_strength: bool = True) -> bytes:
+        """The machine code as an ELF object.
 
-    def assembly(self) -> str:
-        """The machine code as text."""
-        return str(_target_machine(self.machine).emit_assembly(self._module))
+        reduce_strength: run LLVM's loop strength reduction. It takes two thirds of the time for the code of register
+        blocks and finds nothing there that the addressing modes of x86 do not have.
+        """
+        with self._strength_reduction(reduce_strength):
+            return bytes(_target_machine(self.machine).emit_object(self._module))
+
+    def assembly(self, reduce_strength: bool = True) -> str:
+        """The machine code as text. reduce_strength: see `object`."""
+        with self._strength_reduction(reduce_strength):
+            return str(_target_machine(self.machine).emit_assembly(self._module))
+
+    @contextmanager
+    def _strength_reduction(self, wanted: bool) -> Iterator[None]:
+        """The option is the whole library's, so it is set for as long as code is made."""
+        off = not wanted and self.machine.arch == "x86_64"
+        if off:
+            self._llvm.set_option("pydispatch", "-disable-lsr=true")
+        try:
+            yield
+        finally:
+            if off:
+                self._llvm.set_option("pydispatch", "-disable-lsr=false")

@@ -11,6 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute
 
 from pydispatch.compiler import devlib
 from pydispatch.compiler.backends.cpu.clock import Clock
@@ -28,6 +32,7 @@ from pydispatch.compiler.target.cpu import Machine
 from pydispatch.compiler.toolchain import cache, llvm, objects
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.formats.artifact.imports import ImportSignature
+from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 Linked = tuple[str, bytes, bool]
 """Bitcode that is linked into a module: its name, its bytes, whether it comes from the user."""
@@ -36,13 +41,15 @@ Linked = tuple[str, bytes, bool]
 @dataclass(frozen=True)
 class Unit:
     """One LLVM module. variant: with the exports that it has the code of. text: LLVM IR. visible: the symbols that
-    other objects refer to. elsewhere: the symbols that other units define. stem: part of the names of dumped files."""
+    other objects refer to. elsewhere: the symbols that other units define. stem: part of the names of dumped files.
+    has_blocks: whether a kernel computes a product in register blocks of several rows."""
 
     variant: Variant
     text: str
     visible: frozenset[str]
     elsewhere: frozenset[str] = frozenset()
     stem: str = ""
+    has_blocks: bool = False
 
 
 @dataclass
@@ -66,12 +73,14 @@ class Units:
         calls = any(is_declaration(function) for function in symbols.functions.values())
         if len(variant.exports) == 1 or variant.objects or variant.constants or calls:
             text = self._emit(variant.executable, variant.exports, symbols)
-            yield Unit(variant, text, frozenset([QUERY_SYMBOL]))
+            blocks = _has_blocks(symbols, variant.exports)
+            yield Unit(variant, text, frozenset([QUERY_SYMBOL]), has_blocks=blocks)
             return
         for export in variant.exports:
             text = self._emit(None, (export,), symbols)
             one = replace(variant, exports=(export,), location=export.location or variant.location)
-            yield Unit(one, text, frozenset([export_symbol(export.name)]), stem=export.name)
+            visible, blocks = frozenset([export_symbol(export.name)]), _has_blocks(symbols, [export])
+            yield Unit(one, text, visible, stem=export.name, has_blocks=blocks)
         kernels = [export_symbol(export.name) for export in variant.exports]
         yield replace(self._library(kernels, self._pages), elsewhere=frozenset(kernels))
 
@@ -129,7 +138,8 @@ class Surroundings:
     def _object(self, unit: Unit) -> bytes:
         """Units with bitcode or objects of the user are checked together with these, so they are always compiled."""
         kept = self.dump is None and not self.modules and not self.checked
-        key = cache.digest("unit", _tools(), llvm.words(self.machine), sorted(unit.visible), unit.text) if kept else ""
+        words = llvm.words(self.machine), sorted(unit.visible), unit.text, unit.has_blocks
+        key = cache.digest("unit", _tools(), *words) if kept else ""
         code = cache.load(key) if key else None
         if code is None:
             code = self._compile(unit)
@@ -153,9 +163,9 @@ class Surroundings:
                 with self.clock("optimize"):
                     module.optimize()
                 with self.clock("codegen"):
-                    code = module.object()
+                    code = module.object(reduce_strength=not unit.has_blocks)
                 if self.dump:
-                    shown += [(".optimized.ll", module.text()), (".s", module.assembly())]
+                    shown += [(".optimized.ll", module.text()), (".s", module.assembly(not unit.has_blocks))]
         except llvm_process.Died as died:
             raise died.over(unit.variant, self.machine.cpu, dump(".ll", unit.text)) from None
         for suffix, content in (*shown, (".o", code)):
@@ -179,6 +189,14 @@ class Surroundings:
             objects.check_undefined(missing, user, self.checked, provided, variant.location, own)
             objects.check_needs(self.checked, own, provided)
             module.internalize({*unit.visible, *(symbol for each in self.checked for symbol in each.undefined)})
+
+
+def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
+    """Whether an export computes a product in register blocks of several rows."""
+    functions = (symbols.functions[export.name] for export in exports)
+    blocks = (op for function in functions for op in function.walk() if isinstance(op, ContractOp))
+    shapes = (cast("MemRefType[Attribute]", block.a.type).get_shape() for block in blocks)
+    return any(len(shape) == 2 and shape[0] > 1 for shape in shapes)
 
 
 @functools.cache
