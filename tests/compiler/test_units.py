@@ -63,6 +63,34 @@ def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.SIZE, "0")
 
 
+HALVES = """
+func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %half = arith.constant dense<0.5> : tensor<8xf32>
+  %r = arith.mulf %a, %half : tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+"""
+
+
+def test_strength_reduction_is_for_code_without_register_blocks(
+    no_cache: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[bool, list[str]] = {True: [], False: []}
+    real = llvm.Module.object
+
+    def object_(module: llvm.Module, reduce_strength: bool = True) -> bytes:
+        asked[reduce_strength].append(module.text())
+        return real(module, reduce_strength)
+
+    monkeypatch.setenv(llvm_process.VARIABLE, "0")
+    monkeypatch.setattr(llvm.Module, "object", object_)
+    check(pd.compile(chain(*SIZES)), *SIZES)
+    assert len(asked[False]) == len(SIZES) - 1
+    assert all("query" in text for text in asked[True])
+    pd.compile(HALVES)
+    assert len(asked[False]) == len(SIZES) - 1
+
+
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that LLVM gets."""

@@ -275,8 +275,8 @@ class Module:
     def object(self, reduce_strength: bool = True) -> bytes:
         """The machine code as an ELF object.
 
-        reduce_strength: run LLVM's loop strength reduction. It takes two thirds of the time for the code of register
-        blocks and finds nothing there that the addressing modes of x86 do not have.
+        reduce_strength: run LLVM's loop strength reduction. For register blocks it takes a third to two thirds of the
+        time and finds nothing there that the addressing modes of x86 do not have.
         """
         with self._strength_reduction(reduce_strength):
             return bytes(_target_machine(self.machine).emit_object(self._module))
