@@ -56,9 +56,13 @@ def _is_interface(function: dict[str, Any]) -> bool:
 def _is_value(value: dict[str, Any]) -> bool:
     shape = value.get("shape", [])
     return (
-        type(value["name"]) is type(value["type"]) is str and value["type"] != "" and type(shape) is list
-        and all((type(n) is int and 0 <= n < 2**63) or (type(n) is str and n != "") for n in shape)
+        type(value["name"]) is type(value["type"]) is str and value["type"] != ""
+        and type(shape) is list and all(map(_is_size, shape))
     )  # fmt: skip
+
+
+def _is_size(size: object) -> bool:
+    return (type(size) is str and size != "") or (type(size) is int and 0 <= size < 2**63)
 
 
 def _are_texts(value: object) -> bool:
