@@ -140,7 +140,7 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, packed=pack_b, panel=panel)
     if along_k:
         tiles = _tiles_along_k(level, p, tiles.kc)
-    if pack_b and (along_k or _converts_once(p, tiles)):
+    if pack_b and (along_k or converts_once(p, tiles)):
         tiles = _converted_in_parts(p, tiles, along_k)
     elif not along_k and not pack_b and not p.panel and p.n is not None and p.n < tiles.nr:
         tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, padded=False)
@@ -180,7 +180,7 @@ def few_rows(p: Problem) -> bool:
     return p.m is not None and (p.m <= 4 or (p.m <= FEW_ROWS and (p.k or 0) >= 64))
 
 
-def _converts_once(p: Problem, tiles: Tiles) -> bool:
+def converts_once(p: Problem, tiles: Tiles) -> bool:
     """Whether each element of B is computed for a single block of rows."""
     return p.group == 1 and not p.b.direct and p.n is not None and 0 < (p.most or p.m or 0) <= tiles.mr
 

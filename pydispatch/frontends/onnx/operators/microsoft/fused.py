@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydispatch.frontends.graph.dtypes import F32, I64, U8
+from pydispatch.frontends.graph.dtypes import F32, I64
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators import elementwise as activations
 from pydispatch.frontends.onnx.operators import products, quantization
+from pydispatch.frontends.onnx.operators.microsoft import few_bits
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, gathers, normalization, reductions, shapes
 from pydispatch.frontends.ops import products as ops
@@ -76,51 +77,6 @@ def _fused_conv(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None, added
     made = products.conv(c, x, w, bias)
     made = made if added is None else elementwise.binary(c.b, "add", made, added)
     return _activated(c, made, c.reals("activation_params", []))
-
-
-def _matmul_n_bits(
-    c: Call, x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
-    bias: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """x by a matrix [n, k] of numbers of a few bits, in blocks of k that have a scale and a zero point each."""
-    b = c.b
-    k, n, bits, block = c.integer("K"), c.integer("N"), c.integer("bits", 4), c.integer("block_size")
-    c.ignore("accuracy_level")
-    if bits not in (2, 4, 8) or order is not None or min(k, n, block) < 1:
-        raise c.fail(f"{bits} bits in blocks of {block}, or an order of the groups, are not supported")
-    blocks, each = -(-k // block), block * bits // 8
-    bytes_ = shapes.reshape(b, packed, [n, blocks, each])
-    numbers = _unpacked(c, bytes_, bits)  # [n, blocks, block]
-    inner = normalization.wide(x.dtype)
-    scale = shapes.reshape(b, scales, [n, blocks, 1])
-    if zeros is None:
-        made = formula(b, lambda v, s: (v.to(inner) - float(1 << bits - 1)) * s.to(inner), numbers, scale)
-    else:
-        if zeros.dtype == U8:
-            row = -(-blocks * bits // 8)
-            zeros = shapes.slice_axis(b, _unpacked(c, shapes.reshape(b, zeros, [n, row]), bits), 1, 0, blocks)
-        zeros = shapes.reshape(b, zeros, [n, blocks, 1])
-        made = formula(b, lambda v, s, z: (v.to(inner) - z.to(inner)) * s.to(inner), numbers, scale, zeros)
-    weights = shapes.slice_axis(b, shapes.reshape(b, made, [n, blocks * block]), 1, 0, k)
-    result = ops.dot_general(b, elementwise.convert(b, x, inner), weights, [], [(x.rank - 1, 1)])
-    if bias is not None:
-        result = formula(b, lambda v, w: v + w.to(inner), result, bias)
-    return elementwise.convert(b, result, x.dtype)
-
-
-def _unpacked(c: Call, x: Tensor, bits: int) -> Tensor:
-    """Numbers of a few bits in bytes, the first one in the lowest bits, along the last axis."""
-    if bits == 8:
-        return x
-    count = 8 // bits
-    shifts = c.b.constant([bits * n for n in range(count)], U8)
-    parts = formula(
-        c.b,
-        lambda v, s: v.binary("shift_right_logical", s) & ((1 << bits) - 1),
-        shapes.expand_dims(c.b, x, [x.rank]),
-        shifts,
-    )
-    return shapes.reshape(c.b, parts, [*x.shape[:-1], x.shape[-1] * count])
 
 
 def integer_product(c: Call, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
@@ -247,7 +203,7 @@ TABLE: dict[str, Conversion] = {
     "TransposeMatMul": _fused_matmul,
     "FusedGemm": _fused_gemm,
     "FusedConv": _fused_conv,
-    "MatMulNBits": _matmul_n_bits,
+    "MatMulNBits": few_bits.matmul,
     "DynamicQuantizeMatMul": _dynamic_quantize_matmul,
     "MatMulIntegerToFloat": _matmul_integer_to_float,
     "QuantizeLinear": quantization.TABLE["QuantizeLinear"],
