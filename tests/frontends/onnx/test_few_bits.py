@@ -1,0 +1,90 @@
+"""MatMulNBits against NumPy: bits, blocks, zero points, and sizes that fill no blocks; one dispatch; the same bits for
+any number of workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import machine_levels
+import numpy as np
+import pytest
+import wire
+
+import pydispatch as pd
+from pydispatch.cli.__main__ import main as run
+
+Array = np.ndarray[Any, Any]
+FLOAT, BYTE = 1, 2
+
+
+def unpacked(packed: Array, bits: int, count: int) -> Array:
+    """The first `count` numbers of bytes along the last axis, from the lowest bits on."""
+    shifts = np.arange(0, 8, bits)
+    numbers = (packed[..., None] >> shifts) & ((1 << bits) - 1)
+    return numbers.reshape(*packed.shape[:-1], -1)[..., :count].astype(np.float32)
+
+
+def weight(name: str, array: Array) -> bytes:
+    return wire.tensor(name, list(array.shape), BYTE if array.dtype == np.uint8 else FLOAT, (9, array.tobytes()))
+
+
+def model(sizes: dict[str, int], weights: dict[str, Array], rows: tuple[int | str, ...]) -> bytes:
+    attributes = [wire.message((1, name), (3, value), (20, 2)) for name, value in sizes.items()]
+    node = wire.node("MatMulNBits", ["x", *weights], ["y"], *attributes, domain="com.microsoft")
+    return wire.model(
+        [node], [wire.value("x", *rows, sizes["K"])], [wire.value("y", *rows, sizes["N"])],
+        [weight(name, array) for name, array in weights.items()], 17,
+        (8, wire.message((1, "com.microsoft"), (2, 1))),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "native"]))
+@pytest.mark.parametrize(
+    ("bits", "block", "k", "n", "rows", "zeros"),
+    [
+        (4, 32, 128, 512, (1,), None), (4, 32, 96, 48, (3,), "bytes"), (4, 64, 128, 64, ("m",), None),
+        (4, 16, 40, 6, (2, 5), "bytes"), (4, 128, 256, 80, (17,), "floats"), (2, 32, 64, 32, (2,), "bytes"),
+        (8, 32, 64, 33, (4,), "bytes"),
+    ],
+)  # fmt: skip
+def test_products(
+    bits: int, block: int, k: int, n: int, rows: tuple[int | str, ...], zeros: str | None, cpu: str, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(k + n)
+    blocks = -(-k // block)
+    weights = {
+        "w": rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8),
+        "s": rng.standard_normal((n, blocks)).astype(np.float32),
+    }
+    middle: Array | float = float(1 << bits - 1)
+    if zeros == "bytes":
+        weights["z"] = rng.integers(0, 256, (n, -(-blocks * bits // 8))).astype(np.uint8)
+        middle = unpacked(weights["z"], bits, blocks)[..., None]
+    elif zeros == "floats":
+        weights["z"] = rng.uniform(0, 1 << bits, (n, blocks)).astype(np.float32)
+        middle = weights["z"][..., None]
+    x = rng.standard_normal([7 if isinstance(r, str) else r for r in rows] + [k]).astype(np.float32)
+    matrix = (unpacked(weights["w"], bits, block) - middle) * weights["s"][..., None].astype(np.float64)
+    expected = x @ matrix.reshape(n, -1)[:, :k].T
+    file = tmp_path / "model.onnx"
+    file.write_bytes(model({"K": k, "N": n, "bits": bits, "block_size": block}, weights, rows))
+    artifact = pd.compile(file, targets="cpu", cpu=cpu)
+    one, two = (np.asarray(pd.device(f"cpu?workers={w}").load(artifact).main(x)) for w in (1, 2))
+    np.testing.assert_allclose(one, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_array_equal(one, two)
+
+
+def test_weights_are_unpacked_in_the_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    weights = {
+        "w": rng.integers(0, 256, (256, 8, 16)).astype(np.uint8),
+        "s": rng.standard_normal((256, 8)).astype(np.float32),
+        "z": rng.integers(0, 256, (256, 4)).astype(np.uint8),
+    }
+    file = tmp_path / "model.onnx"
+    file.write_bytes(model({"K": 256, "N": 256, "bits": 4, "block_size": 32}, weights, (4,)))
+    run(["compile", str(file), "--target", "cpu", "--compile-to", "dispatches"])
+    text = capsys.readouterr().out
+    main = text[text.index("func.func @main(") :]
+    assert main[: main.index("func.return")].count("flow.dispatch @") == 1
