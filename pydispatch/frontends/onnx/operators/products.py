@@ -52,7 +52,7 @@ def _einsum(c: Call, *operands: Tensor) -> Tensor:
 def without_zero_point(c: Call, x: Tensor, zero: Tensor | None, axis: int | None) -> Tensor:
     """x minus its zero point, in i32. axis: that of a vector of zero points."""
     wide = elementwise.convert(c.b, x, I32)
-    if zero is None:
+    if zero is None or (zero.numbers is not None and not zero.numbers.any()):
         return wide
     if zero.rank == 1 and zero.shape[0] != 1 and axis is not None:
         zero = shapes.reshape(c.b, zero, [zero.shape[0] if d == axis % x.rank else 1 for d in range(x.rank)])
