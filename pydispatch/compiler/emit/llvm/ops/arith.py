@@ -232,7 +232,7 @@ INEXACT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
 
 def _saturated(f: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
     """A conversion to an integer by selects: on x86, LLVM makes branches for each lane of a vector of its own where the
-    limits are inexact. 512x512 elements of the results of a product of bytes took 290 us so, and take 10."""
+    limits are inexact."""
     bits, signed = int(target[1:]), instruction == "fptosi"
     least, beyond = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
     inside = f.body.let(f"freeze {target} {f.body.let(f'{instruction} {type_} {operand} to {target}')}")
