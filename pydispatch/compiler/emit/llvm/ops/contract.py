@@ -72,13 +72,13 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
 
 def _clobber_vectors(f: FunctionEmitter) -> None:
     """States that no vector register lives across a product. LLVM hoists constants, above all those of a function such
-    as tanh in what follows, out of the loop over blocks; then sums were stored and loaded in every step of K, and
-    16x536x544 with tanh took 120 us on Zen 5 instead of 43."""
+    as tanh in what follows, out of the loop over blocks; then sums move and are spilled in every step of K. 16x536x544
+    with tanh took 120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantisation 545 instead of 300."""
     arch, has = f.platform.arch, f.platform.features
     count = {"x86_64": 32 if "avx512f" in has else 16, "aarch64": 32, "riscv64": 32 * ("v" in has)}.get(arch, 0)
     if count:
         clobbered = ",".join(f"~{{{'xmm' if arch == 'x86_64' else 'v'}{number}}}" for number in range(count))
-        f.body.emit(f'call void asm sideeffect "", "{clobbered}"()')
+        f.body.emit(f'call void asm sideeffect "", "{clobbered}"() nounwind memory(inaccessiblemem: readwrite)')
 
 
 # Addresses and values
@@ -197,10 +197,8 @@ def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: b
 
     size = a.sizes[1] if isinstance(a.sizes[1], int) else b.sizes[0]
     types = [piece.type for _ in range(rows) for piece in pieces]
-    _empty_registers(f, len(types))
     start = _initial(f, c, rows, pieces, fresh)
     _write(f, c, rows, pieces, run_steps(f, size, types, start, _unrolling(len(types)), step))
-    _empty_registers(f, len(types))
 
 
 def _unrolling(independent: int) -> int:
@@ -236,20 +234,8 @@ def _grouped(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, u
 
     size = a.sizes[1] if isinstance(a.sizes[1], int) else b.sizes[0]
     types = [piece.type for _ in range(rows) for piece in pieces]
-    _empty_registers(f, len(types))
     start = _initial(f, c, rows, pieces, fresh)
     _write(f, c, rows, pieces, run_steps(f, size, types, start, _unrolling(len(types)), step))
-    _empty_registers(f, len(types))
-
-
-def _empty_registers(f: FunctionEmitter, sums: int) -> None:
-    """No value is in a vector register here, if `sums` of them take most. LLVM keeps the constants of the code after a
-    product in registers while the product runs, and sums, which each instruction overwrites, then move and are spilled
-    in every step: 512x512x512 bytes with a requantisation took 545 us instead of 300, f32 2,290 instead of 1,095."""
-    name, count = ("zmm", 32) if "avx512f" in f.platform.features else ("xmm", 16)
-    if f.platform.arch == "x86_64" and 2 * sums > count:
-        clobbered = ",".join(f"~{{{name}{number}}}" for number in range(count))
-        f.body.emit(f'call void asm sideeffect "", "{clobbered}"() nounwind memory(inaccessiblemem: readwrite)')
 
 
 def _group_products(
