@@ -4,7 +4,7 @@
 static pyd_status_t refuse(const char* why) { return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s", why); }
 
 // Under the lifecycle mutex. Lowest first, so that number 0, which only takes part in what is submitted, comes last.
-static pyd_sched_thread_t* take_place(pyd_sched_t* sched) {
+static pyd_sched_thread_t* enter_as_thread(pyd_sched_t* sched) {
   for (uint32_t i = 0; i < sched->workers; ++i) {
     pyd_sched_thread_t* thread = &sched->threads[i];
     if (thread->is_taken) continue;
@@ -16,7 +16,7 @@ static pyd_sched_thread_t* take_place(pyd_sched_t* sched) {
   return NULL;
 }
 
-static void leave_place(pyd_sched_t* sched, pyd_sched_thread_t* thread) {
+static void leave_as_thread(pyd_sched_t* sched, pyd_sched_thread_t* thread) {
   // A wake that came when this thread was about to leave is another's.
   if (atomic_load_explicit(&sched->queued, memory_order_seq_cst)) pyd_sched_wake_for_tasks(sched);
   pthread_mutex_lock(&sched->lifecycle);
@@ -33,7 +33,7 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   if (pyd_scope_now(sched->scopes) || pyd_sched_is_lent(sched)) return refuse("this thread works for a call; lend it when that has ended");
   pthread_mutex_lock(&sched->lifecycle);
   const bool is_closing = atomic_load_explicit(&sched->closing, memory_order_relaxed);
-  pyd_sched_thread_t* thread = is_closing ? NULL : take_place(sched);
+  pyd_sched_thread_t* thread = is_closing ? NULL : enter_as_thread(sched);
   if (thread) thread->until = until;
   pthread_mutex_unlock(&sched->lifecycle);
   if (is_closing) return refuse("the device is being closed by another thread");
@@ -41,7 +41,7 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   const uint64_t fp_mode = pyd_cpu_fp_mode();
   pyd_sched_pool_main(thread);
   pyd_cpu_set_fp_mode(fp_mode);
-  leave_place(sched, thread);
+  leave_as_thread(sched, thread);
   return PYD_STATUS_OK;
 }
 

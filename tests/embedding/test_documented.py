@@ -14,7 +14,7 @@ HEAD = """
 #include "pydispatch/api.h"
 static const pyd_api_t* pd;
 """
-# drive(path, n): n calls of chain on a device whose one thread is lent -> (how many succeeded, the last result, the error)
+# drive(path, n): n calls of chain on a device whose one thread is lent -> (how many succeeded, the result, the error)
 TAIL = """
 static PyObject* drive(PyObject* self, PyObject* args) {
   static float a[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[8];
