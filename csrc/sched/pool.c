@@ -137,6 +137,9 @@ static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;
   }
+  if (atomic_load_explicit(&sched->open, memory_order_relaxed)) {
+    atomic_store_explicit(&sched->lacks_places, 1, memory_order_relaxed);
+  }
   pyd_event_wait(&self->wake);
 }
 
