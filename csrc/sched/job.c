@@ -179,11 +179,11 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   // before the bit was set would not guarantee that.
   uint32_t helpers = useful_helpers(sched, slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
+  if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
   if (!pyd_place_is_free(&sched->places)) {  // a thread would be woken in vain
     atomic_store_explicit(&sched->lacks_places, 1, memory_order_relaxed);
     return false;
   }
-  if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
   atomic_store_explicit(&sched->alone, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, helpers - spinners - 1, memory_order_relaxed);
   return pyd_sched_pool_wake(sched, joiners, 1) != 0;
