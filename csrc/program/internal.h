@@ -71,11 +71,14 @@ typedef struct pyd_function_s {
   uint32_t late_value_count;  // constants and patterns with a late register
 } pyd_function_t;
 
+#define PYD_EXPORT_COST_CLASSES 16  // plan/learned.c
+
 typedef struct pyd_export_s {
   uint32_t executable;
   uint32_t ordinal;
   pyd_string_t name;
   uint32_t constant_count, binding_count;
+  uint32_t* costs;  // of a workgroup, by size class, in picoseconds; 0: not known. Learned; accessed atomically
   // Linked:
   uint32_t linked_ordinal;  // in the library
   pyd_dispatch_fn_t function;

@@ -46,7 +46,6 @@ typedef struct pyd_sched_slot_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;
   _Atomic uint32_t wakes_left;  // threads that joining threads should still wake
   _Atomic uint32_t has_left_early;  // a participant, perhaps with indices in its cell
-  _Atomic uint32_t lacks_places;  // more threads would be useful than had a place when it was published
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
   const pyd_scope_t* scope;  // what the caller works for
@@ -105,6 +104,7 @@ struct pyd_sched_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t used;  // bit per slot that has an owner
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t sleepers;
   _Atomic uint32_t spinners;
+  _Atomic uint32_t lacks_places;  // a thread parked, or was not woken, since none was free: participants look for one
   // Recent work run by the caller alone because no thread was awake, in picoseconds, and until when. Approximate.
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t alone;
   _Atomic uint64_t alone_until;

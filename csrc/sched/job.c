@@ -171,7 +171,6 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->has_left_early, 0, memory_order_relaxed);
-  atomic_store_explicit(&slot->lacks_places, 0, memory_order_relaxed);
   pyd_range_store(&slot->cells[worker].range, (pyd_range_t){.begin = 0, .end = count});
   const uint32_t joiners = pyd_sched_joiners(sched, slot);
   atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | state, memory_order_release);
@@ -181,9 +180,10 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   uint32_t helpers = useful_helpers(sched, slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
   if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
-  // Without a place for it a thread would be woken in vain. Participants wake it when there is one.
-  atomic_store_explicit(&slot->lacks_places, 1, memory_order_relaxed);
-  if (!pyd_place_is_free(&sched->places)) return false;
+  if (!pyd_place_is_free(&sched->places)) {  // a thread would be woken in vain
+    atomic_store_explicit(&sched->lacks_places, 1, memory_order_relaxed);
+    return false;
+  }
   atomic_store_explicit(&sched->alone, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, helpers - spinners - 1, memory_order_relaxed);
   return pyd_sched_pool_wake(sched, joiners, 1) != 0;
@@ -337,10 +337,14 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
     meter = (pyd_sched_meter_t){0};
     if (slot) {
       slot->has_place = has_place;
+      const uint64_t start = cost ? 0 : pyd_cpu_ticks();
       run_shared(sched, slot, begin, &meter, out_failure);
       pyd_sched_release_slot(sched, slot);
       // The others may have been so fast that nothing was left for this thread to measure.
-      if (!meter.indices && cost && !learned_cost(job)) meter = (pyd_sched_meter_t){.indices = 1, .picoseconds = cost};
+      if (!meter.indices && !learned_cost(job)) {
+        const uint64_t spent = cost ? cost : pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
+        meter = (pyd_sched_meter_t){.indices = cost ? 1 : job->count, .picoseconds = spent};
+      }
     } else {
       run_span_metered(sched, job, begin, job->count, &meter, out_failure);
     }

@@ -143,6 +143,6 @@ void pyd_place_leave(pyd_places_t* places) {
   const uint64_t now = pyd_cpu_nanoseconds();
   atomic_store_explicit(&places->last_left, now, memory_order_relaxed);
   const bool is_kept = atomic_load_explicit(&places->come_back, memory_order_relaxed) &&
-                 now < atomic_load_explicit(&places->turn_ends, memory_order_relaxed);
+                       now < atomic_load_explicit(&places->turn_ends, memory_order_relaxed);
   if (!is_kept) serve_now(places);
 }

@@ -140,6 +140,9 @@ static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;
   }
+  if (atomic_load_explicit(&sched->open, memory_order_relaxed)) {
+    atomic_store_explicit(&sched->lacks_places, 1, memory_order_relaxed);
+  }
   while (self->until && !pyd_event_wait_for(&self->wake, PYD_SCHED_ASK_ASLEEP)) {
     if (!is_over(self) || !pyd_event_claim(&self->wake)) continue;
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);

@@ -29,7 +29,6 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
 static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
   atomic_init(&slot->state, 0);
   atomic_init(&slot->wakes_left, 0);
-  atomic_init(&slot->lacks_places, 0);
   atomic_init(&slot->failure, PYD_SCHED_NO_FAILURE);
   pyd_event_init(&slot->done);
   for (uint32_t i = 0; i < workers; ++i) atomic_init(&slot->cells[i].range, 0);
@@ -54,6 +53,7 @@ static void reset(pyd_sched_t* sched) {
   atomic_init(&sched->used, 0);
   atomic_init(&sched->sleepers, 0);
   atomic_init(&sched->spinners, 0);
+  atomic_init(&sched->lacks_places, 0);
   atomic_init(&sched->alone, 0);
   atomic_init(&sched->alone_until, 0);
   atomic_init(&sched->price, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);

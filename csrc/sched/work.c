@@ -92,11 +92,12 @@ void pyd_sched_yield(pyd_sched_t* sched, uint32_t priority, pyd_sched_meter_t* m
   meter->waited += pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
 }
 
-// A place is free that was taken when the job was published: wakes a thread for it, if |left| picoseconds of work are worth that.
+// Wakes a thread that had no place when one is free, if |left| picoseconds of work are worth that.
 static void use_free_place(pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint64_t left) {
   if (!pyd_place_is_free(&sched->places) || atomic_load_explicit(&sched->spinners, memory_order_relaxed)) return;
-  if (!atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) return;
-  if (left >= atomic_load_explicit(&sched->price, memory_order_relaxed)) {
+  if (!atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) {
+    atomic_store_explicit(&sched->lacks_places, 0, memory_order_relaxed);
+  } else if (left >= atomic_load_explicit(&sched->price, memory_order_relaxed)) {
     pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1);
   }
 }
@@ -137,7 +138,7 @@ bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
       asked = after;
       if (pyd_sched_is_interrupted(job)) pyd_sched_interrupt(slot);
     }
-    if (atomic_load_explicit(&slot->lacks_places, memory_order_relaxed)) {
+    if (atomic_load_explicit(&sched->lacks_places, memory_order_relaxed)) {
       use_free_place(sched, slot, cost * (pyd_range_size(range) - chunk));
     }
     if (may_leave) {

@@ -27,6 +27,7 @@ typedef struct pyd_call_progress_s {
   uint32_t step;
   bool has_begun;
   bool is_shared;  // |job| was given to the task system
+  bool is_first;  // nothing was known of the cost of the job
   pyd_step_job_t job;
 } pyd_call_progress_t;
 

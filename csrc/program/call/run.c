@@ -61,7 +61,9 @@ static pyd_status_t run_step(const pyd_call_t* call, uint32_t number, const pyd_
     failure.code = pyd_step_run(&job, 0, 0, step->total, &failure.index);
   } else {
     const pyd_sched_job_t description = {pyd_step_run, &job, step->total, &call->plan->costs[number], interrupt};
+    const bool is_first = !pyd_plan_known_cost(call->plan, number);
     pyd_sched_run(call->sched, &description, &failure);
+    if (is_first) pyd_plan_note_cost(call->plan, number);
   }
   return pyd_step_outcome(&job, &failure);
 }

@@ -9,6 +9,7 @@ static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
       s->is_shared = false;
       *out_status = pyd_step_outcome(&s->job, pyd_task_failure(task));
       if (!pyd_ok(*out_status)) return true;
+      if (s->is_first) pyd_plan_note_cost(plan, s->step);
       ++s->step;
     }
     if (s->step == plan->step_count) return true;
@@ -23,6 +24,7 @@ static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
       continue;
     }
     s->job = (pyd_step_job_t){s->call, step};
+    s->is_first = !pyd_plan_known_cost(plan, s->step);
     s->is_shared = true;  // before another thread may look
     const pyd_sched_job_t job = {pyd_step_run, &s->job, step->total, &plan->costs[s->step], NULL};
     if (!pyd_task_share(task, &job, worker)) return false;

@@ -42,11 +42,13 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
   program->exports_of = pyd_program_allocate(program, header[8], sizeof(*program->exports_of));
   program->exports_first =
       pyd_program_allocate(program, (size_t)program->executable_count + 2, sizeof(*program->exports_first));
-  if (!program->exports || !program->exports_of || !program->exports_first) return pyd_reader_no_memory();
+  uint32_t* costs = pyd_program_allocate(program, (size_t)header[8] * PYD_EXPORT_COST_CLASSES, sizeof(*costs));
+  if (!program->exports || !program->exports_of || !program->exports_first || !costs) return pyd_reader_no_memory();
   program->export_count = header[8];
   for (uint32_t i = 0; i < header[8] && pyd_ok(status); ++i, words += kExportWords) {
     pyd_export_t* export = &program->exports[i];
-    *export = (pyd_export_t){.executable = words[0], .ordinal = words[1], .constant_count = words[4], .binding_count = words[5]};
+    *export = (pyd_export_t){.executable = words[0], .ordinal = words[1], .constant_count = words[4], .binding_count = words[5],
+                             .costs = costs + (size_t)i * PYD_EXPORT_COST_CLASSES};
     status = pyd_reader_string(reader, "the name of an export", words + 2, &export->name);
     if (pyd_ok(status) && words[0] >= program->executable_count) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "export %u belongs to executable %u, the program has %u", i, words[0],

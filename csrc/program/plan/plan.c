@@ -208,6 +208,7 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
   if (pyd_ok(status)) status = place_transients(plan);
   if (pyd_ok(status)) sort_patches(plan);
   if (pyd_ok(status)) status = form_steps(plan);
+  if (pyd_ok(status)) pyd_plan_expect_costs(plan);
   if (!pyd_ok(status)) {
     pyd_plan_free(plan);
     return status;

@@ -109,6 +109,15 @@ pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_comma
 // Which bindings of a dispatch are written, one bit each: all that its contract does not say to be only read.
 uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command);
 
+// learned.c: what steps of a new plan are expected to cost, as far as plans for other sizes have shown.
+void pyd_plan_expect_costs(pyd_plan_t* plan);
+// Keeps what the first run of |step| has shown for other plans.
+void pyd_plan_note_cost(const pyd_plan_t* plan, uint32_t step);
+// Picoseconds of one index of |step|, 0 when not known.
+static inline uint32_t pyd_plan_known_cost(const pyd_plan_t* plan, uint32_t step) {
+  return __atomic_load_n(&plan->costs[step].picoseconds, __ATOMIC_RELAXED);
+}
+
 // written.c: the bytes of a result that has the memory of the argument that it is tied to, as far as commands write them. False when
 // these are more than |most| ranges.
 typedef struct pyd_range_s {

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "program/builder.h"
+#include "program/plan/plan.h"
 
 static int32_t k_mul(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
   const float *a = d->binding_ptrs[0], *b = d->binding_ptrs[1];
@@ -142,6 +143,41 @@ static void test_chain(void) {
   pyd_program_free(program);
   pyd_pool_destroy(pool);
   pyd_sched_destroy(sched);
+}
+
+// A plan for other sizes expects of an export what the first run of another plan has shown, for about as much memory per workgroup.
+static void test_costs_of_other_sizes(void) {
+  static builder_t b;
+  add_exports(&b);
+  fn_t* f = add_function(&b, "marks");
+  add_tensor(&b, f, F32, "a", 1, (const int64_t[]){-1});
+  uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0);
+  uint32_t one = constant(f, 1), four = constant(f, 4), r = add_result(f, F32, 1, &n, bytes);
+  const uint32_t grid[] = {four, one, one};
+  add_dispatch(f, 0, constant(f, E_MARK), grid, 0, NULL, 1, (uint32_t[]){r, NONE, NONE});
+  pyd_program_t* program = link(&b);
+  pyd_sched_t* sched = make_sched(2);
+  pyd_plan_t *first = NULL, *near = NULL, *far = NULL;
+  pyd_call_t* call = NULL;
+  CHECK_OK(pyd_plan_create(program, 0, (int64_t[]){1000}, NULL, &first));
+  CHECK(first->costs[0].picoseconds == 0);
+  CHECK_OK(pyd_call_create(first, sched, NULL, &call));
+  float *a = calloc(1000, 4), *out = malloc(4000);
+  pyd_call_bind_arg(call, 0, a);
+  pyd_call_bind_result(call, 0, out);
+  CHECK_OK(pyd_call_run(call));
+  const uint32_t cost = first->costs[0].picoseconds;
+  CHECK(cost != 0);
+  CHECK_OK(pyd_call_run(call));  // what later runs learn is the plan's own
+  CHECK_OK(pyd_plan_create(program, 0, (int64_t[]){900}, NULL, &near));
+  CHECK(near->costs[0].picoseconds == cost);
+  CHECK_OK(pyd_plan_create(program, 0, (int64_t[]){100000}, NULL, &far));
+  CHECK(far->costs[0].picoseconds == 0);
+  free(a), free(out);
+  pyd_call_free(call);
+  pyd_plan_free(first), pyd_plan_free(near), pyd_plan_free(far);
+  pyd_sched_destroy(sched);
+  pyd_program_free(program);
 }
 
 // One region of several grids, and a fill and a copy between them: everything exactly once.
@@ -380,6 +416,7 @@ static void test_threads(void) {
 
 int main(void) {
   test_chain();
+  test_costs_of_other_sizes();
   test_grids();
   test_failure();
   test_late();

@@ -236,7 +236,7 @@ static void* call_noting(void* argument) {
 }
 
 static void test_tasks_and_callers(void) {
-  static const pyd_task_kind_t kKind = {note_order, NULL, NULL};
+  static const pyd_task_kind_t kKind = {.advance = note_order};
   noter_t noter = {.sched = make_limited(1, 1, UINT64_MAX)};
   pyd_places_t* places = &noter.sched->places;
   uint32_t at[2];

@@ -1,0 +1,37 @@
+// What workgroups of an export have cost, by how much memory each of them is for: a plan for other sizes begins with what earlier
+// ones have learned.
+#include "program/plan/plan.h"
+
+// A class is a factor of four in bytes of all bindings per workgroup.
+static uint32_t* cost_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < command->slot_count; ++i) bytes += plan->slots[command->first_slot + i].length / command->count;
+  const uint32_t size_class = bytes ? (63 - (uint32_t)__builtin_clzll(bytes)) / 2 : 0;
+  const uint32_t last = PYD_EXPORT_COST_CLASSES - 1;
+  return &plan->program->exports[command->export].costs[size_class < last ? size_class : last];
+}
+
+// The cost of a workgroup of |step|, an average; 0 when that of one of its commands is not known.
+static uint32_t expected_cost(const pyd_plan_t* plan, const pyd_plan_step_t* step) {
+  double sum = 0;
+  for (uint32_t i = 0; i < step->command_count; ++i) {
+    const pyd_plan_command_t* command = &plan->commands[step->first_command + i];
+    if (command->count == 0) continue;
+    if (command->kind != PYD_COMMAND_DISPATCH) return 0;
+    const uint32_t cost = __atomic_load_n(cost_of(plan, command), __ATOMIC_RELAXED);
+    if (!cost) return 0;
+    sum += (double)cost * (double)command->count;
+  }
+  return (uint32_t)(sum / (double)step->total);
+}
+
+void pyd_plan_expect_costs(pyd_plan_t* plan) {
+  for (uint32_t i = 0; i < plan->step_count; ++i) plan->costs[i].picoseconds = expected_cost(plan, &plan->steps[i]);
+}
+
+void pyd_plan_note_cost(const pyd_plan_t* plan, uint32_t step) {
+  const pyd_plan_command_t* command = &plan->commands[plan->steps[step].first_command];
+  if (plan->steps[step].command_count != 1 || command->kind != PYD_COMMAND_DISPATCH) return;
+  const uint32_t cost = pyd_plan_known_cost(plan, step);
+  if (cost) __atomic_store_n(cost_of(plan, command), cost, __ATOMIC_RELAXED);
+}
