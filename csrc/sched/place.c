@@ -41,7 +41,7 @@ static void serve(pyd_places_t* places) {
   for (pyd_place_waiter_t* waiter; (waiter = first_waiter(places)) && take_free(places);) {
     leave_queue(places, waiter);
     atomic_fetch_add_explicit(&places->handovers, 1, memory_order_relaxed);
-    atomic_store_explicit(&places->turn_ends, pyd_cpu_nanoseconds() + places->turn, memory_order_relaxed);
+    atomic_store_explicit(&places->quantum_ends, pyd_cpu_nanoseconds() + places->quantum, memory_order_relaxed);
     if (pyd_event_claim(&waiter->has_place)) pyd_event_notify(&waiter->has_place);
   }
 }
@@ -60,7 +60,7 @@ static bool come_back(pyd_places_t* places) {
   if (pyd_cpu_elapsed(left, now) < PYD_SCHED_PLACE_RETURN) {
     atomic_store_explicit(&places->come_back, 1, memory_order_relaxed);
   }
-  return now < atomic_load_explicit(&places->turn_ends, memory_order_relaxed) && take_free(places);
+  return now < atomic_load_explicit(&places->quantum_ends, memory_order_relaxed) && take_free(places);
 }
 
 void pyd_places_reset(pyd_places_t* places) {
@@ -70,7 +70,7 @@ void pyd_places_reset(pyd_places_t* places) {
   atomic_init(&places->free, places->total);
   atomic_init(&places->waiting, 0);
   atomic_init(&places->handovers, 0);
-  atomic_init(&places->turn_ends, 0);
+  atomic_init(&places->quantum_ends, 0);
   atomic_init(&places->last_left, 0);
   atomic_init(&places->come_back, 0);
 }
@@ -84,8 +84,8 @@ static void sleep_until_served(pyd_places_t* places, pyd_place_waiter_t* waiter)
   uint32_t seen = atomic_load_explicit(&places->handovers, memory_order_relaxed);
   for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < places->patience;) {
     // About as long as those before it and this one have to wait: then a place may be left for a caller that does not come back.
-    const uint64_t turns = places->turn * atomic_load_explicit(&places->waiting, memory_order_relaxed);
-    if (pyd_event_wait_for(&waiter->has_place, turns < PYD_SCHED_ASK_ASLEEP ? (uint32_t)turns : PYD_SCHED_ASK_ASLEEP)) return;
+    const uint64_t quanta = places->quantum * atomic_load_explicit(&places->waiting, memory_order_relaxed);
+    if (pyd_event_wait_for(&waiter->has_place, quanta < PYD_SCHED_ASK_ASLEEP ? (uint32_t)quanta : PYD_SCHED_ASK_ASLEEP)) return;
     if (atomic_load_explicit(&places->free, memory_order_relaxed) > 0) {
       atomic_store_explicit(&places->come_back, 0, memory_order_relaxed);
       serve_now(places);
@@ -143,6 +143,6 @@ void pyd_place_leave(pyd_places_t* places) {
   const uint64_t now = pyd_cpu_nanoseconds();
   atomic_store_explicit(&places->last_left, now, memory_order_relaxed);
   const bool is_kept = atomic_load_explicit(&places->come_back, memory_order_relaxed) &&
-                       now < atomic_load_explicit(&places->turn_ends, memory_order_relaxed);
+                       now < atomic_load_explicit(&places->quantum_ends, memory_order_relaxed);
   if (!is_kept) serve_now(places);
 }

@@ -29,8 +29,8 @@ typedef struct pyd_places_s {
   uint64_t patience;  // nanoseconds without any handover after which a waiting thread goes on without a place
   // Of callers that call again at once: nanoseconds between two handovers, until when none takes place, whether callers were like
   // that lately, and when one left.
-  uint64_t turn;
-  _Atomic uint64_t turn_ends, last_left;
+  uint64_t quantum;
+  _Atomic uint64_t quantum_ends, last_left;
   _Atomic uint32_t come_back;
   _Atomic uint32_t handovers;
   pthread_mutex_t mutex;  // of the queue; held for moments
@@ -61,7 +61,7 @@ void pyd_place_take(pyd_places_t* places, uint32_t priority, bool is_for_tasks);
 void pyd_place_raise(pyd_places_t* places, uint32_t priority);
 // Gives it to the first that waits.
 void pyd_place_give(pyd_places_t* places);
-// The same at the end of a caller's job. When callers call again at once, the place is theirs until the turn ends.
+// The same at the end of a caller's job. When callers call again at once, the place is theirs until the quantum ends.
 void pyd_place_leave(pyd_places_t* places);
 
 #endif  // PYD_SCHED_PLACE_H_

@@ -140,7 +140,7 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   sched->workers = workers;
   sched->oversubscribed = workers > cpus;
   sched->places.total = (int32_t)(workers > cpus ? workers : cpus);
-  sched->places.turn = PYD_SCHED_PLACE_TURN / (uint64_t)sched->places.total;
+  sched->places.quantum = PYD_SCHED_PLACE_QUANTUM / (uint64_t)sched->places.total;
   sched->places.patience = PYD_SCHED_PLACE_PATIENCE;
   sched->spin_us = options->spin_us;
   sched->scopes = options->scopes;

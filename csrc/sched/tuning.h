@@ -57,11 +57,11 @@
 // threads only when the system takes the CPU away from it, after slices of about 3,000,000 on Linux (base_slice_ns), so that
 // fewer than 1 in 100 of jobs this long meet the end of a slice.
 #define PYD_SCHED_PLACED 20000
-// Callers that call again within RETURN of their last job go on for about TURN: a thread that sleeps gets a CPU back after 5,000, but
+// Callers that call again within RETURN of their last job go on for about QUANTUM: a thread that sleeps gets a CPU back after 5,000, but
 // where other processes compete for it after up to a slice of theirs. Calls of 180,000 by 8 threads reached 9,900 a second
-// with handovers after each and 10,100 with turns, and 3,200 and 4,900 under other load.
+// with handovers after each and 10,100 with quanta, and 3,200 and 4,900 under other load.
 #define PYD_SCHED_PLACE_RETURN 20000
-#define PYD_SCHED_PLACE_TURN 500000
+#define PYD_SCHED_PLACE_QUANTUM 500000
 // A thread that others wait for gives its place away after as much work: 100 times what two handovers cost.
 #define PYD_SCHED_PLACE_SLICE 1000000
 // No place is handed over for as long only when none of those that have one comes to the end of a chunk: their workgroups are that
