@@ -3,7 +3,7 @@
 //   scheduler.c  create, destroy, fork     pool.c  the life of a pool thread: look, spin, park, be woken
 //   job.c        pyd_sched_run             work.c  taking part in a published job: chunks, stealing, failures
 //   lend.c       threads of an embedder in the pool
-//   task.c       submitted tasks: queue, order, waiting, end      share.c  jobs of tasks, which have no caller
+//   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs, without a caller
 //   place.c      how many threads compute at once
 //
 // How threads meet. A caller fills a slot, opens it (slot.state, release) and shows it in sched.open. A pool thread sees

@@ -2,11 +2,6 @@
 
 #include <stdlib.h>
 
-static void lock(pyd_sched_t* sched) { pthread_mutex_lock(&sched->queue.mutex); }
-static void unlock(pyd_sched_t* sched) { pthread_mutex_unlock(&sched->queue.mutex); }
-
-static uint32_t state_of(const pyd_task_t* task) { return atomic_load_explicit(&task->state, memory_order_acquire); }
-
 static pyd_status_t cancelled(void) { return pyd_status_make(PYD_CODE_INTERRUPTED, "the call was cancelled"); }
 
 static int32_t is_cancel_wanted(void* self) { return pyd_task_is_cancelled(self); }
@@ -70,65 +65,12 @@ bool pyd_task_is_skipped(const pyd_task_t* task) { return task->is_skipped; }
 const pyd_sched_failure_t* pyd_task_failure(const pyd_task_t* task) { return &task->failure; }
 const pyd_interrupt_t* pyd_task_interrupt(const pyd_task_t* task) { return &task->interrupt; }
 
-// ---- the queue, under its mutex
-
-static void push(pyd_task_t* task) {
-  pyd_sched_t* sched = task->sched;
-  pyd_task_queue_t* queue = &sched->queue;
-  task->next = NULL;
-  task->previous = queue->last[task->priority];
-  *(task->previous ? &task->previous->next : &queue->first[task->priority]) = task;
-  queue->last[task->priority] = task;
-  atomic_store_explicit(&task->state, PYD_TASK_QUEUED, memory_order_release);
-  atomic_fetch_add_explicit(&sched->queued, 1, memory_order_seq_cst);
-}
-
-static void unlink_queued(pyd_task_t* task) {
-  pyd_task_queue_t* queue = &task->sched->queue;
-  *(task->previous ? &task->previous->next : &queue->first[task->priority]) = task->next;
-  *(task->next ? &task->next->previous : &queue->last[task->priority]) = task->previous;
-  atomic_store_explicit(&task->state, PYD_TASK_RUNNING, memory_order_relaxed);
-  atomic_fetch_sub_explicit(&task->sched->queued, 1, memory_order_relaxed);
-}
-
-static void unlink_waiter(pyd_task_t* task, pyd_task_waiter_t* waiter) {
-  *(waiter->previous ? &waiter->previous->next : &task->waiters) = waiter->next;
-  if (waiter->next) waiter->next->previous = waiter->previous;
-}
-
-pyd_task_t* pyd_task_take(pyd_sched_t* sched) {
-  pyd_task_t* task = NULL;
-  lock(sched);
-  for (int priority = 0; priority < PYD_PRIORITIES && !task; ++priority) task = sched->queue.first[priority];
-  if (task) unlink_queued(task);
-  unlock(sched);
-  return task;
-}
-
-uint32_t pyd_task_next_priority(pyd_sched_t* sched) {
-  uint32_t priority = 0;
-  lock(sched);
-  while (priority < PYD_PRIORITY_LOW && !sched->queue.first[priority]) ++priority;
-  unlock(sched);
-  return priority;
-}
-
-// Takes |task| out of the queue. False when it is not in it.
-static bool claim(pyd_task_t* task) {
-  if (state_of(task) != PYD_TASK_QUEUED) return false;
-  lock(task->sched);
-  bool is_queued = state_of(task) == PYD_TASK_QUEUED;
-  if (is_queued) unlink_queued(task);
-  unlock(task->sched);
-  return is_queued;
-}
-
 // ---- the end
 
 // |task| waits for one less. True when it is in the queue now.
 static bool unblock(pyd_task_t* task) {
   if (--task->pending) return false;
-  push(task);
+  pyd_task_push(task);
   return true;
 }
 
@@ -162,7 +104,7 @@ static void end(pyd_task_t* task, pyd_status_t status) {
   pyd_sched_t* sched = task->sched;
   end_payload(task);
   release_payload(task);
-  lock(sched);
+  pyd_task_lock(sched);
   task->status = pyd_ok(status) && pyd_task_is_cancelled(task) ? cancelled() : status;  // perhaps nothing was left to stop
   uint32_t ready = release_dependents(task);
   atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
@@ -173,13 +115,13 @@ static void end(pyd_task_t* task, pyd_status_t status) {
   task->waiters = NULL;
   void (*on_done)(void*, pyd_task_t*) = task->on_done;
   if (!on_done) unlink_live(task);
-  unlock(sched);
+  pyd_task_unlock(sched);
   if (ready) pyd_sched_wake_for_tasks(sched);
   if (on_done) {
     on_done(task->context, task);
-    lock(sched);
+    pyd_task_lock(sched);
     unlink_live(task);
-    unlock(sched);
+    pyd_task_unlock(sched);
   }
   release_rest(task);
 }
@@ -250,7 +192,7 @@ static pyd_status_t make_edges(pyd_task_t* task, const pyd_submit_options_t* opt
 
 // Under the mutex.
 static void wait_for(pyd_task_t* task, pyd_task_t* first, pyd_task_edge_t* edge, bool is_order_only) {
-  if (state_of(first) == PYD_TASK_DONE) {
+  if (pyd_task_state(first) == PYD_TASK_DONE) {
     if (!pyd_ok(first->status) && !is_order_only) skip(task, first->status);
     return;
   }
@@ -261,7 +203,7 @@ static void wait_for(pyd_task_t* task, pyd_task_t* first, pyd_task_edge_t* edge,
 
 // Ends a task that was lost in a fork: the threads that it was for are not in this process. Under the mutex.
 static bool settle_lost(pyd_task_t* task) {
-  if (state_of(task) == PYD_TASK_DONE || task->epoch == task->sched->epoch || state_of(task) == PYD_TASK_NEW) return false;
+  if (pyd_task_state(task) == PYD_TASK_DONE || task->epoch == task->sched->epoch || pyd_task_state(task) == PYD_TASK_NEW) return false;
   task->status = pyd_status_make(PYD_CODE_INTERRUPTED, "the call was submitted before this process was forked; it ends in "
                                  "the other one");
   atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
@@ -273,8 +215,8 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   static const pyd_submit_options_t kPlain = {.priority = PYD_PRIORITY_NORMAL};
   pyd_sched_t* sched = task->sched;
   if (!options) options = &kPlain;
-  if (options->priority >= PYD_PRIORITIES || state_of(task) != PYD_TASK_NEW) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: %s", state_of(task) != PYD_TASK_NEW ? "this call was submitted already"
+  if (options->priority >= PYD_PRIORITIES || pyd_task_state(task) != PYD_TASK_NEW) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: %s", pyd_task_state(task) != PYD_TASK_NEW ? "this call was submitted already"
                            : "the priority is 0 (high), 1 (normal) or 2 (low)");
   }
   for (uint32_t i = 0; i < options->after_count; ++i) {
@@ -291,9 +233,9 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   task->on_done = options->on_done;
   task->context = options->context;
   task->fp_mode = pyd_cpu_fp_mode();
-  lock(sched);
+  pyd_task_lock(sched);
   if (atomic_load_explicit(&sched->closing, memory_order_acquire)) {
-    unlock(sched);
+    pyd_task_unlock(sched);
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: the device is being closed by another thread; submit the call "
                            "when that has returned");
   }
@@ -311,7 +253,7 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
     wait_for(task, options->behind, &task->edges[options->after_count], true);
   }
   bool is_ready = unblock(task);
-  unlock(sched);
+  pyd_task_unlock(sched);
   // The threads that were there before may have been stopped meanwhile; without new ones, those who wait run the task.
   pyd_status_free(pyd_sched_start_for_tasks(sched));
   if (is_ready) pyd_sched_wake_for_tasks(sched);
@@ -321,35 +263,35 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
 // ---- asking and waiting
 
 bool pyd_task_is_done(pyd_task_t* task) {
-  if (state_of(task) == PYD_TASK_DONE) return true;
+  if (pyd_task_state(task) == PYD_TASK_DONE) return true;
   if (task->epoch == task->sched->epoch) return false;
-  lock(task->sched);
+  pyd_task_lock(task->sched);
   bool is_lost = settle_lost(task);
-  unlock(task->sched);
+  pyd_task_unlock(task->sched);
   if (is_lost) {
     end_payload(task);
     pyd_task_release(task);  // the scheduler's
   }
-  return state_of(task) == PYD_TASK_DONE;
+  return pyd_task_state(task) == PYD_TASK_DONE;
 }
 
 bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_task_t* task), void* context) {
   if (pyd_task_is_done(task)) return false;
-  lock(task->sched);
-  bool is_done = state_of(task) == PYD_TASK_DONE;
+  pyd_task_lock(task->sched);
+  bool is_done = pyd_task_state(task) == PYD_TASK_DONE;
   if (!is_done) task->on_done = on_done, task->context = context;
-  unlock(task->sched);
+  pyd_task_unlock(task->sched);
   return !is_done;
 }
 
 bool pyd_task_cancel(pyd_task_t* task) {
   if (pyd_task_is_done(task)) return false;
-  lock(task->sched);
-  bool is_done = state_of(task) == PYD_TASK_DONE;
+  pyd_task_lock(task->sched);
+  bool is_done = pyd_task_state(task) == PYD_TASK_DONE;
   if (!is_done) atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
-  unlock(task->sched);
+  pyd_task_unlock(task->sched);
   if (is_done) return false;
-  if (claim(task)) end(task, refusal(task));
+  if (pyd_task_claim(task)) end(task, refusal(task));
   return true;
 }
 
@@ -357,7 +299,7 @@ static bool spin_until_done(const pyd_task_t* task) {
   const pyd_sched_t* sched = task->sched;
   const uint64_t limit = sched->oversubscribed || sched->workers == 1 ? 0 : UINT64_C(1000) * PYD_SCHED_WAIT_SPIN;
   uint64_t start = pyd_cpu_ticks();
-  while (state_of(task) != PYD_TASK_DONE) {
+  while (pyd_task_state(task) != PYD_TASK_DONE) {
     if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) >= limit) return false;
     pyd_cpu_relax();
   }
@@ -378,10 +320,16 @@ static pyd_wait_t park_until_done(pyd_task_waiter_t* waiter, uint64_t nanosecond
   }
 }
 
+// Under the mutex.
+static void unlink_waiter(pyd_task_t* task, pyd_task_waiter_t* waiter) {
+  *(waiter->previous ? &waiter->previous->next : &task->waiters) = waiter->next;
+  if (waiter->next) waiter->next->previous = waiter->previous;
+}
+
 pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
   if (pyd_task_is_done(task)) return PYD_WAIT_DONE;
   if (nanoseconds == 0) return PYD_WAIT_TIMEOUT;
-  if (nanoseconds == PYD_WAIT_FOREVER && claim(task)) {
+  if (nanoseconds == PYD_WAIT_FOREVER && pyd_task_claim(task)) {
     run_here(task, interrupt);
     return PYD_WAIT_DONE;
   }
@@ -390,21 +338,21 @@ pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_inter
   pyd_task_waiter_t waiter = {.previous = NULL};
   pyd_event_init(&waiter.event);
   pyd_wait_t outcome = PYD_WAIT_DONE;
-  lock(sched);
-  if (state_of(task) != PYD_TASK_DONE) {
+  pyd_task_lock(sched);
+  if (pyd_task_state(task) != PYD_TASK_DONE) {
     waiter.next = task->waiters;
     if (waiter.next) waiter.next->previous = &waiter;
     task->waiters = &waiter;
-    unlock(sched);
+    pyd_task_unlock(sched);
     outcome = park_until_done(&waiter, nanoseconds, interrupt);
-    lock(sched);
-    if (state_of(task) == PYD_TASK_DONE) {
+    pyd_task_lock(sched);
+    if (pyd_task_state(task) == PYD_TASK_DONE) {
       outcome = outcome == PYD_WAIT_INTERRUPTED ? outcome : PYD_WAIT_DONE;
     } else {
       unlink_waiter(task, &waiter);
     }
   }
-  unlock(sched);
+  pyd_task_unlock(sched);
   pyd_event_deinit(&waiter.event);
   return outcome;
 }
@@ -412,11 +360,11 @@ pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_inter
 // ---- the end of the threads
 
 void pyd_task_cancel_all(pyd_sched_t* sched) {
-  lock(sched);
+  pyd_task_lock(sched);
   for (pyd_task_t* task = sched->queue.live; task; task = task->live_next) {
     atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
   }
-  unlock(sched);
+  pyd_task_unlock(sched);
 }
 
 void pyd_task_drain(pyd_sched_t* sched) {
@@ -426,12 +374,12 @@ void pyd_task_drain(pyd_sched_t* sched) {
       end(task, refusal(task));
       continue;
     }
-    lock(sched);
+    pyd_task_lock(sched);
     bool is_empty = !sched->queue.live;
     if (!is_empty && !atomic_load_explicit(&sched->queued, memory_order_relaxed)) {
       pthread_cond_wait(&sched->queue.has_changed, &sched->queue.mutex);
     }
-    unlock(sched);
+    pyd_task_unlock(sched);
     if (is_empty) return;
   }
 }

@@ -58,10 +58,19 @@ struct pyd_task_s {
   pyd_sched_failure_t failure;
 };
 
+// queue.c
+static inline void pyd_task_lock(pyd_sched_t* sched) { pthread_mutex_lock(&sched->queue.mutex); }
+static inline void pyd_task_unlock(pyd_sched_t* sched) { pthread_mutex_unlock(&sched->queue.mutex); }
+static inline uint32_t pyd_task_state(const pyd_task_t* task) { return atomic_load_explicit(&task->state, memory_order_acquire); }
+// Under the mutex: the last of its priority, QUEUED from now on.
+void pyd_task_push(pyd_task_t* task);
+// Takes |task| out of the queue. False when it is not in it.
+bool pyd_task_claim(pyd_task_t* task);
 // The next task of the queue, which is RUNNING from now on; NULL when there is none.
 pyd_task_t* pyd_task_take(pyd_sched_t* sched);
 // Of that task; the lowest when there is none.
 uint32_t pyd_task_next_priority(pyd_sched_t* sched);
+
 // Runs a task that was taken, as pool thread |worker|.
 void pyd_task_start(pyd_task_t* task, uint32_t worker);
 // Goes on with it, when its job has ended.

@@ -48,6 +48,7 @@ static void counted_relax(void) {
 #include "sched/pool.c"
 #include "sched/scheduler.c"
 #include "sched/lend.c"
+#include "sched/queue.c"
 #include "sched/share.c"
 #include "sched/task.c"
 #include "sched/work.c"

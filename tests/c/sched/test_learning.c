@@ -22,6 +22,7 @@ static uint64_t fake_ticks(void) {
 #include "sched/pool.c"
 #include "sched/scheduler.c"
 #include "sched/lend.c"
+#include "sched/queue.c"
 #include "sched/share.c"
 #include "sched/task.c"
 #include "sched/work.c"
