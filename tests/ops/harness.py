@@ -33,7 +33,7 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 # The lengths that break tilings: nothing, one, primes, one beside a power of two, and whole tiles.
 LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 33, 64, 67)
 SEARCHING = "PYDISPATCH_EXAMPLES" in os.environ
-EXAMPLES = int(os.environ.get("PYDISPATCH_EXAMPLES", "10"))
+EXAMPLES = int(os.environ.get("PYDISPATCH_EXAMPLES", "7"))
 
 
 def examples(share: float = 1.0) -> Any:
