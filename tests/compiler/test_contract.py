@@ -183,7 +183,7 @@ def test_the_number_of_workers_does_not_show() -> None:
     assert one.tobytes() == three.tobytes()
 
 
-@pytest.mark.parametrize("cpu", ["generic", "skylake-avx512"])
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "skylake-avx512"])
 def test_sums_stay_in_registers_beside_a_function_of_many_constants(tmp_path: Path, cpu: str) -> None:
     """No step of K stores or loads a sum, whatever follows the product."""
     text = """
@@ -200,6 +200,6 @@ func.func @f(%a: !T, %b: tensor<64x64xf32>) -> !T {
     pd.compile(text, targets="x86_64", cpu=cpu, dump=tmp_path)
     (assembly,) = tmp_path.glob("*.s")
     blocks = [text.partition("\n\tj")[0] for text in re.split(r"(?m)^\.LBB\w+:", assembly.read_text())]
-    sums = max(blocks, key=lambda block: len(re.findall(r"vfmadd231ps|addps", block)))
-    assert len(re.findall(r"vfmadd231ps|addps", sums)) >= 16
+    sums = max(blocks, key=lambda block: len(re.findall(r"vfmadd231ps", block)))
+    assert len(re.findall(r"vfmadd231ps", sums)) >= 16
     assert "%rsp" not in sums

@@ -56,7 +56,7 @@ def insert_slice(body: Body, pair: Pair, rng: Random) -> Pair:
     dropped = [i for i, n in enumerate(sizes) if n == 1 and not body.is_dynamic(1) and rng.random() < 0.5]
     shape = [n for i, n in enumerate(sizes) if i not in dropped]
     source, new = body.numbers(shape, value.element, 0, 2 if value.element == "i1" else 90)
-    result = array.copy()
+    result = np.array(array)  # what is computed without dimensions may be a scalar of NumPy
     if new.size:
         where = tuple(slice(o, o + (s - 1) * t + 1, t) for o, s, t in zip(offsets, sizes, steps, strict=True))
         result[where] = new.reshape(sizes)
@@ -187,7 +187,7 @@ def scatter(body: Body, pair: Pair, rng: Random) -> Pair:
     picks = np.array(rng.sample(range(array.shape[0]), count))
     indices = body.input(picks[:, None], rng.choice(["i32", "i64", "index"]), known=1)
     source, new = body.numbers([count, *array.shape[1:]], value.element, 0, 2)
-    result = array.copy()
+    result = np.array(array)  # what is computed without dimensions may be a scalar of NumPy
     result[picks] = new
     text = (
         f"tensor.scatter {source} into {value}[{indices}] scatter_dims([0]) unique : "
@@ -202,7 +202,7 @@ def insert(body: Body, pair: Pair, rng: Random) -> Pair:
         return pair
     where = [rng.randrange(n) for n in array.shape]
     new = body.scalar(1, value.element)
-    result = array.copy()
+    result = np.array(array)  # what is computed without dimensions may be a scalar of NumPy
     result[tuple(where)] = 1
     indices = ", ".join(body.value(f"arith.constant {i} : index", None, "index").name for i in where)
     text = f"tensor.insert {new} into {value}[{indices}] : {body.type_of(value)}"

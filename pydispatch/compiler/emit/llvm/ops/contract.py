@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
@@ -18,12 +20,19 @@ from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
+from pydispatch.ir.op_info import Cost, info_of
 
 PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
 """By lanes of the result. Where there is VNNI, LLVM joins them with the sum that follows."""
 
 VPDPBUSD = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}
 """By lanes of the result; the VEX encoding is used where that is all there is."""
+
+FEW_CONSTANTS = 4
+"""Scalar constants that are no burden for the registers of a block."""
+
+SHORT = ("math.rsqrt", "math.roundeven")
+"""Functions without constants."""
 
 BUSY = 16
 """Independent multiplications that keep every CPU's units busy: fewer in a step, and the loop is unrolled to them."""
@@ -71,14 +80,31 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _clobber_vectors(f: FunctionEmitter) -> None:
-    """States that no vector register lives across a product. LLVM hoists constants, above all those of a function such
-    as tanh in what follows, out of the loop over blocks; then sums move and are spilled in every step of K. 16x536x544
-    with tanh took 120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantisation 545 instead of 300."""
+    """States that no vector register lives across a product, where what follows it has many constants. LLVM hoists
+    these out of the loop over blocks, and then sums move and are spilled in every step of K: 16x536x544 with tanh took
+    120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantisation 545 instead of 300. Where there are few, the
+    sums had better stay in registers for what follows: a convolution of 8x14x14x32 with bias and relu takes 225 us, or
+    310 beside buffers that alias the block's memory, and 420 through memory alone."""
+    if clobbered := f.once("vector registers", lambda: _vector_registers(f) if _constants(f) > FEW_CONSTANTS else ""):
+        f.body.emit(f'call void asm sideeffect "", "{clobbered}"() nounwind')
+
+
+def _vector_registers(f: FunctionEmitter) -> str:
+    """All of the target's, as inline assembly states that it changes them."""
     arch, has = f.platform.arch, f.platform.features
     count = {"x86_64": 32 if "avx512f" in has else 16, "aarch64": 32, "riscv64": 32 * ("v" in has)}.get(arch, 0)
-    if count:
-        clobbered = ",".join(f"~{{{'xmm' if arch == 'x86_64' else 'v'}{number}}}" for number in range(count))
-        f.body.emit(f'call void asm sideeffect "", "{clobbered}"() nounwind memory(inaccessiblemem: readwrite)')
+    return ",".join(f"~{{{'xmm' if arch == 'x86_64' else 'v'}{number}}}" for number in range(count))
+
+
+def _constants(f: FunctionEmitter) -> int:
+    """About how many scalar constants the function has whose products these are."""
+    found: set[Attribute] = set()
+    functions = 0
+    for op in f.function.walk():
+        if isinstance(op, arith.ConstantOp) and not isinstance(op.result.type, IndexType):
+            found.add(op.value)
+        functions += info_of(op).cost is Cost.FUNCTION and op.name not in SHORT
+    return len(found) + 8 * functions
 
 
 # Addresses and values
