@@ -30,7 +30,7 @@ def _cell(machine: dict[str, Any], workers: str, name: str) -> str:
     us, roof = found["us"], Roof(**machine["roofs"][workers])
     own = us["pydispatch"]
     share = roof.seconds(found["operations"], found["bytes"]) * 1e6 / own
-    ratios = " ".join(f"{us[p] / own:.1f}" if p in us else "–" for p in PEERS)
+    ratios = " ".join(f"{us[p] / own:.2f}" if p in us else "–" for p in PEERS)
     return f"{own:.3g}, {100 * share:.0f} %: {ratios}"
 
 
