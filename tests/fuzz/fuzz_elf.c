@@ -9,7 +9,8 @@
 // Every name that a debugger would be told is read to its end.
 static void list_symbols(const pyd_elf_view_t* view, uint8_t* image) {
   size_t size = (size_t)(view->high - view->low);
-  pyd_elf_module_t module = {image, size, .bias = (uint64_t)(uintptr_t)image - view->low, .low_vaddr = view->low};
+  const uint64_t bias = (uint64_t)(uintptr_t)image - view->low;
+  pyd_elf_module_t module = {.memory = image, .memory_size = size, .bias = bias, .low_vaddr = view->low};
   pyd_elf_symbol_t symbols[32];
   uint64_t count = pyd_elf_debug_symbols(view->file, &module, symbols, 32);
   for (uint64_t i = 0; i < count && i < 32; ++i) {
