@@ -34,6 +34,9 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object)
+    object PyObject_Vectorcall(object function, PyObject** arguments, size_t count, PyObject* names)
+    PyObject** PySequence_Fast_ITEMS(list)
+    int PyUnicode_CompareWithASCIIString(str, const char*)
 
 cdef struct NativeCall:
     pyd_host_command_t command  # first: `fail` is given its address
@@ -46,6 +49,7 @@ cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter")  # by pyd_host_d
 
 
 @cython.final
+@cython.freelist(8)
 cdef class Context:
     """What a host command is told of the call that it is part of. Valid until the command returns.
 
@@ -111,9 +115,17 @@ cdef class PythonCommand:
     """A function of Python as a host command. address: of the C function that calls it, with this object as context."""
 
     cdef object function
+    cdef str name  # that it was called by last
 
     def __init__(self, function):
-        self.function = function
+        self.function, self.name = function, ""
+
+    cdef Context context_of(self, const pyd_host_command_t* command):
+        cdef Context context = Context.__new__(Context)
+        if PyUnicode_CompareWithASCIIString(self.name, command.name):
+            self.name = command.name.decode("utf-8", "replace")
+        context.kind, context.name, context.command = KINDS[command.device], self.name, command
+        return context
 
     @property
     def address(self):
@@ -151,9 +163,8 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
     cdef uint32_t i
     cdef ElementType kind
     cdef bytes packed
-    cdef Context context = Context(KINDS[command.device], command.name.decode("utf-8", "replace"))
+    cdef Context context = self.context_of(command)
     cdef list given = [context]
-    context.command = command
     for i in range(command.operand_count):
         operand = pyd_host_operand(command, i)
         if operand.kind == PYD_HOST_TENSOR:
@@ -161,7 +172,7 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
         else:
             given.append(element_type(operand.dtype).unpack(operand.word))
     try:
-        self.function(*given)
+        PyObject_Vectorcall(self.function, PySequence_Fast_ITEMS(given), 1 + command.operand_count, NULL)
     except BaseException as error:
         traceback.clear_frames(error.__traceback__)  # they hold arrays over memory that goes
         raise

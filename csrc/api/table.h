@@ -1,4 +1,4 @@
-// What stands behind the table of api.h. Everything that needs no Python is here; _core/capi fills in the rest and makes
+// The functions of the table of api.h that need no Python; _core/capi fills in the rest and makes
 // handles around the objects that Python owns.
 #ifndef PYD_API_TABLE_H_
 #define PYD_API_TABLE_H_

@@ -17,7 +17,7 @@ typedef struct pyd_custom_s {
   pyd_command_link_t link;
   char* name;            // terminated
   _Atomic(char*) text;   // of its failure
-  atomic_llong raised;   // what stands behind it in another runtime
+  atomic_llong raised;   // the exception of another runtime that caused it
 } pyd_custom_t;
 
 const size_t pyd_custom_size = sizeof(pyd_custom_t);
