@@ -4,7 +4,7 @@
 
 #include "program/procedure/state.h"
 
-enum { kMostChanges = 64 };  // of one call; later ones copy the value once, and need no saving then
+enum { kMostChanges = 1024 };  // of one call; later ones copy the value once, and need no saving then
 
 struct pyd_change_s {
   pyd_change_t* next;         // the one before

@@ -1,4 +1,4 @@
-"""Which slices are one run of memory."""
+"""Which slices are one run of memory, or a few."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from pydispatch.compiler.analysis.destinations import Mixed, slice_of
 from pydispatch.compiler.analysis.sizes import size_of, term_of
 from pydispatch.compiler.kernel_ir.words import bit_width
 
+MOST_RUNS = 16
+"""Of an update of a global: a change in place saves the bytes that it overwrites, so many runs (procedure/function.c)."""
 
-def is_contiguous(op: Operation) -> bool:
-    """Whether a `tensor.extract_slice` or `tensor.insert_slice` covers one run of the whole tensor's memory.
+
+def is_contiguous(op: Operation, walked: int = 0) -> bool:
+    """Whether a `tensor.extract_slice` or `tensor.insert_slice` covers one run of the whole tensor's memory, or does
+    for each index of the `walked` outer dimensions.
 
     So it is when the strides are 1, and of the dimensions that it does not cover from end to end only one has a size
     other than 1, the outermost of them. Of elements that share bytes the run must begin, and for an insertion end,
@@ -26,13 +30,38 @@ def is_contiguous(op: Operation) -> bool:
         return False
     open_ended = False  # a dimension further in is not covered from end to end
     for axis in reversed(range(len(part.sizes))):
+        if axis < walked:
+            break
         if open_ended and _value(part.sizes[axis]) != 1:
             return False
         if not _covers(whole, axis, part.offsets, part.sizes):
             open_ended = True
     bits = bit_width(whole.type.element_type)
     per_byte = 8 // bits if bits in (2, 4) else 1
+    if walked:
+        return per_byte == 1
     return per_byte == 1 or not open_ended or _in_bytes(op, whole.type, per_byte)
+
+
+def walked_axes(op: Operation) -> int | None:
+    """How many outer dimensions an insertion is copied into index by index: 0 for one run, more for few runs in what
+    a global was (a dispatch would write all of the global, as far as the program can tell). None for others."""
+    if is_contiguous(op):
+        return 0
+    begin = op.operands[1]
+    while isinstance(begin.owner, Operation) and begin.owner.name == "tensor.insert_slice":
+        begin = begin.owner.operands[1]
+    if not isinstance(begin.owner, Operation) or begin.owner.name != "util.global.load":
+        return None
+    runs = 1
+    for walked, size in enumerate(slice_of(op).sizes, 1):
+        known = _value(size)
+        runs *= known if isinstance(known, int) else MOST_RUNS + 1
+        if runs > MOST_RUNS:
+            return None
+        if is_contiguous(op, walked):
+            return walked
+    return None
 
 
 def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> bool:

@@ -98,10 +98,16 @@ class CommandList:
 
     def copy(self, source: Tensor, target: Tensor, length: int) -> None:
         """length: register of the bytes."""
-        self.add(
-            [source], [target],
-            lambda f: f.copy(source.storage.buffer, source.offset, target.storage.buffer, target.offset, length),
-        )  # fmt: skip
+        self.copy_runs([(source, target)], length)
+
+    def copy_runs(self, runs: Sequence[tuple[Tensor, Tensor]], length: int) -> None:
+        """Copies side by side, to places that have no byte in common. length: register of the bytes of each."""
+
+        def emit(function: Function) -> None:
+            for source, target in runs:
+                function.copy(source.storage.buffer, source.offset, target.storage.buffer, target.offset, length)
+
+        self.add([source for source, _ in runs], [target for _, target in runs], emit)
 
     def fill(self, target: Tensor, pattern: int, pattern_bytes: int) -> None:
         """pattern: register of an element."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
@@ -10,6 +11,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.types import dtype_of
+from pydispatch.compiler.analysis.views import walked_axes
 from pydispatch.compiler.host.commands import Tensor
 from pydispatch.compiler.host.straight import Straight, where
 from pydispatch.compiler.tensor_ops.registry import rule_of
@@ -129,9 +131,9 @@ def view(straight: Straight, op: Operation) -> None:
 
 
 class _Run:
-    """The run of bytes that a slice of `whole` covers."""
+    """The run of bytes that a slice of `whole` covers; of the `walked` outer axes, the run of their first index."""
 
-    def __init__(self, straight: Straight, op: Operation, whole: Tensor) -> None:
+    def __init__(self, straight: Straight, op: Operation, whole: Tensor, walked: int = 0) -> None:
         self.straight, self.op = straight, op
         part = slice_of(op)
         function = straight.function
@@ -140,7 +142,7 @@ class _Run:
         )
         self.sizes = sizes
         known = [function.constant_value(size) for size in sizes]
-        outer = next((axis for axis, size in enumerate(known) if size != 1), len(sizes) - 1)
+        outer = next((axis for axis, size in enumerate(known) if axis >= walked and size != 1), len(sizes) - 1)
         for axis in range(len(sizes)):
             if function.constant_value(strides[axis]) != 1 and known[axis] != 1:
                 raise self._scattered(f"the stride of axis {axis} is not 1")
@@ -153,7 +155,19 @@ class _Run:
         self.offset = self._bytes(place, element_bits(whole.dtype))
         if whole.is_part:
             self.offset = straight.add(whole.offset, self.offset)
-        self.length = straight.bytes_of(sizes, whole.dtype)
+        self.length = straight.bytes_of(sizes[walked:], whole.dtype)
+        self._whole = whole
+        self._walked = [cast(int, count) for count in known[:walked]]
+
+    def offsets(self) -> Iterator[int]:
+        """Of each run, in the order of the slice's elements."""
+        function, whole = self.straight.function, self._whole
+        for indices in itertools.product(*map(range, self._walked)):
+            place = function.constant(0)
+            for axis, index in enumerate(indices):
+                distance = function.multiply([function.constant(index), *whole.dims[axis + 1 :]])
+                place = self.straight.add(place, distance)
+            yield self.straight.add(self.offset, self._bytes(place, element_bits(whole.dtype)))
 
     def _bytes(self, elements: int, bits: int) -> int:
         """The byte where an element starts; an element of 2 or 4 bits must start one."""
@@ -234,15 +248,26 @@ def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorT
 
 
 def insert_slice(straight: Straight, op: Operation) -> None:
-    """A contiguous tensor.insert_slice copies its operand into the destination, or into a copy of that."""
+    """A tensor.insert_slice that covers one run of memory, or few, copies its operand into the destination, or into a
+    copy of that."""
     source, value = straight.tensors[op.operands[0]], op.operands[1]
     whole = straight.tensors[value]
     same = source.storage is whole.storage
     target = straight.in_place(value, 2 if same else 1)
-    run = _Run(straight, op, target)
-    part = Tensor(target.storage, tuple(run.sizes), target.dtype, run.offset, run.length)
-    straight.require_equal(straight.size(source), run.length, f"the bytes that '{op.name}' puts in", op)
-    straight.commands.copy(source, part, run.length)
+    walked = walked_axes(op) or 0
+    run = _Run(straight, op, target, walked)
+    offsets = list(run.offsets())
+    rest = straight.function.multiply([run.length, straight.function.constant(len(offsets))])
+    straight.require_equal(straight.size(source), rest, f"the bytes that '{op.name}' puts in", op)
+    runs = []
+    for number, offset in enumerate(offsets):
+        piece = source
+        if len(offsets) > 1:
+            begin = straight.function.multiply([run.length, straight.function.constant(number)])
+            begin = straight.add(source.offset, begin) if source.is_part else begin
+            piece = Tensor(source.storage, source.dims, source.dtype, begin, run.length)
+        runs.append((piece, Tensor(target.storage, tuple(run.sizes), target.dtype, offset, run.length)))
+    straight.commands.copy_runs(runs, run.length)
     straight.put(op.results[0], target)
 
 

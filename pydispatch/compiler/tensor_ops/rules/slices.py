@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.sizes import kept_dims, size_of, term_of
-from pydispatch.compiler.analysis.views import is_contiguous
+from pydispatch.compiler.analysis.views import is_contiguous, walked_axes
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, equal, not_less
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
@@ -84,7 +84,7 @@ class InsertSlice(Update):
             yield Equal(size_of(op.source, place), _term(sizes[axis]), f"axis {place}: the slice has {{}}")
 
     def runs_on_host(self, op: Any) -> bool:
-        return is_contiguous(op)
+        return walked_axes(op) is not None
 
 
 class Insert(Update):
