@@ -12,7 +12,7 @@ from pydispatch.compiler.analysis.sizes import size_of, term_of
 from pydispatch.compiler.kernel_ir.words import bit_width
 
 MOST_RUNS = 16
-"""Of an update of a global: a change in place saves the bytes that it overwrites, so many runs (procedure/function.c)."""
+"""Of an update of a global. A change in place saves what it overwrites, of so many runs (procedure/function.c)."""
 
 
 def is_contiguous(op: Operation, walked: int = 0) -> bool:
