@@ -68,14 +68,15 @@ def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
 
 
-def load_program(path: Path, args: argparse.Namespace) -> Program:
-    """The program of a .pdx or .mlir file on the device that `args` name. Raises Error, OSError."""
+def load_program(path: Path, args: argparse.Namespace, **options: Any) -> Program:
+    """The program of a .pdx or .mlir file on the device that `args` name. options: of `pydispatch.compile`, for a
+    source. Raises Error, OSError."""
     from pydispatch.runtime.device import device
 
     target = device(args.device)
     for spec in args.plugins:
         _add_plugin(target, spec)
-    artifact = _artifact(path, args)
+    artifact = _artifact(path, args, options)
     return target.load(artifact, parameters=_parameters(args.parameters) or None)
 
 
@@ -84,10 +85,10 @@ def run(args: argparse.Namespace) -> int:
     from pydispatch.cli import values
 
     program = load_program(_path(args), args)
-    function = _function(program, args.function)
+    function = function_of(program, args.function)
     reader = values.Reader()
     try:
-        inputs, named = _inputs(function, args.input, reader)
+        inputs, named = inputs_of(function, args.input, reader)
         if args.output and len(args.output) != len(function.results):
             raise InvalidArgumentError(
                 f"--output: @{function.name} has {len(function.results)} results, got {len(args.output)}"
@@ -116,14 +117,15 @@ def _path(args: argparse.Namespace) -> Path:
     return Path(path_of("run", given, "the path of a .pdx or .mlir file"))
 
 
-def _artifact(path: Path, args: argparse.Namespace) -> Any:
+def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any]) -> Any:
     if not _is_source(path):
         return path
     import pydispatch
 
     part = extensions.part("device", args.device.partition(":")[0].partition("?")[0])
     target = None if part is None else getattr(part.load(), "TARGET", None)
-    return pydispatch.compile(path, object_search_path=args.search_path, targets=target, **model_options(args))
+    options = {**options, **model_options(args)}
+    return pydispatch.compile(path, object_search_path=args.search_path, targets=target, **options)
 
 
 def _is_source(path: Path) -> bool:
@@ -158,7 +160,8 @@ def _add_plugin(target: Device, spec: str) -> None:
     target.add_plugin(path, priority=int(priority), **params)
 
 
-def _function(program: Program, name: str | None) -> Function | Procedure:
+def function_of(program: Program, name: str | None) -> Function | Procedure:
+    """The function of that name, or the one that is meant without. Raises InvalidArgumentError."""
     functions = program.functions
     if name is not None:
         return program[name]
@@ -171,7 +174,7 @@ def _function(program: Program, name: str | None) -> Function | Procedure:
     return next(iter(functions.values()))
 
 
-def _inputs(
+def inputs_of(
     function: Function | Procedure, texts: list[str], reader: values.Reader
 ) -> tuple[list[Value], dict[str, Value]]:
     """The arguments of a call: in order, and by name."""

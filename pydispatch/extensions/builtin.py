@@ -86,7 +86,7 @@ DEVICES = {
 FRONTENDS = ("onnx", "stablehlo", "torch", "tosa")
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""
 
-SUBCOMMANDS = ("check", "compile", "devices", "fatelf", "inspect", "match", "plugin", "run")
+SUBCOMMANDS = ("bench", "check", "compile", "devices", "fatelf", "inspect", "match", "plugin", "run")
 """Files of `cli`."""
 
 

@@ -1,0 +1,101 @@
+"""Calls that take turns → seconds of each.
+
+Rounds alternate between the contenders, so that a change of clock, or other load on the machine, meets all of them;
+ratios are medians of the ratios of single rounds.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+Call = Callable[[], object]
+
+ROUND = 5e-3
+"""Seconds that calls are counted in one piece, so that reading the clock costs nothing; one call may take longer."""
+
+FEWEST_ROUNDS = 7
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Times of one contender. seconds: of a call, for each round the mean of `calls` calls."""
+
+    name: str
+    seconds: tuple[float, ...]
+    calls: int
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def least(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """Between which seconds four fifths of the rounds lie."""
+        return _middle(self.seconds)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as long a call takes as that of another contender. middle: four fifths of the rounds."""
+
+    median: float
+    middle: tuple[float, float]
+
+
+def ratio(samples: Samples, base: Samples) -> Ratio:
+    """Of rounds that were measured together."""
+    found = [one / other for one, other in zip(samples.seconds, base.seconds, strict=True)]
+    return Ratio(statistics.median(found), _middle(found))
+
+
+def _middle(values: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    cut = round(len(ordered) / 10)
+    return ordered[cut], ordered[-1 - cut]
+
+
+def measure(
+    contenders: Mapping[str, Call], seconds: float = 1.0, warm_up: float = 0.1, pause: float = 0.0
+) -> list[Samples]:
+    """seconds: about how long each is measured. warm_up: for how long each is called before, at least twice. pause:
+    between contenders, for those whose threads go on spinning after a call."""
+    clock = time.perf_counter
+    counts = {name: _warm(call, warm_up) for name, call in contenders.items()}
+    found: dict[str, list[float]] = {name: [] for name in contenders}
+    end = clock() + seconds * len(contenders)
+    rounds = 0
+    while rounds < FEWEST_ROUNDS or clock() < end:
+        order = list(contenders.items())
+        for name, call in order if rounds % 2 == 0 else reversed(order):
+            if pause:
+                time.sleep(pause)
+                call()
+            count = range(counts[name])
+            start = clock()
+            for _ in count:
+                call()
+            found[name].append((clock() - start) / counts[name])
+        rounds += 1
+    return [Samples(name, tuple(times), counts[name]) for name, times in found.items()]
+
+
+def _warm(call: Call, seconds: float) -> int:
+    """Calls for so long; how many calls make a round."""
+    clock = time.perf_counter
+    call()
+    begin = clock()
+    least = float("inf")
+    while True:
+        start = clock()
+        call()
+        now = clock()
+        least = min(least, now - start)
+        if now - begin >= seconds:
+            return max(1, int(ROUND / max(least, 1e-8)))

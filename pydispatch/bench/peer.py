@@ -1,0 +1,57 @@
+"""Which other systems a program is compared with: `--peer=iree,onnxruntime=model.onnx`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydispatch.bench import peers
+from pydispatch.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a peer is asked to call. file: as the user gave it, for the peer or as the program. inputs: arrays and
+    numbers, in order. workers: threads that it may use. folder: for what it writes."""
+
+    file: Path
+    function: str
+    inputs: Sequence[Any]
+    workers: int
+    folder: Path
+
+
+def names() -> list[str]:
+    return sorted(each.name for each in pkgutil.iter_modules(peers.__path__))
+
+
+def parse(text: str) -> list[tuple[str, str]]:
+    """(name, file or "") of each. Raises InvalidArgumentError."""
+    found = []
+    for part in text.split(","):
+        name, _, file = part.partition("=")
+        if name not in names():
+            raise InvalidArgumentError(f"--peer={text}: expected names of {', '.join(names())}, got '{name}'")
+        found.append((name, file))
+    return found
+
+
+def contender(name: str, question: Question) -> Any:
+    """A Work of the peer. Raises InvalidArgumentError when it is not installed or cannot read the file."""
+    module = importlib.import_module(f"{peers.__name__}.{name}")
+    if question.file.suffix not in module.READS:
+        wanted = " or ".join(module.READS)
+        raise InvalidArgumentError(
+            f"--peer={name}: it does not read '{question.file}'; give it a file of its own: --peer={name}=FILE with "
+            f"a {wanted} file of the same function"
+        )
+    try:
+        return module.work(question)
+    except ModuleNotFoundError as error:
+        raise InvalidArgumentError(
+            f"--peer={name}: {error.name} is not installed: pip install {module.PACKAGES}"
+        ) from None

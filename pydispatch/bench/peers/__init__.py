@@ -1,0 +1,1 @@
+"""Other systems that can run the same program, one file each, found by name."""

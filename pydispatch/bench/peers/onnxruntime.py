@@ -1,0 +1,40 @@
+"""onnxruntime on its CPU provider, with results in memory that it keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydispatch.bench.peer import Question
+from pydispatch.bench.program import Work
+from pydispatch.errors import InvalidArgumentError
+
+READS = (".onnx",)
+PACKAGES = "onnxruntime"
+
+
+def work(question: Question) -> Work:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = question.workers
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(question.file), options, providers=["CPUExecutionProvider"])
+    names = [each.name for each in session.get_inputs()]
+    if len(names) != len(question.inputs):
+        raise InvalidArgumentError(
+            f"--peer=onnxruntime: '{question.file}' has {len(names)} inputs ({', '.join(names)}), the function "
+            f"{len(question.inputs)}"
+        )
+    binding = session.io_binding()
+    for name, value in zip(names, question.inputs, strict=True):
+        binding.bind_cpu_input(name, np.ascontiguousarray(value))
+    for output in session.get_outputs():
+        binding.bind_output(output.name)
+
+    def call() -> Any:
+        session.run_with_iobinding(binding)
+
+    call()
+    return Work(call, [np.array(value) for value in binding.copy_outputs_to_cpu()], 0)

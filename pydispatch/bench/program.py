@@ -1,0 +1,69 @@
+"""A function of a loaded program → what is called, and what is known about a call."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pydispatch.bench.measure import Call
+
+
+@dataclass(frozen=True)
+class Work:
+    """A call that can be repeated. results: of a first call, as arrays. nbytes: of arguments and results."""
+
+    call: Call
+    results: list[Any]
+    nbytes: int
+
+
+def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Work:
+    """A prepared call, whose shapes are fixed and whose results have memory of their own. Devices that go on after a
+    call has returned are waited for."""
+    call = function.prepare(*inputs, **(named or {}))
+    returned = call()
+    results = [array_of(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
+    given = [array_of(value) for value in (*inputs, *(named or {}).values())]
+    nbytes = sum(value.nbytes for value in (*given, *results) if isinstance(value, np.ndarray) and value.ndim)
+    wait = getattr(device, "synchronize", None)
+    if wait is None:
+        return Work(call, results, nbytes)
+
+    def complete() -> None:
+        call()
+        wait()
+
+    return Work(complete, results, nbytes)
+
+
+def array_of(value: Any) -> Any:
+    """A result or an argument of any device in memory of the process."""
+    return np.array(value.numpy() if hasattr(value, "numpy") else value)
+
+
+def difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
+    """The largest difference of an element, relative to the largest element of its result; inf for other shapes."""
+    if len(found) != len(expected):
+        return float("inf")
+    worst = 0.0
+    for one, other in zip(found, expected, strict=True):
+        if one.shape != other.shape:
+            return float("inf")
+        wide = other.astype(np.float64)
+        size = max(float(np.abs(wide).max(initial=0.0)), 1e-30)
+        off = float(np.abs(one.astype(np.float64) - wide).max(initial=0.0)) / size
+        worst = max(worst, float("inf") if np.isnan(off) else off)
+    return worst
+
+
+def machine(device: Any) -> dict[str, Any]:
+    """What figures depend on besides the code."""
+    described = device.describe()
+    found = {"device": device.name, "system": f"{platform.system()} {platform.machine()}",
+             "python": platform.python_version(), "numpy": np.__version__}  # fmt: skip
+    found.update({name: described[name] for name in ("model", "workers", "level") if described.get(name)})
+    return found

@@ -1,0 +1,120 @@
+"""Measures calls of a function, beside other artifacts and other systems.
+
+FILE is a .pdx, or an .mlir or a model that is compiled for this CPU first. Values are written as for `pydispatch run`.
+Contenders are called in turns; ratios are medians of the ratios of single rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.cli.run import add_loading_arguments, function_of, inputs_of, load_program
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.files import path_of, write
+
+if TYPE_CHECKING:
+    from pydispatch.bench.measure import Samples
+    from pydispatch.bench.program import Work
+
+MOST_OFF = 1e-2
+"""Relative difference of a result beyond which another system computes something else."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
+    add_loading_arguments(parser)
+    parser.add_argument("--function", metavar="NAME", help="needed when the program has several and none is 'main'")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="[NAME=]VALUE", help="one per argument, in order or by name"
+    )
+    parser.add_argument(
+        "--compare", nargs="+", default=[], metavar="FILE", help="other artifacts with the same function"
+    )
+    parser.add_argument(
+        "--peer", default="", metavar="NAME[=FILE],...",
+        help="iree, onnxruntime: other systems; FILE is what they read, where it is not the same file",
+    )  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="for each contender, default 1")
+    parser.add_argument("--warm-up", type=float, default=0.2, metavar="S", help="calls before that, default 0.2")
+    parser.add_argument("--items", type=float, default=1, metavar="N", help="what one call computes, for items/s")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 1 when a contender's results differ. Raises Error, OSError."""
+    from pydispatch.bench import report
+    from pydispatch.bench.measure import measure
+    from pydispatch.bench.program import difference, machine
+
+    for name, value in (("--seconds", args.seconds), ("--items", args.items)):
+        if not 0 < value < float("inf"):
+            raise InvalidArgumentError(f"{name}={value:g}: expected more than 0")
+    if not 0 <= args.warm_up < float("inf"):
+        raise InvalidArgumentError(f"--warm-up={args.warm_up:g}: expected 0 or more")
+    with tempfile.TemporaryDirectory() as folder:
+        device, name, works = _works(args, Path(folder))
+        first = next(iter(works.values()))
+        off = {title: difference(work.results, first.results) for title, work in works.items()}
+        pause = 0.02 if args.peer else 0.0  # idle threads of others spin for a while
+        found = measure({title: work.call for title, work in works.items()}, args.seconds, args.warm_up, pause)
+    table = report.rows(found, first.nbytes, args.items)
+    for row in table:
+        row["off_by"] = off[row["name"]]
+    about = machine(device)
+    _print(name, about, found, table, args.items)
+    if args.json:
+        data = {"function": name, "inputs": args.input, "machine": about, "seconds": args.seconds,
+                "items": args.items, "contenders": table}  # fmt: skip
+        write("--json", path_of("--json", args.json, "the path of a file"), json.dumps(data, indent=1).encode())
+    wrong = [title for title, value in off.items() if value > MOST_OFF]
+    for title in wrong:
+        print(f"[FAILED] {title}: results differ from those of {found[0].name} by {off[title]:.2g} of the largest "
+              "element")  # fmt: skip
+    return 1 if wrong else 0
+
+
+def _works(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
+    """The device, the name of the function, and what is called, by title."""
+    from pydispatch.bench import peer
+    from pydispatch.bench.program import work_of
+    from pydispatch.cli import values
+    from pydispatch.runtime.device import device
+
+    target = device(args.device)
+    works: dict[str, Work] = {}
+    wanted = peer.parse(args.peer) if args.peer else []
+    reader = values.Reader()
+    try:
+        for text in [args.file, *args.compare]:
+            path = Path(path_of("bench", text, "the path of a .pdx or .mlir file"))
+            program = load_program(path, args, cpu="native")
+            function = function_of(program, args.function)
+            given, named = inputs_of(function, args.input, reader)
+            if text in works:
+                raise InvalidArgumentError(f"--compare: '{text}' is there twice")
+            works[text] = work_of(target, function, given, named)
+        for name, file in wanted:
+            given, named = inputs_of(function, args.input, reader)
+            if named:
+                raise InvalidArgumentError("--peer: give values in order, without names")
+            question = peer.Question(
+                Path(file or args.file), function.name, given, int(getattr(target, "workers", 1)), folder
+            )
+            works[name] = peer.contender(name, question)
+    finally:
+        reader.close()
+    return target, function.name, works
+
+
+def _print(name: str, about: dict[str, Any], found: list[Samples], table: list[Any], items: float) -> None:
+    from pydispatch.bench import report
+
+    what = ", ".join(str(value) for value in (about.get("model"), about["system"]) if value)
+    workers = about.get("workers")
+    print(f"@{name} on {about['device']}" + (f" with {workers} workers" if workers else "") + f" ({what}), "
+          f"{len(found[0].seconds)} rounds in turns")  # fmt: skip
+    print(report.text(table, "calls" if items == 1 else "items"))

@@ -1,0 +1,160 @@
+"""`pydispatch bench` and the fixture for pytest-benchmark: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.bench import measure, peer, report
+from pydispatch.bench.program import difference
+from pydispatch.cli import __main__ as cli
+
+TEXT = """
+func.func @main(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+                       affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+       ins(%a, %b : tensor<4x8xf32>, tensor<8xf32>) outs(%e : tensor<4x8xf32>) {
+    ^bb0(%x: f32, %y: f32, %o: f32):
+      %s = arith.OPERATION %x, %y : f32
+      linalg.yield %s : f32
+  } -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}
+"""
+INPUTS = ["--input=4x8xf32=2", "--input=8xf32=3"]
+QUICK = ["--seconds=0.01", "--warm-up=0"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("bench")
+    found = {}
+    for name in ("addf", "mulf"):
+        source = folder / f"{name}.mlir"
+        source.write_text(TEXT.replace("OPERATION", name))
+        pd.compile(source, targets="cpu").save(folder / f"{name}.pdx")
+        found[name] = str(folder / f"{name}.pdx")
+    found["source"] = str(folder / "addf.mlir")
+    return found
+
+
+def test_one_program(files: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    assert cli.main(["bench", files["addf"], *INPUTS, *QUICK, f"--json={out}", "--items=4"]) == 0
+    first, head, row = capsys.readouterr().out.splitlines()
+    assert first.startswith("@main on cpu") and "items/s" in head and row.startswith(files["addf"])
+    data = json.loads(out.read_text())
+    (found,) = data["contenders"]
+    assert data["function"] == "main" and data["machine"]["workers"] >= 1
+    assert found["rounds"] >= measure.FEWEST_ROUNDS and found["least_s"] <= found["median_s"]
+    nbytes = 4 * (32 + 8 + 32)
+    assert found["bytes_per_s"] * found["median_s"] == pytest.approx(nbytes)
+    assert found["items_per_s"] * found["median_s"] == pytest.approx(4)
+
+
+def test_artifacts_side_by_side(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", files["addf"], *INPUTS, *QUICK, "--compare", files["source"]]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 and lines[2].startswith(files["addf"]) and " to " in lines[3].rpartition("(")[2]
+    assert cli.main(["bench", files["addf"], *INPUTS, *QUICK, "--compare", files["mulf"]]) == 1
+    assert f"[FAILED] {files['mulf']}: results differ from those of {files['addf']} by 0.2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("device", ["vulkan", "ptx-interpreter"])
+def test_other_devices(device: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", files["source"], *INPUTS, *QUICK, f"--device={device}"]) == 0
+    assert capsys.readouterr().out.startswith(f"@main on {device}")
+
+
+@pytest.mark.peer
+def test_iree(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", files["source"], *INPUTS, *QUICK, "--peer=iree"]) == 0
+    assert capsys.readouterr().out.splitlines()[3].startswith("iree")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--peer=tvm"], "--peer=tvm: expected names of iree, onnxruntime, got 'tvm'"),
+        (["--peer=iree"], "it does not read '{addf}'; give it a file of its own: --peer=iree=FILE with a .mlir or"),
+        (["--seconds=0"], "--seconds=0: expected more than 0"),
+        (["--items=-1"], "--items=-1: expected more than 0"),
+        (["--warm-up=-1"], "--warm-up=-1: expected 0 or more"),
+        (["--compare", "{addf}"], "--compare: '{addf}' is there twice"),
+        (["--compare", "missing.pdx"], "missing.pdx"),
+        (["--function=nobody"], "nobody"),
+    ],
+)
+def test_refused(
+    words: list[str], message: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [word.format(**files) for word in words]
+    assert cli.main(["bench", files["addf"], *INPUTS, *QUICK, *given]) == 1
+    assert message.format(**files) in capsys.readouterr().err
+
+
+def test_a_peer_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    question = peer.Question(model, "main", [], 1, tmp_path)
+    with pytest.raises(pd.InvalidArgumentError, match="onnxruntime is not installed: pip install onnxruntime"):
+        peer.contender("onnxruntime", question)
+
+
+def test_statistics() -> None:
+    base = measure.Samples("a", tuple(float(n) for n in range(1, 11)), 5)
+    other = measure.Samples("b", tuple(2.0 * n for n in range(1, 11)), 3)
+    assert (base.median, base.least, base.middle) == (5.5, 1, (2, 9))
+    assert measure.ratio(other, base) == measure.Ratio(2, (2, 2))
+    table = report.rows([base, other], 11, 2)
+    assert table[0]["bytes_per_s"] == 2 and table[1]["items_per_s"] == pytest.approx(2 / 11)
+    assert "times_the_first" not in table[0] and table[1]["times_the_first"] == 2
+    assert report.time_text(1.5e-6) == "1.5 us" and report.time_text(2e-10) == "0.2 ns"
+
+
+def test_rounds_take_turns() -> None:
+    seen: list[str] = []
+    found = measure.measure({"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}, 1e-6, 0)
+    assert len(found[0].seconds) == len(found[1].seconds) == measure.FEWEST_ROUNDS
+    counts = {samples.name: samples.calls for samples in found}
+    rounds = [name * counts[name] for k in range(measure.FEWEST_ROUNDS) for name in ("ab", "ba")[k % 2]]
+    assert "".join(seen) == "aabb" + "".join(rounds)
+
+
+def test_differences() -> None:
+    one = np.ones((2, 2))
+    assert difference([one], [one]) == 0 and difference([one * 1.5], [one]) == 0.5
+    assert difference([one], []) == difference([one], [one[0]]) == difference([one * np.nan], [one]) == float("inf")
+
+
+def test_the_fixture(files: dict[str, str], tmp_path: Path) -> None:
+    """An installed pydispatch brings it: pytest finds it by its entry point."""
+    (tmp_path / "test_it.py").write_text(f"""
+import numpy as np
+import pydispatch as pd
+
+def test_sum(dispatch_benchmark):
+    device = pd.device("cpu")
+    program = device.load({files["addf"]!r})
+    found = dispatch_benchmark(
+        program.main, np.full((4, 8), 2, np.float32), np.full(8, 3, np.float32), device=device, items=4
+    )
+    assert (found == 5).all()
+""")
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py"]
+    figures = tmp_path / "figures.json"
+    quick = ["--benchmark-max-time=0.01", "--benchmark-min-rounds=1", f"--benchmark-json={figures}"]
+    done = subprocess.run([*words, *quick], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    info = json.loads(figures.read_text())["benchmarks"][0]["extra_info"]
+    assert info["items_per_s"] > 0 and info["bytes_per_s"] > 0 and info["machine"]["device"] == "cpu"
+    done = subprocess.run([*words, "-p", "no:benchmark"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "dispatch_benchmark needs pytest-benchmark: pip install" in done.stdout
