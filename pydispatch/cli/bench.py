@@ -1,4 +1,4 @@
-"""Measures calls of a function, beside other artifacts and other systems.
+"""Measures calls of a function, beside other artifacts and other systems; or ways to dispatch one operation.
 
 FILE is a .pdx, or an .mlir or a model that is compiled for this CPU first. Values are written as for `pydispatch run`.
 Contenders are called in turns; ratios are medians of the ratios of single rounds.
@@ -25,7 +25,13 @@ MOST_OFF = 1e-2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
+    parser.add_argument(
+        "--modes", nargs="?", const="", metavar="SIZE,...",
+        help="instead of FILE: one operation as generated code, C, plugins, whole kernels, a host command, and on each "
+        "device, over numbers of elements",
+    )  # fmt: skip
+    parser.add_argument("--plot", metavar="FILE.svg", help="of --modes: time of a call and of an element over sizes")
     add_loading_arguments(parser)
     parser.add_argument("--function", metavar="NAME", help="needed when the program has several and none is 'main'")
     parser.add_argument(
@@ -50,6 +56,10 @@ def run(args: argparse.Namespace) -> int:
     from pydispatch.bench.measure import measure
     from pydispatch.bench.program import difference, machine
 
+    if args.modes is not None:
+        return _modes(args)
+    if args.file is None or args.plot:
+        raise InvalidArgumentError("bench: expected a FILE, or --modes; --plot is for --modes")
     for name, value in (("--seconds", args.seconds), ("--items", args.items)):
         if not 0 < value < float("inf"):
             raise InvalidArgumentError(f"{name}={value:g}: expected more than 0")
@@ -75,6 +85,23 @@ def run(args: argparse.Namespace) -> int:
         print(f"[FAILED] {title}: results differ from those of {found[0].name} by {off[title]:.2g} of the largest "
               "element")  # fmt: skip
     return 1 if wrong else 0
+
+
+def _modes(args: argparse.Namespace) -> int:
+    from pydispatch.bench.modes import compare
+
+    if args.file is not None or args.peer or args.compare or args.input:
+        raise InvalidArgumentError("--modes: it has programs of its own; leave out FILE, --input, --compare and --peer")
+    texts = args.modes.split(",") if args.modes else []
+    if not all(text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31 for text in texts):
+        raise InvalidArgumentError(f"--modes={args.modes}: expected numbers of elements, such as 64,1024")
+    data = compare.figures([int(text) for text in texts] or compare.SIZES, args.seconds / 5)
+    print(compare.text(data))
+    if args.plot:
+        write("--plot", path_of("--plot", args.plot, "the path of an .svg file"), compare.picture(data).encode())
+    if args.json:
+        write("--json", path_of("--json", args.json, "the path of a file"), json.dumps(data, indent=1).encode())
+    return 0
 
 
 def _works(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:

@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.bench import measure, peer, report
+from pydispatch.bench import measure, peer, plot, report
 from pydispatch.bench.program import difference
 from pydispatch.cli import __main__ as cli
 
@@ -71,6 +72,45 @@ def test_artifacts_side_by_side(files: dict[str, str], capsys: pytest.CaptureFix
 def test_other_devices(device: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", files["source"], *INPUTS, *QUICK, f"--device={device}"]) == 0
     assert capsys.readouterr().out.startswith(f"@main on {device}")
+
+
+HERE = {"generated code", "C, inlined", "object, linked", "plugin, embedded ELF", "plugin of the system",
+        "whole kernel", "executable given at load", "host command", "Vulkan", "PTX interpreter"}  # fmt: skip
+
+
+def test_modes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every mode computes the same for whole and ragged workgroups; the figures are printed, written and drawn."""
+    picture, figures = tmp_path / "modes.svg", tmp_path / "modes.json"
+    words = ["bench", "--modes=64,1500", "--seconds=0.01", f"--plot={picture}", f"--json={figures}"]
+    assert cli.main(words) == 0
+    data = json.loads(figures.read_text())
+    assert set(data["seconds"]) | set(data["missing"]) == {*HERE, "CUDA"} and not HERE & set(data["missing"])
+    assert data["sizes"] == [64, 1500] and all(len(row) == 2 and all(row) for row in data["seconds"].values())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["a", "call", "64", "1,500"] and "ns per element" in lines
+    root = ElementTree.fromstring(picture.read_text())
+    texts = {"".join(e.itertext()).strip() for e in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert set(data["seconds"]) <= texts and {"a call", "an element", "elements"} <= texts
+
+
+def test_plots_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(pd.InvalidArgumentError, match="plots need matplotlib: pip install matplotlib"):
+        plot.svg([])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "bench: expected a FILE, or --modes"),
+        (["--modes", "--input=4"], "--modes: it has programs of its own; leave out FILE, --input"),
+        (["--modes=0"], "--modes=0: expected numbers of elements, such as 64,1024"),
+        (["--modes=64,x"], "--modes=64,x: expected numbers of elements"),
+    ],
+)
+def test_refused_modes(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", *words]) == 1
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.peer

@@ -24,7 +24,7 @@ static int32_t scale(const pyd_environment_t* environment, const pyd_dispatch_st
   const float* in = pyd_binding(dispatch, 0);
   float* out = pyd_binding(dispatch, 1);
   uint32_t size = pyd_constant(dispatch, 0), first = workgroup->workgroup_id_x * 64;
-  for (uint32_t i = first; i < size && i < first + 64; ++i) out[i] = FACTOR * in[i];
+  for (uint32_t i = first; i < size && i < first + 64; ++i) out[i] = EXPRESSION;
   return size == 13 ? 9 : 0;
 }
 #define EXPORTS(X) X(scale, 2, CONSTANTS, 0)
@@ -53,14 +53,16 @@ func.func @run(%a: tensor<?xf32>) -> tensor<?xf32> {
 A = np.arange(200, dtype=np.float32)
 
 
-def embedded(folder: Path, factor: float = 2.0, constants: int = 1, arch: str = ARCH) -> bytes:
+def embedded(
+    folder: Path, factor: float = 2.0, constants: int = 1, arch: str = ARCH, expression: str = "FACTOR * in[i]"
+) -> bytes:
     """The kernels as an embedded ELF."""
     source = folder / "kernels.c"
     source.write_text(KERNELS.replace("EXTRA", "<stddef.h>"))
     tools = toolchain.find()
     code = tools.compile_c(
         source, arch=arch, cpu="generic", features=(), emit="obj", include_dirs=[pd.get_include()],
-        defines=[f"FACTOR={factor}f", f"CONSTANTS={constants}"],
+        defines=[f"FACTOR={factor}f", f"CONSTANTS={constants}", f"EXPRESSION={expression}"],
     )  # fmt: skip
     return tools.link_shared([code], arch=arch, exports=["iree_hal_executable_library_query"])
 
@@ -71,7 +73,8 @@ def system(folder: Path) -> Path:
     source.write_text(
         KERNELS.replace("EXTRA", "<stdio.h>").replace("return size", 'if (size == 1) puts("one");\n  return size')
     )
-    flags = ["-O2", "-shared", "-fPIC", "-DFACTOR=3.0f", "-DCONSTANTS=1", f"-I{pd.get_include()}"]
+    defines = ["-DFACTOR=3.0f", "-DCONSTANTS=1", "-DEXPRESSION=FACTOR * in[i]"]
+    flags = ["-O2", "-shared", "-fPIC", *defines, f"-I{pd.get_include()}"]
     subprocess.run(["gcc", *flags, source, "-o", library], check=True)
     return library
 
@@ -150,3 +153,27 @@ def test_a_kernel_that_fails_is_named(artifact: pd.Artifact, tmp_path: Path) -> 
         device.load(artifact).run(A[:13])
     error = caught.value
     assert (error.executable, error.export, error.workgroup, error.code) == ("given", "scale", (0, 0, 0), 9)
+
+
+def stated(value: str) -> str:
+    """The program, whose export says how its bindings are to be aligned."""
+    end = "hal.return %x, %one, %one : index, index, index\n  }"
+    return PROGRAM.replace(end, f"{end} attributes {{pydispatch.alignment = {value}}}")
+
+
+@pytest.mark.parametrize(("text", "place"), [(PROGRAM, 0), (stated("4 : index"), 4), (stated("32 : i64"), 0)])
+def test_only_bindings_that_lie_worse_than_stated_are_copied(text: str, place: int, tmp_path: Path) -> None:
+    folder = tmp_path / "where"
+    folder.mkdir()
+    device = pd.device("cpu")
+    device.add_executable("given", embedded(folder, expression="(uintptr_t)in % 64"))
+    memory = np.zeros(100, np.float32)
+    given = memory[1 + (-memory.ctypes.data % 64) // 4 :][:50]  # 4 bytes after a multiple of 64
+    assert set(device.load(pd.compile(text)).run(given)) == {place}
+
+
+@pytest.mark.parametrize("value", ["0 : index", "3 : index", "8192 : index", "-4 : i64", '"4"', "1.0 : f32"])
+def test_an_alignment_that_is_none(value: str) -> None:
+    with pytest.raises(pd.CompileError, match=r"pydispatch.alignment = .* of export '@scale'") as error:
+        pd.compile(stated(value))
+    assert "expected a power of two up to 4096" in str(error.value)

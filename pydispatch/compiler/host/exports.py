@@ -17,6 +17,7 @@ from pydispatch.compiler.target.variants import (
     exports_of,
     layout_of,
     ordinals_of,
+    users_alignment,
     variants_of,
 )
 from pydispatch.errors import CompileError
@@ -34,9 +35,6 @@ from pydispatch.formats.program.program import (
 )
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.hal import dialect as hal
-
-USERS_ALIGNMENT = 64
-"""What code that others compiled may expect of its bindings."""
 
 
 @dataclass
@@ -250,7 +248,7 @@ def _alignment(executable: hal.ExecutableOp) -> int:
     found = 1
     for variant in variants_of(executable):
         if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
-            found = max(found, USERS_ALIGNMENT)
+            found = max(found, users_alignment(variant))
         for op in variant.walk():
             stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None
             if isinstance(stated, IntegerAttr):

@@ -99,6 +99,7 @@ class ObjectFile:
 class Variant:
     """One executable for one target, ready to emit. `module` is None when `objects` hold the whole kernels.
 
+    alignment: of the bindings of whole kernels, in bytes.
     made: backends may call it with the name of an export whose code is made, from any thread.
     """
 
@@ -109,6 +110,7 @@ class Variant:
     module: ModuleOp | None
     objects: tuple[ObjectFile, ...] = ()
     constants: tuple[str, ...] = ()  # keys of the executable constants by 32-bit word, in order
+    alignment: int = 64
     location: Location | None = None
     made: Callable[[str], None] = field(default=lambda name: None, compare=False)
 

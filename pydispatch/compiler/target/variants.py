@@ -35,6 +35,32 @@ def variants_of(executable: hal.ExecutableOp) -> list[hal.ExecutableVariantOp]:
     return [op for op in executable.body.block.ops if isinstance(op, hal.ExecutableVariantOp)]
 
 
+USERS_ALIGNMENT = 64
+"""What code that others compiled may expect of its bindings, in bytes, unless an export states another number."""
+
+MOST_ALIGNED = 4096
+
+
+def users_alignment(variant: hal.ExecutableVariantOp) -> int:
+    """Bytes that the bindings of kernels without a module are aligned to: the most that an export wants in
+    `pydispatch.alignment`. CompileError for a number that is no alignment."""
+    found = 1
+    for export in exports_of(variant):
+        stated = export.attributes.get("pydispatch.alignment")
+        if stated is None:
+            found = max(found, USERS_ALIGNMENT)
+            continue
+        value = stated.value.data if isinstance(stated, IntegerAttr) else 0
+        if not 0 < value <= MOST_ALIGNED or value & (value - 1):
+            raise CompileError(
+                f"pydispatch.alignment = {stated} of export '@{export.sym_name.data}'", location_of(export),
+                f"expected a power of two up to {MOST_ALIGNED}, the bytes that its bindings are aligned to, such as "
+                "4 : index",
+            )  # fmt: skip
+        found = max(found, value)
+    return found
+
+
 def layout_of(export: hal.ExecutableExportOp) -> Layout:
     """The layout that an export declares."""
     bindings = (
@@ -91,6 +117,7 @@ def build_variant(
         module=modules[0] if modules else None,
         objects=tuple(load_object(cast(hal.ExecutableObjectAttr, o), op, search_path) for o in objects),
         constants=constant_words(op),
+        alignment=users_alignment(op),
         location=location_of(op),
     )
 

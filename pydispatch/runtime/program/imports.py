@@ -63,9 +63,6 @@ class Code:
     query: int = 0
     owner: object = None
 
-    ALIGNMENT = 64
-    """Alignment of bindings in bytes, which hand-written code may rely on."""
-
 
 QUERY_SYMBOL = "iree_hal_executable_library_query"
 

@@ -68,13 +68,12 @@ class CpuLinker:
 
     def _link_given(self, module: Module, chosen: Chosen, code: Code) -> None:
         """The same for an executable that the program only declares: its code comes from the device."""
-        alignment = max(code.ALIGNMENT, chosen.entry["alignment"])
         self._importing.append(chosen)
         resolution = self._asked()
         try:
             module.load_executable(
-                chosen.index, code.elf, chosen.name, chosen.constants, self.processor_data, chosen.number, alignment,
-                resolution, code.query, code.owner,
+                chosen.index, code.elf, chosen.name, chosen.constants, self.processor_data, chosen.number,
+                chosen.entry["alignment"], resolution, code.query, code.owner,
             )  # fmt: skip
         except Error as error:
             error.args = (f"{error} (the code was given by device.add_executable from {code.source})",)

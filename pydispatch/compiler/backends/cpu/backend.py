@@ -23,9 +23,6 @@ from pydispatch.compiler.toolchain.llvm import bitcode_symbols
 from pydispatch.errors import CompileError
 from pydispatch.formats.elf.library import read_tables
 
-USERS_ALIGNMENT = 64
-"""Bytes to which bindings of kernels that others compiled are aligned: such code may assume it."""
-
 BITCODE = (".bc",)
 SOURCES = (".c",)
 LINKED = (".o", ".obj", ".a", ".lib")
@@ -51,7 +48,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     check_features(machine.arch, (feature for feature in variant.target.features if feature[0] == "+"))
     _check_exports(variant)
     if variant.module is None and not variant.objects:
-        return _supplied_at_run_time(machine)
+        return Binary(b"", ".so", machine.requires, variant.alignment, notes={"dynamic": True})
     if variant.module is None and len(variant.objects) == 1 and variant.objects[0].suffix in LIBRARIES:
         return _whole_library(variant, machine)
     clock = Clock()
@@ -80,7 +77,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         data=elf,
         suffix=".so",
         requires=machine.requires,
-        alignment=USERS_ALIGNMENT if is_users else units.alignment,
+        alignment=variant.alignment if is_users else units.alignment,
         imports=units.imports,
         notes=notes,
     )
@@ -139,12 +136,7 @@ def _whole_library(variant: Variant, machine: Machine) -> Binary:
     (file,) = variant.objects
     objects.check_library(file.data, machine.arch, QUERY_SYMBOL, file)
     _check_tables(variant, file.data)
-    return Binary(file.data, ".so", machine.requires, USERS_ALIGNMENT)
-
-
-def _supplied_at_run_time(machine: Machine) -> Binary:
-    """An executable that the program only declares: layouts and grids are known, its code is given to the device."""
-    return Binary(b"", ".so", machine.requires, USERS_ALIGNMENT, notes={"dynamic": True})
+    return Binary(file.data, ".so", machine.requires, variant.alignment)
 
 
 def _check_tables(variant: Variant, elf: bytes) -> None:

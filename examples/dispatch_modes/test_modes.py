@@ -1,0 +1,35 @@
+"""Ways to dispatch one multiplication, as a suite of pytest-benchmark that can be compared over time.
+
+    pytest examples/dispatch_modes --benchmark-autosave
+    pytest examples/dispatch_modes --benchmark-compare --benchmark-group-by=param:size
+
+`pydispatch bench --modes` measures the same in turns and draws it; the kernels are in `pydispatch/bench/modes/mul.c`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.bench.modes.catalog import Mode, modes
+
+SIZES = (64, 16_384, 1 << 22)
+
+@pytest.fixture(scope="module", params=modes(), ids=lambda mode: mode.name)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Mode, Any, Any]:
+    try:
+        return (request.param, *request.param.make(tmp_path_factory.mktemp("mode")))
+    except pd.DeviceUnavailableError as error:
+        pytest.skip(str(error))
+
+@pytest.mark.parametrize("size", SIZES)
+def test_multiply(made: tuple[Mode, Any, Any], size: int, dispatch_benchmark: Any) -> None:
+    mode, device, function = made
+    if size > mode.most:
+        pytest.skip(f"{size} elements take too long with {mode.name}")
+    lhs, rhs = np.random.default_rng(size).uniform(-1, 1, (2, size)).astype(np.float32)
+    found = dispatch_benchmark(function, lhs, rhs, device=device, items=size)
+    assert np.array_equal(found, lhs * rhs)

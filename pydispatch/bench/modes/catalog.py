@@ -1,0 +1,165 @@
+"""The modes, one row each, and how a function of each is made."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydispatch.bench.modes import programs
+from pydispatch.errors import Error
+
+SOURCE = Path(__file__).with_name("mul.c")
+ARCH = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to dispatch. name: in tables; make: (folder for files, device or None for that of the mode) →
+    (device, function). most: elements beyond which a call takes too long to be of interest."""
+
+    name: str
+    make: Callable[[Path], tuple[Any, Any]]
+    most: int = 1 << 24
+
+
+def modes() -> list[Mode]:
+    """All of them. A mode whose device is not there raises DeviceUnavailableError when it is made."""
+    return [
+        Mode("generated code", _generated("cpu", "cpu")),
+        Mode("C, inlined", _inlined),
+        Mode("object, linked", _linked),
+        Mode("plugin, embedded ELF", _embedded_plugin),
+        Mode("plugin of the system", _system_plugin),
+        Mode("whole kernel", _whole_kernel),
+        Mode("executable given at load", _given_kernel),
+        Mode("host command", _host_command),
+        Mode("Vulkan", _generated("vulkan", "vulkan")),
+        Mode("PTX interpreter", _generated("ptx-interpreter", "sm_80"), 1 << 14),
+        Mode("CUDA", _generated("cuda", "cuda")),
+    ]
+
+
+def made(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[str, str]]]:
+    """(mode, device, function) of those that run here; (name, why not) of the others."""
+    found: list[tuple[Mode, Any, Any]] = []
+    missing: list[tuple[str, str]] = []
+    for number, mode in enumerate(modes()):
+        place = folder / str(number)
+        place.mkdir()
+        try:
+            found.append((mode, *mode.make(place)))
+        except Error as error:
+            missing.append((mode.name, str(error)))
+    return found, missing
+
+
+def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
+    def make(folder: Path) -> tuple[Any, Any]:
+        import pydispatch
+
+        return _loaded(programs.GENERATED, pydispatch.device(device), target)
+
+    return make
+
+
+def _loaded(text: str, device: Any = None, target: str | None = None) -> tuple[Any, Any]:
+    """device: None for all CPUs."""
+    import pydispatch
+
+    device = pydispatch.device("cpu") if device is None else device
+    return device, device.load(pydispatch.compile(text, targets=target, cpu="native")).main
+
+
+def _with_define(folder: Path, name: str) -> Path:
+    """The source with one of its forms chosen."""
+    path = folder / "mul.c"
+    path.write_text(f"#define {name}\n{SOURCE.read_text()}")
+    return path
+
+
+def _level() -> str:
+    """What the compiler of C calls this CPU."""
+    import pydispatch
+
+    return str(pydispatch.device("cpu").describe().get("level") or "generic")
+
+
+def _object(folder: Path, form: str) -> Path:
+    import pydispatch
+    from pydispatch.compiler.toolchain import tools
+
+    path = folder / "mul.o"
+    path.write_bytes(
+        tools.find().compile_c(
+            _with_define(folder, form), arch=ARCH, cpu=_level(), features=(), emit="obj",
+            include_dirs=[pydispatch.get_include()],
+        )
+    )  # fmt: skip
+    return path
+
+
+def _inlined(folder: Path) -> tuple[Any, Any]:
+    return _loaded(programs.function(ARCH, str(_with_define(folder, "FUNCTION"))))
+
+
+def _linked(folder: Path) -> tuple[Any, Any]:
+    return _loaded(programs.function(ARCH, str(_object(folder, "FUNCTION"))))
+
+
+def _standalone(form: str) -> bytes:
+    import pydispatch
+    from pydispatch.compiler.driver import plugin
+
+    return plugin.build_standalone(
+        [SOURCE], arches=[ARCH], cpu=_level(), include_dirs=[pydispatch.get_include()], defines=[form]
+    )[ARCH]
+
+
+def _with_plugin(folder: Path, data: bytes, text: str) -> tuple[Any, Any]:
+    import pydispatch
+
+    path = folder / "mul.so"
+    path.write_bytes(data)
+    device = pydispatch.device("cpu")
+    provider = device.add_plugin(path)
+    try:
+        return _loaded(text, device)
+    finally:
+        device.remove_plugin(provider)
+
+
+def _embedded_plugin(folder: Path) -> tuple[Any, Any]:
+    return _with_plugin(folder, _standalone("PLUGIN"), programs.function(ARCH, None))
+
+
+def _system_plugin(folder: Path) -> tuple[Any, Any]:
+    import pydispatch
+    from pydispatch.compiler.driver import plugin
+
+    data = plugin.build_system(
+        [SOURCE], include_dirs=[pydispatch.get_include()], defines=["PLUGIN"], extra_args=["-march=native"]
+    )
+    return _with_plugin(folder, data, programs.function(ARCH, None))
+
+
+def _whole_kernel(folder: Path) -> tuple[Any, Any]:
+    return _loaded(programs.kernel(ARCH, str(_with_define(folder, "KERNEL"))))
+
+
+def _given_kernel(folder: Path) -> tuple[Any, Any]:
+    import pydispatch
+    from pydispatch.compiler.toolchain import tools
+
+    code = tools.find().link_shared(
+        [_object(folder, "KERNEL").read_bytes()], arch=ARCH, exports=["iree_hal_executable_library_query"]
+    )
+    device = pydispatch.device("cpu")
+    device.add_executable("kernels", code)
+    return _loaded(programs.kernel(ARCH, None), device)
+
+
+def _host_command(folder: Path) -> tuple[Any, Any]:
+    return _with_plugin(folder, _standalone("COMMAND"), programs.command())

@@ -1,0 +1,68 @@
+"""Every mode at every size → seconds of a call, a table, a plot."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydispatch.bench import plot, report
+from pydispatch.bench.measure import measure
+from pydispatch.bench.modes.catalog import made
+from pydispatch.bench.program import difference, machine, work_of
+from pydispatch.errors import Error
+
+SIZES = (64, 1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 24)
+
+
+def figures(sizes: Sequence[int] = SIZES, seconds: float = 0.2) -> dict[str, Any]:
+    """Seconds of a call, by mode and size; all modes of one size take turns. seconds: for each mode and size."""
+    import pydispatch
+
+    with tempfile.TemporaryDirectory() as folder:
+        found, missing = made(Path(folder))
+        table: dict[str, list[float | None]] = {mode.name: [] for mode, _, _ in found}
+        for size in sizes:
+            rng = np.random.default_rng(size)
+            lhs, rhs = (rng.uniform(-1, 1, size).astype(np.float32) for _ in range(2))
+            works = {mode.name: work_of(device, function, (lhs, rhs)) for mode, device, function in found
+                     if size <= mode.most}  # fmt: skip
+            for name, work in works.items():
+                if difference(work.results, [lhs * rhs]) > 0:
+                    raise Error(f"mode '{name}' computes something else for {size} elements")
+            times = {s.name: s.median for s in measure({n: w.call for n, w in works.items()}, seconds, seconds / 4)}
+            for name, row in table.items():
+                row.append(times.get(name))
+    return {"machine": machine(pydispatch.device("cpu")), "sizes": list(sizes), "seconds": table,
+            "missing": dict(missing)}  # fmt: skip
+
+
+def text(data: dict[str, Any]) -> str:
+    """Time of a call, and below it nanoseconds per element, for each size."""
+    sizes = data["sizes"]
+    lines = [["a call", *(f"{n:,}" for n in sizes)]]
+    seconds = data["seconds"].items()
+    lines += [[name, *("-" if t is None else report.time_text(t) for t in row)] for name, row in seconds]
+    lines += [[""], ["ns per element"]]
+    lines += [
+        [name, *("-" if t is None else f"{t / n * 1e9:.3g}" for t, n in zip(row, sizes, strict=True))]
+        for name, row in seconds
+    ]
+    lines += [[""]] if data["missing"] else []
+    rest = "\n".join(f"not here: {name}: {why.splitlines()[0]}" for name, why in data["missing"].items())
+    return report.columns(lines) + ("\n" + rest if rest else "")
+
+
+def picture(data: dict[str, Any]) -> str:
+    """SVG: cost per call and per element over sizes."""
+    sizes = data["sizes"]
+    calls = {name: [(n, t * 1e6) for n, t in zip(sizes, row, strict=True) if t is not None]
+             for name, row in data["seconds"].items()}  # fmt: skip
+    elements = {name: [(n, us / n * 1e3) for n, us in row] for name, row in calls.items()}
+    return plot.svg([
+        plot.Panel("a call", "elements", "us", calls),
+        plot.Panel("an element", "elements", "ns", elements),
+    ])  # fmt: skip

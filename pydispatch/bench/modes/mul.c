@@ -1,0 +1,81 @@
+// out[i] = lhs[i] * rhs[i] for the 1024 elements that begin at |first|, in each form that a C function of users has.
+#include <stddef.h>
+#include <stdint.h>
+
+enum { kTile = 1024 };
+
+static inline void mul(const float* restrict lhs, const float* restrict rhs, float* restrict out, size_t size, size_t first) {
+  size_t end = size - first < kTile ? size : first + kTile;
+  for (size_t i = first; i < end; ++i) out[i] = lhs[i] * rhs[i];
+}
+
+#if defined(FUNCTION)
+
+void mul_tile(const float* lhs, size_t lhs_offset, const float* rhs, size_t rhs_offset, float* out, size_t out_offset,
+              size_t size, size_t first) {
+  mul(lhs + lhs_offset, rhs + rhs_offset, out + out_offset, size, first);
+}
+
+#elif defined(PLUGIN)
+#include "pydispatch/plugin.h"
+
+typedef struct {
+  const float* lhs;
+  size_t lhs_offset;
+  const float* rhs;
+  size_t rhs_offset;
+  float* out;
+  size_t out_offset;
+  size_t size, first;
+} mul_params_t;
+
+static int mul_tile(void* params, void* context, void* reserved) {
+  (void)context, (void)reserved;
+  const mul_params_t* p = params;
+  mul(p->lhs + p->lhs_offset, p->rhs + p->rhs_offset, p->out + p->out_offset, p->size, p->first);
+  return 0;
+}
+
+PYD_PLUGIN("mul", "multiplies", PYD_PLUGIN_FN("mul_tile", mul_tile))
+
+#elif defined(KERNEL)
+#include "pydispatch/library_author.h"
+
+static int32_t mul_kernel(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
+                          const pyd_workgroup_state_t* workgroup) {
+  (void)environment;
+  mul(pyd_binding(dispatch, 0), pyd_binding(dispatch, 1), pyd_binding(dispatch, 2), pyd_constant(dispatch, 0),
+      (size_t)workgroup->workgroup_id_x * kTile);
+  return 0;
+}
+
+#define EXPORTS(X) X(mul_kernel, 3, 1, 0)
+PYD_LIBRARY("mul", EXPORTS)
+
+#elif defined(COMMAND)
+#include "pydispatch/host_command.h"
+#include "pydispatch/plugin.h"
+
+typedef struct {
+  const float *lhs, *rhs;
+  float* out;
+  size_t size;
+} arrays_t;
+
+static int32_t tiles(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  (void)worker, (void)out_failed;
+  const arrays_t* a = self;
+  for (uint64_t i = begin; i < end; ++i) mul(a->lhs, a->rhs, a->out, a->size, i * kTile);
+  return 0;
+}
+
+static int mul_command(void* params, void* context, void* reserved) {
+  (void)context, (void)reserved;
+  const pyd_host_command_t* command = params;
+  const pyd_host_operand_t* out = pyd_host_operand(command, 2);
+  arrays_t arrays = {pyd_host_operand(command, 0)->data, pyd_host_operand(command, 1)->data, out->data, out->bytes / sizeof(float)};
+  return command->parallel_for(command, (arrays.size + kTile - 1) / kTile, tiles, &arrays);
+}
+
+PYD_PLUGIN("mul", "multiplies", PYD_PLUGIN_COMMAND("mul_command", mul_command))
+#endif

@@ -1,0 +1,113 @@
+"""The programs: a function @main of two tensors of any size, which differ in where the multiplication comes from."""
+
+from __future__ import annotations
+
+HEAD = """
+#x86_64 = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">
+#aarch64 = #hal.executable.target<"llvm-cpu", "embedded-elf-arm_64">
+#riscv64 = #hal.executable.target<"llvm-cpu", "embedded-elf-riscv_64">
+#cpu = #hal.device.target<"local", [#{arch}]> : !hal.device
+module @modes attributes {{hal.device.targets = [#cpu]}} {{
+"""
+
+GENERATED = """
+func.func @main(%lhs: tensor<?xf32>, %rhs: tensor<?xf32>) -> tensor<?xf32> {
+  %r = arith.mulf %lhs, %rhs : tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
+
+MAIN = """
+  func.func @main(%lhs: tensor<?xf32>, %rhs: tensor<?xf32>) -> tensor<?xf32> {
+    %zero = arith.constant 0 : index
+    %size = tensor.dim %lhs, %zero : tensor<?xf32>
+    %size_i32 = arith.index_cast %size : index to i32
+    CALL
+    return %r : tensor<?xf32>
+  }
+"""
+
+DISPATCH = """%r = flow.dispatch @kernels::@EXPORT[%size](OPERANDS)
+        : (tensor<?xf32>{%size}, tensor<?xf32>{%size}, index) -> tensor<?xf32>{%size}"""
+
+FUNCTION = """
+  stream.executable private @kernels OBJECTS {
+    stream.executable.export public @mul workgroups(%size: index) -> (index, index, index) {
+      %x = affine.apply affine_map<()[s0] -> (s0 ceildiv 1024)>()[%size]
+      %one = arith.constant 1 : index
+      stream.return %x, %one, %one : index, index, index
+    }
+    builtin.module {
+      func.func private @mul_tile(memref<f32>, index, memref<f32>, index, memref<f32>, index, index, index)
+          attributes {ATTRIBUTES}
+      func.func @mul(%b0: !stream.binding, %b1: !stream.binding, %b2: !stream.binding, %size: index) {
+        %zero = arith.constant 0 : index
+        %id = stream.dispatch.workgroup.id[0] : index
+        %first = affine.apply affine_map<()[s0] -> (s0 * 1024)>()[%id]
+        %lhs = stream.binding.subspan %b0[%zero] : !stream.binding -> memref<?xf32>{%size}
+        %rhs = stream.binding.subspan %b1[%zero] : !stream.binding -> memref<?xf32>{%size}
+        %out = stream.binding.subspan %b2[%zero] : !stream.binding -> memref<?xf32>{%size}
+        %p0, %o0, %n0, %s0 = iree_codegen.extract_strided_metadata %lhs
+            : memref<?xf32> -> memref<f32>, index, index, index
+        %p1, %o1, %n1, %s1 = iree_codegen.extract_strided_metadata %rhs
+            : memref<?xf32> -> memref<f32>, index, index, index
+        %p2, %o2, %n2, %s2 = iree_codegen.extract_strided_metadata %out
+            : memref<?xf32> -> memref<f32>, index, index, index
+        func.call @mul_tile(%p0, %o0, %p1, %o1, %p2, %o2, %size, %first)
+            : (memref<f32>, index, memref<f32>, index, memref<f32>, index, index, index) -> ()
+        return
+      }
+    }
+  }
+"""
+
+KERNEL = """
+  hal.executable.source private @kernels OBJECTS {
+    hal.executable.export public @mul_kernel ordinal(0) layout(#hal.pipeline.layout<constants = 1, bindings = [
+        #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>,
+        #hal.pipeline.binding<storage_buffer>]>) count(%device: !hal.device, %size: index) -> (index, index, index) {
+      %x = affine.apply affine_map<()[s0] -> (s0 ceildiv 1024)>()[%size]
+      %one = arith.constant 1 : index
+      hal.return %x, %one, %one : index, index, index
+    } attributes {pydispatch.alignment = 4 : index}
+  }
+"""
+
+COMMAND = """
+  flow.func private @mul_command(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+"""
+
+
+def objects(arch: str, path: str) -> str:
+    """The attribute that names the object file of an executable."""
+    return (
+        "attributes { hal.executable.objects = #hal.executable.objects<{ "
+        f'#{arch} = [#hal.executable.object<{{path = "{path}"}}>] }}> }}'
+    )
+
+
+def function(arch: str, path: str | None) -> str:
+    """Calls of a C function: linked in from an object, or an import without one."""
+    call = DISPATCH.replace("EXPORT", "mul").replace("OPERANDS", "%lhs, %rhs, %size")
+    attributes = "llvm.bareptr = true" if path is None else "hal.import.static, llvm.bareptr = true"
+    body = FUNCTION.replace("OBJECTS", "" if path is None else objects(arch, path)).replace("ATTRIBUTES", attributes)
+    return HEAD.format(arch=arch) + body + MAIN.replace("CALL", call) + "}"
+
+
+def kernel(arch: str, path: str | None) -> str:
+    """A whole kernel in an object, or one that is given when the program is loaded."""
+    call = (
+        "%r = flow.dispatch @kernels::@mul_kernel[%size](%size_i32, %lhs, %rhs)\n"
+        "        : (i32, tensor<?xf32>{%size}, tensor<?xf32>{%size}) -> tensor<?xf32>{%size}"
+    )
+    body = KERNEL.replace("OBJECTS", "" if path is None else objects(arch, path))
+    return HEAD.format(arch=arch) + body + MAIN.replace("CALL", call) + "}"
+
+
+def command() -> str:
+    """A host command instead of a dispatch."""
+    call = (
+        "%r = flow.call @mul_command(%lhs, %rhs) : (tensor<?xf32>{%size}, tensor<?xf32>{%size}) "
+        "-> tensor<?xf32>{%size}"
+    )
+    return COMMAND + MAIN.replace("CALL", call)
