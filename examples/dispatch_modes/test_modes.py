@@ -18,12 +18,14 @@ from pydispatch.bench.modes.catalog import Mode, modes
 
 SIZES = (64, 16_384, 1 << 22)
 
+
 @pytest.fixture(scope="module", params=modes(), ids=lambda mode: mode.name)
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Mode, Any, Any]:
     try:
         return (request.param, *request.param.make(tmp_path_factory.mktemp("mode")))
     except pd.DeviceUnavailableError as error:
         pytest.skip(str(error))
+
 
 @pytest.mark.parametrize("size", SIZES)
 def test_multiply(made: tuple[Mode, Any, Any], size: int, dispatch_benchmark: Any) -> None:
