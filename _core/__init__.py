@@ -12,7 +12,7 @@ from importlib.util import spec_from_file_location
 MODULES = (
     "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "elf", "function", "host_command",
     "memory", "plan", "plan_data", "plugin", "prepared", "procedure", "program", "public", "sched", "signals", "state",
-    "status", "submit", "submit_procedure", "target", "task",
+    "status", "submit", "submit_procedure", "target", "task", "timing",
 )  # fmt: skip
 
 

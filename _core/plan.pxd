@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from pydispatch._core.c_program cimport pyd_call_t, pyd_plan_t, pyd_program_function_t
+from pydispatch._core.c_program cimport pyd_call_t, pyd_command_time_t, pyd_plan_t, pyd_program_function_t
 from pydispatch._core.program cimport Module
 
 
@@ -12,6 +12,7 @@ cdef int flush_python() except -1
 cdef struct Slot:
     pyd_call_t* call
     char* scratch
+    pyd_command_time_t* times  # NULL, or where a run leaves the time of each command
 
 
 cdef enum:

@@ -105,7 +105,7 @@ cdef class Plan:
             out_slot[0] = self.free_slots[self.free_count]
             return 0
         cdef pyd_status_t status
-        out_slot.scratch = NULL
+        out_slot.scratch, out_slot.times = NULL, NULL
         with nogil:  # constants may be derived
             status = pyd_call_create(self.plan, self.module.sched.sched, self.module.pool.pool, &out_slot.call)
         return check(status)
@@ -156,7 +156,10 @@ cdef class Plan:
         with nogil:
             if staged:
                 self.stage(slot, args)
-            status = pyd_call_run_until(slot.call, interrupt)
+            if slot.times != NULL:
+                status = pyd_call_time(slot.call, interrupt, slot.times)
+            else:
+                status = pyd_call_run_until(slot.call, interrupt)
             if self.module.flushes:
                 fflush(NULL)
         leave(&self.module.sched.callers, &caller)

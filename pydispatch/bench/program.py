@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pydispatch._core.profile import Profile
 from pydispatch.bench.measure import Call
+
+RUNS = 7
+"""Of a profile."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """A call that can be repeated. results: of a first call, as arrays. nbytes: of arguments and results."""
+    """A call that can be repeated. results: of a first call, as arrays. nbytes: of arguments and results. profile:
+    makes a Profile of a call; None where there is none."""
 
     call: Call
     results: list[Any]
     nbytes: int
+    profile: Callable[[], Profile] | None = None
 
 
 def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Work:
@@ -29,15 +35,17 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
     results = [array_of(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
     given = [array_of(value) for value in (*inputs, *(named or {}).values())]
     nbytes = sum(value.nbytes for value in (*given, *results) if isinstance(value, np.ndarray) and value.ndim)
+    measured = getattr(function, "profile", None)
+    profile = None if measured is None else lambda: measured(*inputs, runs=RUNS, **(named or {}))
     wait = getattr(device, "synchronize", None)
     if wait is None:
-        return Work(call, results, nbytes)
+        return Work(call, results, nbytes, profile)
 
     def complete() -> None:
         call()
         wait()
 
-    return Work(complete, results, nbytes)
+    return Work(complete, results, nbytes, profile)
 
 
 def array_of(value: Any) -> Any:

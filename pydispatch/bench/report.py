@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydispatch._core.profile import Profile
 from pydispatch.bench.measure import Samples, ratio
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -49,6 +50,39 @@ def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
             line.append(f"{row['times_the_first']:.2f} ({low:.2f} to {high:.2f})")
         lines.append(line)
     return columns(lines)
+
+
+def profiles(found: Mapping[str, Profile], most: int = 10) -> str:
+    """Seconds of each command in each contender; those that differ most from the first contender, or take longest where
+    there is only one, come first."""
+    first = next(iter(found.values()))
+    times = {name: _by_command(profile) for name, profile in found.items()}
+    base = _by_command(first)
+    names = dict.fromkeys(command for row in times.values() for command in row)
+
+    def weight(command: str) -> float:
+        own = base.get(command, 0.0)
+        if len(times) == 1:
+            return own
+        return max(abs(row.get(command, 0.0) - own) for row in times.values())
+
+    ordered = sorted(names, key=weight, reverse=True)
+    lines = [["commands", *times]]
+    for command in ordered[:most]:
+        row = [f"{time_text(t[command])} {100 * t[command] / (sum(t.values()) or 1):.0f} %" if command in t else "-"
+               for t in times.values()]  # fmt: skip
+        lines.append([command, *row])
+    rest = f"\nand {len(ordered) - most} more" if len(ordered) > most else ""
+    return columns(lines) + rest
+
+
+def _by_command(profile: Profile) -> dict[str, float]:
+    """Seconds by command without its region; equal commands together."""
+    found: dict[str, float] = {}
+    for timing in profile:
+        name = timing.command.partition(": ")[2] if timing.command.startswith("region ") else timing.command
+        found[name] = found.get(name, 0.0) + timing.seconds
+    return found
 
 
 def columns(lines: Sequence[Sequence[str]]) -> str:

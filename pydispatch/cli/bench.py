@@ -44,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--peer", default="", metavar="NAME[=FILE],...",
         help="iree, onnxruntime: other systems; FILE is what they read, where it is not the same file",
     )  # fmt: skip
+    parser.add_argument(
+        "--profile", action="store_true", help="also how long each dispatch takes; with --compare always"
+    )
     parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="for each contender, default 1")
     parser.add_argument("--warm-up", type=float, default=0.2, metavar="S", help="calls before that, default 0.2")
     parser.add_argument("--items", type=float, default=1, metavar="N", help="what one call computes, for items/s")
@@ -70,12 +73,20 @@ def run(args: argparse.Namespace) -> int:
         first = next(iter(works.values()))
         off = {title: difference(work.results, first.results) for title, work in works.items()}
         pause = 0.02 if args.peer else 0.0  # idle threads of others spin for a while
+        profiles = {title: work.profile() for title, work in works.items()
+                    if work.profile is not None and (args.profile or args.compare)}  # fmt: skip
         found = measure({title: work.call for title, work in works.items()}, args.seconds, args.warm_up, pause)
     table = report.rows(found, first.nbytes, args.items)
     for row in table:
         row["off_by"] = off[row["name"]]
+        if profile := profiles.get(row["name"]):
+            row["commands"] = [vars(timing) for timing in profile]
     about = machine(device)
     _print(name, about, found, table, args.items)
+    if profiles:
+        print("\n" + report.profiles(profiles))
+    elif args.profile:
+        print(f"@{name} has no profile: it has control flow or state of its own")
     if args.json:
         data = {"function": name, "inputs": args.input, "machine": about, "seconds": args.seconds,
                 "items": args.items, "contenders": table}  # fmt: skip

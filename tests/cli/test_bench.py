@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ func.func @main(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
   return %r : tensor<4x8xf32>
 }
 """
+ARCH = {"AMD64": "x86_64", "arm64": "arm_64", "aarch64": "arm_64"}.get(platform.machine(), platform.machine())
 INPUTS = ["--input=4x8xf32=2", "--input=8xf32=3"]
 QUICK = ["--seconds=0.01", "--warm-up=0"]
 
@@ -63,7 +65,7 @@ def test_one_program(files: dict[str, str], capsys: pytest.CaptureFixture[str], 
 def test_artifacts_side_by_side(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", files["addf"], *INPUTS, *QUICK, "--compare", files["source"]]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4 and lines[2].startswith(files["addf"]) and " to " in lines[3].rpartition("(")[2]
+    assert len(lines) == 7 and lines[2].startswith(files["addf"]) and " to " in lines[3].rpartition("(")[2]
     assert cli.main(["bench", files["addf"], *INPUTS, *QUICK, "--compare", files["mulf"]]) == 1
     assert f"[FAILED] {files['mulf']}: results differ from those of {files['addf']} by 0.2" in capsys.readouterr().out
 
@@ -198,3 +200,101 @@ def test_sum(dispatch_benchmark):
     assert info["items_per_s"] > 0 and info["bytes_per_s"] > 0 and info["machine"]["device"] == "cpu"
     done = subprocess.run([*words, "-p", "no:benchmark"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "dispatch_benchmark needs pytest-benchmark: pip install" in done.stdout
+
+
+SLOW = "for (volatile int i = 0; i < 200000; ++i) {}"
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A program of generated code and two kernels in C, and the same with one of these slowed down."""
+    folder = tmp_path_factory.mktemp("kernels")
+    found = {}
+    for name, work in {"good": "", "broken": SLOW}.items():
+        (folder / f"{name}.c").write_text(TWO_KERNELS.replace("WORK", work))
+        text = TWO.replace("OBJECT", f"{name}.c").replace("ARCH", ARCH)
+        pd.compile(text, object_search_path=[folder]).save(folder / f"{name}.pdx")
+        found[name] = str(folder / f"{name}.pdx")
+    return found
+
+
+TWO_KERNELS = """
+#include <stddef.h>
+void first(const float* restrict x, size_t x_offset, float* restrict y, size_t y_offset) {
+  y[y_offset] = x[x_offset] + 1;
+}
+void second(const float* restrict x, size_t x_offset, float* restrict y, size_t y_offset) {
+  WORK
+  y[y_offset] = x[x_offset] * 2;
+}
+"""
+TWO = """
+#cpu = #hal.executable.target<"llvm-cpu", "embedded-elf-ARCH">
+#device = #hal.device.target<"local", [#cpu]> : !hal.device
+module @two attributes {hal.device.targets = [#device]} {
+  stream.executable private @kernels attributes {
+    hal.executable.objects = #hal.executable.objects<{#cpu = [#hal.executable.object<{path = "OBJECT"}>]}>
+  } {
+""" + "".join(
+    f"""
+    stream.executable.export public @{name} workgroups() -> (index, index, index) {{
+      %one = arith.constant 1 : index
+      stream.return %one, %one, %one : index, index, index
+    }}"""
+    for name in ("one", "two")
+) + """
+    builtin.module {
+      func.func private @first(memref<f32>, index, memref<f32>, index)
+          attributes {hal.import.static, llvm.bareptr = true}
+      func.func private @second(memref<f32>, index, memref<f32>, index)
+          attributes {hal.import.static, llvm.bareptr = true}
+""" + "".join(
+    f"""
+      func.func @{name}(%b0: !stream.binding, %b1: !stream.binding) {{
+        %z = arith.constant 0 : index
+        %x = stream.binding.subspan %b0[%z] : !stream.binding -> memref<1xf32>
+        %y = stream.binding.subspan %b1[%z] : !stream.binding -> memref<1xf32>
+        %p0, %o0, %n0, %s0 = iree_codegen.extract_strided_metadata %x
+            : memref<1xf32> -> memref<f32>, index, index, index
+        %p1, %o1, %n1, %s1 = iree_codegen.extract_strided_metadata %y
+            : memref<1xf32> -> memref<f32>, index, index, index
+        func.call @{function}(%p0, %o0, %p1, %o1) : (memref<f32>, index, memref<f32>, index) -> ()
+        return
+      }}"""
+    for name, function in (("one", "first"), ("two", "second"))
+) + """
+    }
+  }
+  func.func @main(%x: tensor<1xf32>) -> tensor<1xf32> {
+    %a = flow.dispatch @kernels::@one(%x) : (tensor<1xf32>) -> tensor<1xf32>
+    %b = flow.dispatch @kernels::@two(%a) : (tensor<1xf32>) -> tensor<1xf32>
+    %c = arith.addf %b, %b : tensor<1xf32>
+    return %c : tensor<1xf32>
+  }
+}
+"""
+
+
+def test_a_slow_kernel_is_named_first(kernels: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    program = pd.device("cpu").load(kernels["broken"])
+    profile = program.main.profile(np.ones(1, np.float32))
+    assert len(profile) == 3 and "@two" in profile.longest[0].command
+    assert "@two" in str(profile).splitlines()[0] and "an ordinary call takes" in str(profile).splitlines()[-1]
+    assert [(t.workgroups, t.nbytes) for t in profile] == [(1, 8), (1, 8), (1, 8)]
+    assert cli.main(["bench", kernels["good"], "--input=1xf32=1", *QUICK, "--compare", kernels["broken"]]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("commands"))
+    assert "@two" in lines[at + 1]
+    assert cli.main(["bench", kernels["broken"], "--input=1xf32=1", *QUICK, "--profile"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "@two" in lines[1 + next(i for i, line in enumerate(lines) if line.startswith("commands"))]
+
+
+def test_profiles_of_wrong_calls(kernels: dict[str, str]) -> None:
+    function = pd.device("cpu").load(kernels["good"]).main
+    with pytest.raises(pd.InvalidArgumentError, match="runs: expected a number of 1 or more, got 0"):
+        function.profile(np.ones(1, np.float32), runs=0)
+    with pytest.raises(pd.InvalidArgumentError, match="expected 1 argument, got 0"):
+        function.profile()
+    with pytest.raises(pd.InvalidArgumentError, match="argument 0"):
+        function.profile(np.ones(2, np.float32))

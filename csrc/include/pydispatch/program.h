@@ -211,6 +211,9 @@ uint64_t pyd_plan_arena_bytes(const pyd_plan_t* plan);
 uint32_t pyd_plan_command_count(const pyd_plan_t* plan);
 // One line for people: "region 0: dispatch @executable::@simple_mul 16x1x1", for index < pyd_plan_command_count.
 pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size);
+// Bytes of the ranges that a command uses, 0 when it runs nothing; workgroups of a dispatch, 0 for another command.
+uint64_t pyd_plan_command_bytes(const pyd_plan_t* plan, uint32_t index);
+uint64_t pyd_plan_command_workgroups(const pyd_plan_t* plan, uint32_t index);
 
 // A call holds the state of one execution: filled dispatch states, binding tables, scratch memory, the arena. The plan,
 // the scheduler and the pool must outlive it. Without a scheduler (NULL) the caller runs everything; without a pool
@@ -231,6 +234,15 @@ pyd_status_t pyd_call_run(pyd_call_t* call);
 // the call may be run again. It is polled between two workgroups, after 1024 of them or a millisecond at the latest; a
 // workgroup that has begun always finishes. Ignored with a runner (program_device.h).
 pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt);
+// How long a command took by itself, and what one of its workgroups costs. Zero before the first of several runs.
+typedef struct pyd_command_time_s {
+  uint64_t nanoseconds;
+  pyd_sched_cost_t cost;
+} pyd_command_time_t;
+
+// As pyd_call_run_until, but one command after another, each with all workers. |times| has one for each command of the plan.
+// INVALID_ARGUMENT with a runner.
+pyd_status_t pyd_call_time(pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* times);
 // A scalar result of the last run, as a 64-bit register value.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result);
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydispatch._core.commands import Custom
+from pydispatch._core.profile import Timing
 from pydispatch.runtime.accelerators.execute import Executor
 from pydispatch.runtime.accelerators.host_calls import HostCalls
-from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
+from pydispatch.runtime.accelerators.plan import Blocks, Record
 
 
 class CommandExecutor:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pydispatch._core.profile import Timing
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators.context import DeviceMemory
-from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
+from pydispatch.runtime.accelerators.plan import Blocks, Record
 
 if TYPE_CHECKING:
     from pydispatch._core.commands import Export

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from pydispatch._core.commands import Command, Dispatch
 from pydispatch._core.device import DeviceFunction
 from pydispatch._core.plan_data import data_of
+from pydispatch._core.profile import Profile, Timing
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory, bytes_of
 from pydispatch.runtime.accelerators.given import check_out
-from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
+from pydispatch.runtime.accelerators.plan import Blocks, Record
 from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.accelerators.public import Callee
 from pydispatch.runtime.accelerators.submit import Submitted
@@ -197,8 +201,11 @@ class AcceleratorFunction(Submitted, Callee):
         """Fixes the shapes of the arguments. The returned call owns its results unless it is given some."""
         return Prepared(self, self._arranged(args, named), out)
 
-    def profile(self, *args: Any, **named: Any) -> list[Timing]:
-        """Runs once, one command after the other, and returns how long each took on the device."""
+    def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
+        """Runs one command after the other, and returns how long each took on the device. runs: whose medians are
+        taken."""
+        if type(runs) is not int or runs < 1:
+            raise InvalidArgumentError(f"profile: runs: expected a number of 1 or more, got {runs!r}")
         plan, inputs, scalars = self._bind(self._arranged(args, named))
         record = plan.device
         if record is None:
@@ -217,7 +224,8 @@ class AcceleratorFunction(Submitted, Callee):
                 blocks[-1] = block
             for number, index, size in record.arguments:
                 blocks[number] = self._argument(inputs[index], size, staged)
-            return self._executor.time(record, blocks, constants, patterns)
+            times = [self._executor.time(record, blocks, constants, patterns) for _ in range(runs)]
+            return Profile(_median(each, command) for *each, command in zip(*times, record.commands, strict=True))
         finally:
             while staged:
                 self._release(staged.pop())
@@ -229,6 +237,13 @@ class AcceleratorFunction(Submitted, Callee):
     def close(self) -> None:
         """Forgets every plan."""
         self._core.close()
+
+
+def _median(times: Sequence[Timing], command: Command) -> Timing:
+    """Of runs of one command."""
+    grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
+    nbytes = sum(slot.size for slot in command.slots)
+    return Timing(times[0].command, median(each.seconds for each in times), nbytes, grid[0] * grid[1] * grid[2])
 
 
 def raw_bytes(buffer: Buffer) -> bytearray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.commands import BufferKind, Command, Copy, Custom, Dispatch, Fill, Slot
@@ -17,14 +17,6 @@ ARENA_ALIGNMENT = 256
 
 Blocks = list[Any]
 """The block of each buffer of a plan; None for one that no command uses."""
-
-
-@dataclass(frozen=True)
-class Timing:
-    """How long one command of a call took on the device. command: in words; seconds: as the device counts."""
-
-    command: str
-    seconds: float
 
 
 class Record:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core import commands
+from pydispatch._core.profile import Timing
 from pydispatch.errors import ArtifactError
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.accelerators.execute import Executable, Executor
 from pydispatch.runtime.accelerators.host_calls import Surroundings
-from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
+from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Parts
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.context import StepName

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill
+from pydispatch._core.profile import Timing
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, KernelError
 from pydispatch.formats.ptx import interface, read
 from pydispatch.runtime.accelerators import execute
 from pydispatch.runtime.accelerators.host_calls import Surroundings
-from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
+from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Packer, Parts
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.commands import Custom, Dispatch
+from pydispatch._core.profile import Timing
 from pydispatch.errors import CommandError
 from pydispatch.runtime.accelerators import execute
 from pydispatch.runtime.accelerators.host_calls import Surroundings
-from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
+from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.devices.vulkan.pipelines import Executables, Parts
 from pydispatch.runtime.devices.vulkan.record import Recorded, Recorder
 from pydispatch.runtime.devices.vulkan.spirv import check_writes
