@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 VARIABLE = "PYDISPATCH_LLVM_PROCESS"
 """How many processes work side by side, at most; 0: none, LLVM runs in this one. Without it, one for each processor."""
 
+PATIENCE = 0.03
+"""Seconds that a job waits for another to end before a process is started for it, which takes three times as long."""
+
 HEAD = 8
 """The prefix of a message: its length, little endian."""
 
@@ -189,6 +192,11 @@ class Process:
             self._popen.wait()
         self._log.close()
 
+    def signal(self) -> None:
+        """Ends the process, and does not wait for that."""
+        if self._popen.returncode is None:
+            self._popen.kill()
+
     def forget(self) -> None:
         """In a child of a fork: the process is the parent's."""
         self._popen.returncode = 0
@@ -249,9 +257,10 @@ class Pool:
                         self._all.remove(mine)
 
     def _take(self) -> Process:
-        """One that is free. Where there is none another is started, and taken unless a job ends before it is ready:
-        small jobs end sooner."""
+        """One that is free. Where there is none for a while another is started, and taken unless a job ends before it
+        is ready: small jobs end sooner than a process starts."""
         with self._lock:
+            waited = False
             while True:
                 while self._free:
                     process = self._free.pop()
@@ -261,9 +270,9 @@ class Pool:
                     self._all.remove(process)
                 if not self._all:
                     return self._start()
-                if len(self._all) < self.size:
+                if waited and len(self._all) < self.size:
                     threading.Thread(target=self._greet, args=[self._start()], daemon=True).start()
-                self._freed.wait()
+                waited = not self._freed.wait(None if waited else PATIENCE) or waited
 
     def _greet(self, process: Process) -> None:
         """Puts a process that was started to the free ones once it is ready, or has failed: then its first job does."""
@@ -276,6 +285,12 @@ class Pool:
     def _put(self, process: Process) -> None:
         self._free.append(process)
         self._freed.notify()
+
+    def end(self) -> None:
+        """Tells the processes of one that ends to end: without waiting for them, which nobody else has to either."""
+        for process in self._all:
+            with contextlib.suppress(OSError):
+                process.signal()
 
     def close(self, forget: bool = False) -> None:
         for process in self._all:
@@ -311,7 +326,7 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-atexit.register(lambda: POOL.close())
+atexit.register(lambda: POOL.end())
 
 
 def can_start() -> bool:
