@@ -192,11 +192,6 @@ class Process:
             self._popen.wait()
         self._log.close()
 
-    def signal(self) -> None:
-        """Ends the process, and does not wait for that."""
-        if self._popen.returncode is None:
-            self._popen.kill()
-
     def forget(self) -> None:
         """In a child of a fork: the process is the parent's."""
         self._popen.returncode = 0
@@ -286,12 +281,6 @@ class Pool:
         self._free.append(process)
         self._freed.notify()
 
-    def end(self) -> None:
-        """Tells the processes of one that ends to end: without waiting for them, which nobody else has to either."""
-        for process in self._all:
-            with contextlib.suppress(OSError):
-                process.signal()
-
     def close(self, forget: bool = False) -> None:
         for process in self._all:
             process.forget() if forget else process.kill()
@@ -326,7 +315,7 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-atexit.register(lambda: POOL.end())
+atexit.register(lambda: POOL.close())
 
 
 def can_start() -> bool:
