@@ -33,7 +33,7 @@ VARIABLE = "PYDISPATCH_LLVM_PROCESS"
 """How many processes work side by side, at most; 0: none, LLVM runs in this one. Without it, one for each processor."""
 
 PATIENCE = 0.03
-"""Seconds that a job waits for another to end before a process is started for it, which takes three times as long."""
+"""Seconds that the first job without a process waits for another to end: to start one takes three times as long."""
 
 HEAD = 8
 """The prefix of a message: its length, little endian."""
@@ -210,6 +210,7 @@ class Pool:
         self._freed = threading.Condition(self._lock)
         self._free: list[Process] = []
         self._all: list[Process] = []
+        self._is_busy = False  # whether a job has found no free process
         self._mine = threading.local()
         self.here = threading.RLock()  # for jobs in this process
 
@@ -252,10 +253,9 @@ class Pool:
                         self._all.remove(mine)
 
     def _take(self) -> Process:
-        """One that is free. Where there is none for a while another is started, and taken unless a job ends before it
-        is ready: small jobs end sooner than a process starts."""
+        """One that is free. Where there is none another is started, and taken unless a job ends before it is ready. The
+        first job that finds none waits a while before: small jobs end sooner than a process starts."""
         with self._lock:
-            waited = False
             while True:
                 while self._free:
                     process = self._free.pop()
@@ -265,9 +265,13 @@ class Pool:
                     self._all.remove(process)
                 if not self._all:
                     return self._start()
-                if waited and len(self._all) < self.size:
+                if not self._is_busy:
+                    self._is_busy = True
+                    if self._freed.wait(PATIENCE):
+                        continue
+                if len(self._all) < self.size:
                     threading.Thread(target=self._greet, args=[self._start()], daemon=True).start()
-                waited = not self._freed.wait(None if waited else PATIENCE) or waited
+                self._freed.wait()
 
     def _greet(self, process: Process) -> None:
         """Puts a process that was started to the free ones once it is ready, or has failed: then its first job does."""
