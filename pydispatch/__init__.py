@@ -103,10 +103,11 @@ def compile(source: Any, **options: Any) -> Artifact:
     `tune` and `tune_on`, which choose by measurement. Raises CompileError, and InvalidArgumentError for an option of
     another type.
     """
+    from pydispatch import bytecode
     from pydispatch.garbage import rarely_collected
     from pydispatch.packages import running
 
-    with rarely_collected(), running("compiling", "compiler", CompileError):
+    with rarely_collected(), bytecode.kept(), running("compiling", "compiler", CompileError):
         from pydispatch.tuning.compile import compile as compile_
 
         return compile_(source, **options)

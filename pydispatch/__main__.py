@@ -2,7 +2,7 @@
 
 import sys
 
-from pydispatch.cli.__main__ import main
+from pydispatch.cli.__main__ import process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(process())

@@ -37,6 +37,7 @@ SIDES = {
     "pydispatch.errors": {"pydispatch._core"},
     "pydispatch.files": {"pydispatch.errors"},
     "pydispatch.garbage": set(),
+    "pydispatch.bytecode": set(),
     "pydispatch.packages": {"pydispatch.errors"},
     "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files"},
     "pydispatch.link": {"pydispatch.errors", "pydispatch.formats"},
@@ -72,7 +73,7 @@ SIDES = {
 
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
-    "errors", "files", "garbage", "packages", "extensions", "ir.core", "ir.dialects", "ir", "patterns",
+    "errors", "files", "garbage", "bytecode", "packages", "extensions", "ir.core", "ir.dialects", "ir", "patterns",
     "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv", "formats.program",
     "formats.artifact",
     "link.ptx", "link.spirv", "frontends.graph", "frontends.ops", "frontends.source", "frontends",

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from pydispatch import extensions
 from pydispatch.errors import CompileWarning, Error
+from pydispatch.garbage import none_at_exit
 
 
 def commands(only: str | None = None) -> dict[str, ModuleType]:
@@ -126,5 +127,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+def process() -> int:
+    """`main` for a process that does nothing else."""
+    none_at_exit()
+    return main()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(process())

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydispatch import bytecode
 from pydispatch.cli.progress import shown
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import LIMIT, open_mapped
@@ -165,7 +166,7 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
-    with rarely_collected(), running("compiling", "compiler", CompileError):
+    with rarely_collected(), bytecode.kept(), running("compiling", "compiler", CompileError):
         return _run(args)
 
 

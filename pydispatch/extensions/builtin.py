@@ -46,25 +46,27 @@ LIBRARY_DIALECTS = {
 }
 """Dialects that are taken from xDSL as they are."""
 
-CONVERSIONS = (
-    "boundary",
-    "checks",
-    "custom",
-    "encodings",
-    "flow",
-    "globals",
-    "linalg_ext.attention",
-    "linalg_ext.fft",
-    "linalg_ext.indexing",
-    "linalg_ext.ordering",
-    "linalg_ext.scan",
-    "linalg_ext.winograd",
-    "moves",
-    "named",
-    "packed_bits",
-    "softmax",
-)
-"""Files of `compiler/normalize`."""
+_EXT = ("iree_linalg_ext", "tm_tensor")
+
+CONVERSIONS = {
+    "boundary": ("builtin",),
+    "checks": ("check",),
+    "custom": ("pyd",),
+    "encodings": ("iree_encoding",),
+    "flow": ("arith", "flow", "iree_tensor_ext", "util"),
+    "globals": ("ml_program",),
+    "linalg_ext.attention": _EXT,
+    "linalg_ext.fft": _EXT,
+    "linalg_ext.indexing": _EXT,
+    "linalg_ext.ordering": _EXT,
+    "linalg_ext.scan": _EXT,
+    "linalg_ext.winograd": _EXT,
+    "moves": ("iree_linalg_ext", "linalg", "tensor"),
+    "named": ("linalg",),
+    "packed_bits": ("flow", "hal", "iree_codegen"),
+    "softmax": ("linalg",),
+}
+"""Files of `compiler/normalize` -> the dialects of what they replace: others are not imported for a program."""
 
 TARGETS = {
     "cpu": "cpu", "local": "cpu", "llvm-cpu": "cpu", "cuda": "cuda", "nvptx": "cuda", "vulkan": "vulkan",
@@ -96,8 +98,8 @@ def register(extensions: Extensions) -> None:
         extensions.dialect(name, f"pydispatch.ir.dialects.{place}")
     for name, place in LIBRARY_DIALECTS.items():
         extensions.dialect(name, f"xdsl.dialects.{place}")
-    for name in CONVERSIONS:
-        extensions.conversions(f"pydispatch.compiler.normalize.{name}:ROWS")
+    for name, dialects in CONVERSIONS.items():
+        extensions.conversions(f"pydispatch.compiler.normalize.{name}:ROWS", dialects)
     for name, folder in TARGETS.items():
         extensions.target(name, f"pydispatch.compiler.backends.{folder}.target:BACKEND")
     for name in TENSOR_OPERATIONS:

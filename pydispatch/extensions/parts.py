@@ -15,12 +15,14 @@ class ExtensionError(Error):
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that a package has. owner: the package, as messages call it; name: "" for kinds without names."""
+    """One thing that a package has. owner: the package, as messages call it; name: "" for kinds without names;
+    dialects: those that it is for, empty for all."""
 
     kind: str
     name: str
     place: str
     owner: str
+    dialects: tuple[str, ...] = ()
 
     def load(self) -> Any:
         """What is at the place. ExtensionError when it cannot be imported."""
@@ -58,10 +60,11 @@ class Extensions:
         `xdsl.ir.Dialect`."""
         self._add("dialect", name, place)
 
-    def conversions(self, place: str) -> None:
+    def conversions(self, place: str, dialects: tuple[str, ...] = ()) -> None:
         """Operations that others replace, before dispatches are formed. place: a mapping from the name of an operation
-        to `function(op, build)` (`pydispatch.compiler.normalize.build`)."""
-        self._add("conversions", "", place)
+        to `function(op, build)` (`pydispatch.compiler.normalize.build`). dialects: of these operations, so that the
+        place is imported for programs that have some; without them for every program."""
+        self._add("conversions", "", place, dialects)
 
     def tensor_operations(self, place: str) -> None:
         """Operations on tensors that kernels compute. place: a sequence of subclasses of `TensorOp`, one for each
@@ -100,9 +103,9 @@ class Extensions:
         """A subcommand of the command `pydispatch`. place: a module with a docstring, `add_arguments` and `run`."""
         self._add("subcommand", name, place)
 
-    def _add(self, kind: str, name: str, place: str) -> None:
+    def _add(self, kind: str, name: str, place: str, dialects: tuple[str, ...] = ()) -> None:
         for other in self._parts.get(kind, []) if name and kind != "pass" else []:
             if other.name == name:
                 raise ExtensionError(f"{kind} '{name}' is both in {other.owner} ({other.place}) and in {self._owner} "
                                      f"({place}); {without(self._owner)}")  # fmt: skip
-        self._parts.setdefault(kind, []).append(Part(kind, name, place, self._owner))
+        self._parts.setdefault(kind, []).append(Part(kind, name, place, self._owner, dialects))

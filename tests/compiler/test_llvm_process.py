@@ -241,6 +241,53 @@ def test_here_when_there_is_no_process() -> None:
         assert done.stderr.count("which it may end") == 1, done.stderr
 
 
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [("sys.modules['llvmlite'] = None", "needs the package llvmlite: pip install"),
+     ("sys.path[:] = []", "No module named; PYDISPATCH_LLVM_PROCESS=0")],
+    ids=["llvmlite", "pydispatch"],
+)  # fmt: skip
+def test_a_process_without_packages_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, broken: str, said: str, size: int
+) -> None:
+    """Also for the second job, and for those that wait: none of them gets a message that never comes."""
+    boot = llvm_process._BOOT.replace("from ", f"{broken}; from ", 1)
+    monkeypatch.setattr(llvm_process, "_BOOT", boot)
+    monkeypatch.setattr(llvm_process, "POOL", llvm_process.Pool(size))
+
+    def message(_: int) -> str:
+        with pytest.raises(pd.CompileError) as caught:
+            pd.compile(tiny())
+        return str(caught.value)
+
+    with ThreadPoolExecutor(4) as threads:
+        for text in (message(0), *threads.map(message, range(4))):
+            assert all(words in text for words in said.split("; ")), text
+    assert not llvm_process.POOL.processes()
+    monkeypatch.undo()
+    compiles()
+
+
+def test_a_job_takes_what_is_free_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job does not wait for a process that is started for it where another becomes free before."""
+    pool = llvm_process.Pool(2)
+    monkeypatch.setattr(llvm_process, "POOL", pool)
+    first = llvm_process.call(os.getpid)
+    never = threading.Event()
+    monkeypatch.setattr(pool, "_greet", lambda process: never.wait(60))
+    found: list[int] = []
+    with llvm.opened("", machine()):
+        other = threading.Thread(target=lambda: found.append(llvm_process.call(os.getpid)))
+        other.start()
+        while len(pool.processes()) < 2:
+            time.sleep(0.01)
+    other.join(60)
+    never.set()
+    assert found == [first]
+    pool.close()
+
+
 def test_prints_are_no_answers() -> None:
     llvm_process.call(print, "words on standard output")
     assert llvm_process.version()[0] >= 15

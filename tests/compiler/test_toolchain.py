@@ -161,15 +161,15 @@ def test_describe_and_missing_tools(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(toolchain, "_zig", lambda: None)
     with pytest.raises(ToolchainError, match=r"no clang >= 17 and no ld\.lld >= 14 on PATH.*pip install ziglang"):
-        toolchain.find.__wrapped__()
+        toolchain._found.__wrapped__()
     old = tmp_path / "clang"
     old.write_text("#!/bin/sh\necho clang version 14.0.6\n")
     old.chmod(0o755)
     with pytest.raises(ToolchainError, match="no clang >= 17"):
-        toolchain.find.__wrapped__()
+        toolchain._found.__wrapped__()
     monkeypatch.setenv("PYDISPATCH_CLANG", str(old))
     with pytest.raises(ToolchainError, match=r"version 14\.0\.6, expected 17 or newer"):
-        toolchain.find.__wrapped__()
+        toolchain._found.__wrapped__()
 
 
 def test_a_newer_clang_is_not_used_for_bitcode(monkeypatch, tmp_path):
@@ -180,5 +180,5 @@ def test_a_newer_clang_is_not_used_for_bitcode(monkeypatch, tmp_path):
     new.write_text("#!/bin/sh\necho clang version 99.0.0\n")
     new.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    described = toolchain.find.__wrapped__().describe()
+    described = toolchain._found.__wrapped__().describe()
     assert described["clang"].startswith("99.0.0 from PATH") and "from ziglang" in described["clang (bitcode)"]

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.kinds import inputs_of
-from pydispatch.compiler.constants.fold import folded
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.known import SOURCES, Known, bytes_of, known_of
 from pydispatch.compiler.constants.relay import matrix_of, transposed, transposed_by
@@ -52,6 +51,8 @@ def _fold(host: Operation) -> None:
     for op in [op for op in known.sources if op.name not in SOURCES]:
         for value in op.results:
             if _is_read(known, value, host) and _is_small(known, value):
+                from pydispatch.compiler.constants.fold import folded  # by NumPy, which most small programs do without
+
                 constant = folded(known.chain(op), value)
                 if constant is not None:
                     _replace(value, constant)

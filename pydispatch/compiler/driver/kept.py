@@ -63,6 +63,7 @@ def compile(source: Any, **options: Any) -> Artifact:
 def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
     with importing("compiling", "compiler", CompileError):
         llvm_process.start()
+        tools.start_finding()
         from pydispatch.compiler.driver import pipeline
     return pipeline.compile(source, **options)
 

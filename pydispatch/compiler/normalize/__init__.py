@@ -19,12 +19,16 @@ from pydispatch.ir.core.locations import location_of
 
 
 @cache
-def rows() -> dict[str, Row]:
-    """Every row of every table. ExtensionError for an operation that two of them replace."""
+def _rows_of(dialect: str) -> dict[str, Row]:
+    """Every row for operations of a dialect. ExtensionError for an operation that two tables replace."""
     found: dict[str, Row] = {}
     owners: dict[str, str] = {}
     for part in extensions.parts("conversions"):
+        if part.dialects and dialect not in part.dialects:
+            continue
         for name, row in part.load().items():
+            if _dialect(name) != dialect:
+                continue
             if name in found:
                 raise extensions.ExtensionError(
                     f"both {owners[name]} and {part.place} of {part.owner} replace the operation '{name}'"
@@ -33,21 +37,41 @@ def rows() -> dict[str, Row]:
     return found
 
 
+@cache
+def _check_tables() -> None:
+    """Raises ExtensionError for a table of another package that is wrong, whether or not the program needs it."""
+    for part in extensions.parts("conversions"):
+        if not part.dialects:
+            for name in part.load():
+                _rows_of(_dialect(name))
+
+
+def _dialect(name: str) -> str:
+    return name.partition(".")[0]
+
+
+@cache
+def row_of(name: str) -> Row | None:
+    """What replaces operations of a name; None where they stay."""
+    return _rows_of(_dialect(name)).get(name)
+
+
 def normalize(module: ModuleOp, reassociate: bool = True) -> None:
     """Rewrites `module` in place. Raises CompileError at an operation that has no meaning here.
 
     reassociate: sums and products of floats may be computed in another order than the written one.
     """
-    table = rows()
-    pending = [op for op in module.walk() if op.name in table]
+    _check_tables()
+    pending = [op for op in module.walk() if row_of(op.name)]
     pending.reverse()
     while pending:
         op = pending.pop()
         if op.parent is None:  # What stood in a region of something that is gone.
             continue
-        build = Build(op, reassociate)
+        build, row = Build(op, reassociate), row_of(op.name)
+        assert row is not None
         try:
-            table[op.name](op, build)
+            row(op, build)
         except VerifyException as error:
             raise CompileError(f"'{op.name}': {error}", location_of(op)) from None
-        pending += [new for made in reversed(build.made) if made.parent for new in made.walk() if new.name in table]
+        pending += [new for made in reversed(build.made) if made.parent for new in made.walk() if row_of(new.name)]

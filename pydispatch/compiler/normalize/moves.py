@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.normalize.bodies import Body, elementwise
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.compiler.normalize.named import generic
+from pydispatch.compiler.normalize.generics import generic
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.regions import IndexOp, MapOp, ReduceOp

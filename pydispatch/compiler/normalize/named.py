@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import AffineMapAttr, TensorType
-from xdsl.dialects.linalg import ops
-from xdsl.dialects.linalg.attrs import IteratorTypeAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
 
 from pydispatch.compiler.normalize import bodies
 from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.generics import generic
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.dialects.linalg import named
 from pydispatch.ir.dialects.linalg.base import StructuredOp, TypeFnAttr
 from pydispatch.ir.dialects.linalg.named import ContractOp, ElementwiseOp, FillOp, NamedOp
-from pydispatch.ir.dialects.linalg.structure import Structure
-
-
-def generic(
-    build: Build, structure: Structure, inputs: list[SSAValue], outputs: list[SSAValue], body: Region | Block,
-    attributes: Mapping[str, Attribute] | None = None,
-) -> list[SSAValue]:  # fmt: skip
-    """A `linalg.generic` and its results; none on memrefs."""
-    kinds = [IteratorTypeAttr.parallel() if p else IteratorTypeAttr.reduction() for p in structure.parallel]
-    made = ops.GenericOp(
-        inputs, outputs, body if isinstance(body, Region) else Region(body), [AffineMapAttr(m) for m in structure.maps],
-        kinds, [o.type for o in outputs if isinstance(o.type, TensorType)],
-    )  # fmt: skip
-    made.attributes |= attributes or {}
-    return list(build.add(made).res)
-
-
-def computed(
-    build: Build, structure: Structure, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue],
-    elements: Callable[..., Sequence[SSAValue]],
-) -> list[SSAValue]:  # fmt: skip
-    """A `linalg.generic` and its results. elements: from the body and an element of each operand, those of the
-    results."""
-    body = bodies.Body([element_type(v.type) for v in (*inputs, *outputs)])
-    body.finish(*elements(body, *body.block.args))
-    return generic(build, structure, list(inputs), list(outputs), body.block)
 
 
 def _named(op: Operation, build: Build) -> None:

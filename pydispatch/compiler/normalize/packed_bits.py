@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.normalize.bodies import Body
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.compiler.normalize.named import generic
+from pydispatch.compiler.normalize.generics import generic
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.dialects.linalg.regions import IndexOp

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.normalize.bodies import Body
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.compiler.normalize.named import computed
+from pydispatch.compiler.normalize.generics import computed
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.shape import SoftmaxOp
 from pydispatch.ir.dialects.linalg.structure import Structure

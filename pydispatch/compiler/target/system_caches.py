@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 import functools
 import os
 import sys
@@ -100,6 +98,9 @@ def _of_macos() -> tuple[dict[int, tuple[int, int, int]], int]:
 
 def _sysctl(name: str) -> int:
     """A number of macOS's kernel; 0 where there is none."""
+    import ctypes
+    import ctypes.util
+
     try:
         function = ctypes.CDLL(ctypes.util.find_library("c")).sysctlbyname
     except (OSError, AttributeError):

@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,9 +225,36 @@ class Toolchain:
         )
 
 
-@functools.cache
 def find() -> Toolchain:
     """The toolchain of this process, looked up once. Raises ToolchainError that states what to install."""
+    with _finding:
+        return _found()
+
+
+_finding = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _finding
+    _finding = threading.Lock()  # the thread that may have it is the parent's
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def start_finding() -> None:
+    """Asks the tools for their versions while the caller does something else. Failures are reported by `find`."""
+
+    def look() -> None:
+        with contextlib.suppress(Exception):
+            find()
+
+    threading.Thread(target=look, daemon=True).start()
+
+
+@functools.cache
+def _found() -> Toolchain:
     zig = _zig()
     clangs = [tool for tool in (_on_path(*_CLANG),) if tool is not None]
     if zig is not None:

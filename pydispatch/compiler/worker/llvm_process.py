@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 VARIABLE = "PYDISPATCH_LLVM_PROCESS"
 """How many processes work side by side, at most; 0: none, LLVM runs in this one. Without it, one for each processor."""
 
+PATIENCE = 0.03
+"""Seconds that the first job without a process waits for another to end: to start one takes three times as long."""
+
 HEAD = 8
 """The prefix of a message: its length, little endian."""
 
@@ -86,6 +89,14 @@ def _exactly(pipe: Any, size: int) -> bytes:
     return b"".join(parts)
 
 
+def _without_packages(error: Exception) -> Exception:
+    """What a process's first message, or its end without one, says of packages that it cannot import."""
+    if isinstance(error, Died) and "ModuleNotFoundError" in error.said:
+        what = f"the process for LLVM ({sys.executable}) cannot import what this one can: {error.said}"
+        return CompileError(what, note=f"install it for that Python, or run LLVM in this process: {VARIABLE}=0")
+    return error
+
+
 class Process:
     """One process. Used by one thread at a time."""
 
@@ -101,14 +112,27 @@ class Process:
         )  # fmt: skip
         self.pid = self._popen.pid
         self._info: dict[str, Any] | None = None
+        self._failure: Exception | None = None  # why there is no first message: it comes once
 
     def is_alive(self) -> bool:
         return self._popen.poll() is None
 
+    def has_failed(self) -> bool:
+        """Whether it could not start, as `info` says."""
+        return self._failure is not None
+
     def info(self) -> dict[str, Any]:
-        """The first message of the process: `llvm`, the version as numbers. ModuleNotFoundError without llvmlite."""
+        """The first message of the process: `llvm`, the version as numbers. ModuleNotFoundError without llvmlite,
+        CompileError where the process finds no pydispatch."""
+        if self._failure is not None:
+            raise self._failure
         if self._info is None:
-            self._info = cast("dict[str, Any]", self._answer())
+            try:
+                self._info = cast("dict[str, Any]", self._answer())
+            except Exception as error:
+                self._failure = error = _without_packages(error)
+                self.kill()
+                raise error from None
         return self._info
 
     def ask(self, *request: object) -> Any:
@@ -183,8 +207,10 @@ class Pool:
         self.size = size
         self._room = threading.BoundedSemaphore(size)
         self._lock = threading.Lock()
+        self._freed = threading.Condition(self._lock)
         self._free: list[Process] = []
         self._all: list[Process] = []
+        self._is_busy = False  # whether a job has found no free process
         self._mine = threading.local()
         self.here = threading.RLock()  # for jobs in this process
 
@@ -221,20 +247,43 @@ class Pool:
                 self._mine.process = None
                 with self._lock:
                     if mine.is_alive():
-                        self._free.append(mine)
+                        self._put(mine)
                     else:
                         mine.kill()
                         self._all.remove(mine)
 
     def _take(self) -> Process:
+        """One that is free. Where there is none another is started, and taken unless a job ends before it is ready. The
+        first job that finds none waits a while before: small jobs end sooner than a process starts."""
         with self._lock:
-            while self._free:
-                process = self._free.pop()
-                if process.is_alive():
-                    return process
-                process.kill()
-                self._all.remove(process)
-            return self._start()
+            while True:
+                while self._free:
+                    process = self._free.pop()
+                    if process.is_alive() or process.has_failed():
+                        return process
+                    process.kill()
+                    self._all.remove(process)
+                if not self._all:
+                    return self._start()
+                if not self._is_busy:
+                    self._is_busy = True
+                    if self._freed.wait(PATIENCE):
+                        continue
+                if len(self._all) < self.size:
+                    threading.Thread(target=self._greet, args=[self._start()], daemon=True).start()
+                self._freed.wait()
+
+    def _greet(self, process: Process) -> None:
+        """Puts a process that was started to the free ones once it is ready, or has failed: then its first job does."""
+        with contextlib.suppress(Exception):
+            process.info()
+        with self._lock:
+            if process in self._all:
+                self._put(process)
+
+    def _put(self, process: Process) -> None:
+        self._free.append(process)
+        self._freed.notify()
 
     def close(self, forget: bool = False) -> None:
         for process in self._all:

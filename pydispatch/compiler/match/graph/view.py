@@ -244,9 +244,9 @@ def _scalar_child(
 
 
 def _is_named(op: Operation) -> bool:
-    from pydispatch.compiler.normalize import rows
+    from pydispatch.compiler.normalize import row_of
 
-    return op.name in rows()
+    return row_of(op.name) is not None
 
 
 def _of_named(op: Operation, view: View) -> list[Node] | None:

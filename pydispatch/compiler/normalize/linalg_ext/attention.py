@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.normalize.bodies import Body, cast_operation, product_sum
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.compiler.normalize.named import computed, generic
+from pydispatch.compiler.normalize.generics import computed, generic
 from pydispatch.compiler.normalize.softmax import UNORDERED, softmax
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.normalize.bodies import Body
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.compiler.normalize.named import computed
+from pydispatch.compiler.normalize.generics import computed
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.fft import FftOp
 from pydispatch.ir.dialects.linalg.regions import IndexOp

@@ -7,9 +7,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.generics import generic
 from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, require_tensors
 from pydispatch.compiler.normalize.moves import projection
-from pydispatch.compiler.normalize.named import generic
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import GatherOp, MapLoad, MapStore, MapStoreOp, Scatter, ScatterOp
 from pydispatch.ir.dialects.linalg.regions import IndexOp
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.generics import generic
 from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, require_tensors
 from pydispatch.compiler.normalize.linalg_ext.merge import Before, first_of_rows, sorted_rows
 from pydispatch.compiler.normalize.linalg_ext.rows import (
@@ -21,7 +22,6 @@ from pydispatch.compiler.normalize.linalg_ext.rows import (
     sliced_rows,
 )
 from pydispatch.compiler.normalize.moves import projection
-from pydispatch.compiler.normalize.named import generic
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import ArgCompareOp, Sort, Topk
 from pydispatch.ir.dialects.linalg.regions import IndexOp

@@ -12,6 +12,7 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.generics import generic
 from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, recurrence, require_tensors
 from pydispatch.compiler.normalize.linalg_ext.rows import (
     blocks_of,
@@ -22,7 +23,6 @@ from pydispatch.compiler.normalize.linalg_ext.rows import (
     sliced_rows,
 )
 from pydispatch.compiler.normalize.moves import projection
-from pydispatch.compiler.normalize.named import generic
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import Scan
 from pydispatch.ir.dialects.linalg.regions import IndexOp

@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.normalize.bodies import product_sum
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.compiler.normalize.named import computed, generic
+from pydispatch.compiler.normalize.generics import computed, generic
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.winograd import (

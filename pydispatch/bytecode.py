@@ -1,0 +1,92 @@
+"""The bytecode of what `dataclasses` writes, kept like that of modules.
+
+`dataclass` writes the methods of a class as text, which Python compiles each time: a third of the time that importing
+the compiler takes, since its packages have hundreds of such classes. In a block here the code comes from a file beside
+the bytecode of this module, under a digest of the text. The file is as those: of one version of Python, written where
+it can be, not with PYTHONDONTWRITEBYTECODE, and free to be deleted.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import hashlib
+import importlib.util
+import marshal
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+_MOST = 20_000
+"""Texts of a file, above which only those stay that the last process met: versions of packages come and go."""
+
+_lock = threading.Lock()
+_users = 0
+_before: dict[bytes, CodeType] = {}
+_met: dict[bytes, CodeType] = {}
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """In the block, of any thread, classes get methods whose code is kept."""
+    global _users
+    with _lock:
+        _users += 1
+        if _users == 1:
+            if not _before:
+                _before.update(_read())
+            vars(dataclasses)["exec"] = _exec  # before the built-in function, for that module alone
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                del vars(dataclasses)["exec"]
+                if not _met.keys() <= _before.keys():
+                    _write()
+
+
+def _exec(text: str, names: dict[str, Any], into: Mapping[str, Any]) -> None:
+    key = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    code = _met.get(key) or _before.get(key)
+    if code is None:
+        code = compile(text, "<string>", "exec", dont_inherit=True)
+    _met[key] = code
+    builtins.exec(code, names, into)
+
+
+def _path() -> Path:
+    return Path(importlib.util.cache_from_source(__file__)).with_suffix(".dataclasses")
+
+
+def _read() -> dict[bytes, CodeType]:
+    with suppress(OSError, ValueError, EOFError, TypeError, NotImplementedError):
+        data = _path().read_bytes()
+        if data.startswith(importlib.util.MAGIC_NUMBER):
+            found = marshal.loads(memoryview(data)[len(importlib.util.MAGIC_NUMBER) :])
+            return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _write() -> None:
+    """Adds what is new to the file, which is replaced as a whole."""
+    everything = _before | _met
+    _before.update(_met)
+    if sys.dont_write_bytecode:
+        return
+    data = importlib.util.MAGIC_NUMBER + marshal.dumps(everything if len(everything) <= _MOST else _met)
+    with suppress(OSError, NotImplementedError):
+        path = _path()
+        temporary = path.with_suffix(f".{os.getpid()}")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            temporary.write_bytes(data)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
