@@ -113,7 +113,7 @@ F32 = (
 )  # fmt: skip
 """Those of f32 and known sizes: what the runner of emulated machines takes."""
 
-EVERYTHING = {"aarch64": "max", "riscv64": "rv64"}
+EVERYTHING = {"aarch64": "max", "riscv64": "rv64,v=true,vext_spec=v1.0,vlen=512,Zfh=true"}
 """The emulator's model with all that the CPUs of the table have."""
 
 WORKS = (

@@ -11,7 +11,10 @@ from machine_works import Emulated
 
 SVE = [f"max,sve-max-vq={quarters}" for quarters in (1, 2, 4)]
 RVV = [f"rv64,v=true,vext_spec=v1.0,vlen={bits}" for bits in (128, 256, 512)]
-MACHINES = [("aarch64", "neoverse-v1", "", SVE), ("aarch64", "neoverse-v2", "", SVE), ("riscv64", "generic", "+v", RVV)]
+MACHINES = [
+    ("aarch64", "neoverse-v1", "", SVE), ("aarch64", "neoverse-v2", "", SVE), ("riscv64", "generic", "+v", RVV),
+    ("riscv64", "generic", "+v,+zvl256b", RVV[1:]),
+]  # fmt: skip
 ROWS, COLUMNS, STEPS = 5, 333, 20
 X, Y, SUM = f"tensor<{ROWS}x{COLUMNS}xf32>", f"tensor<{ROWS}xf32>", f"tensor<{COLUMNS}xf32>"
 W, HALVES = f"tensor<{STEPS}x{COLUMNS}xf32>", f"tensor<{ROWS}x{COLUMNS}xf16>"
@@ -54,7 +57,7 @@ func.func @product(%x: tensor<{ROWS}x{STEPS}xf32>, %w: {W}) -> {X} {{
 """
 
 
-@pytest.mark.parametrize(("arch", "cpu", "features", "models"), MACHINES, ids=["SVE V1", "SVE V2", "RVV"])
+@pytest.mark.parametrize(("arch", "cpu", "features", "models"), MACHINES, ids=["SVE V1", "SVE V2", "RVV", "RVV of 256 bits"])
 def test_the_length_of_vectors_changes_no_bit(
     arch: str, cpu: str, features: str, models: list[str], tmp_path: Path
 ) -> None:

@@ -28,6 +28,9 @@ PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86
 VPDPBUSD = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}
 """By lanes of the result; the VEX encoding is used where that is all there is."""
 
+VECTOR_BITS = {"avx512f": 512, "avx": 256, "zvl512b": 512, "zvl256b": 256}
+"""Feature -> bits of a vector register, the first that a target has."""
+
 FEW_CONSTANTS = 4
 """Scalar constants that are no burden for the registers of a block."""
 
@@ -53,8 +56,7 @@ class Piece:
 
 def vector_bits(f: FunctionEmitter) -> int:
     """The width of the target's vectors."""
-    has = f.platform.features
-    return 512 if "avx512f" in has else 256 if "avx" in has else 128
+    return next((bits for name, bits in VECTOR_BITS.items() if name in f.platform.features), 128)
 
 
 def pieces_of(f: FunctionEmitter, size: int, element: Attribute) -> list[Piece]:

@@ -45,7 +45,8 @@ class Level:
 
 
 # AVX-512 has 32 registers: 14 rows of 2 vectors leave 2 for B and 2 for broadcasts. AVX2 and SSE have 16; SSE has no
-# multiply-add, so it needs registers for products. riscv64 without vectors: a 16-byte vector is four registers.
+# multiply-add, so it needs registers for products. riscv64 without vectors: a 16-byte vector is four registers. With
+# vectors (v) elements of A are scalar operands of multiply-adds and need none.
 #
 # Tiles measured on an AMD EPYC (Zen 5): f32, one worker, operands in place, GFLOP/s
 #   512x784x512   52x256: 263   104x128: 263   96x256: 264   52x512: 261; A packed: 247; both packed: 243
@@ -58,6 +59,9 @@ LEVELS = {
     "avx": (32, 16, 10, 5, 2, 96, 1024),
     "x86_64": (16, 16, 8, 4, 2, 96, 1024),
     "aarch64": (16, 32, 24, 12, 2, 96, 1024),
+    "zvl512b": (64, 32, 24, 12, 2, 96, 1024),
+    "zvl256b": (32, 32, 24, 12, 2, 96, 1024),
+    "v": (16, 32, 24, 12, 2, 96, 512),
     "riscv64": (16, 8, 6, 6, 1, 96, 512),
 }
 
@@ -67,7 +71,7 @@ GROUPS = ((8, 1 << 20), (64, 1 << 25))
 
 def level_of(machine: Machine) -> Level:
     """The level of a machine, with its model."""
-    name = next((name for name in ("avx512f", "avx2", "avx") if name in machine.has), machine.arch)
+    name = next((name for name in LEVELS if name in machine.has), machine.arch)
     return Level(machine.model, *LEVELS[name], _byte_products(machine))
 
 
