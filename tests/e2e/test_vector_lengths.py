@@ -57,7 +57,9 @@ func.func @product(%x: tensor<{ROWS}x{STEPS}xf32>, %w: {W}) -> {X} {{
 """
 
 
-@pytest.mark.parametrize(("arch", "cpu", "features", "models"), MACHINES, ids=["SVE V1", "SVE V2", "RVV", "RVV of 256 bits"])
+@pytest.mark.parametrize(
+    ("arch", "cpu", "features", "models"), MACHINES, ids=["SVE V1", "SVE V2", "RVV", "RVV of 256 bits"]
+)
 def test_the_length_of_vectors_changes_no_bit(
     arch: str, cpu: str, features: str, models: list[str], tmp_path: Path
 ) -> None:
