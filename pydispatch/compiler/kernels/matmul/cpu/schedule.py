@@ -169,7 +169,7 @@ def _reads_b_well(level: Level, p: Problem) -> bool:
     """Whether B, which may be read in place, is."""
     assert p.m is not None and p.n is not None
     if p.along_k:
-        return few_rows(p)
+        return few_rows(p) or (2 * p.n * p.size <= level.vector and (p.k or 0) >= 64)  # columns are half a vector
     tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions)
     width, steps = min(tiles.nr, p.n) * p.size, (p.k or UNKNOWN_STEPS) * p.reductions
     return b_in_place(level, p.m, tiles.mr, width, p.b.stride, steps)
@@ -208,7 +208,8 @@ def _tiles_along_k(level: Level, p: Problem, kc: int) -> Tiles:
     sums = 16 if mr > 2 and level.accumulators >= 20 else 8
     nr = max(1, min(p.n, sums // mr if p.m <= 4 else (level.accumulators - 4) // 4))
     per_group = max(1, min(p.n, (1 << 16) // max(1, p.k or 1024)))
-    return Tiles(mr, nr, mr * ceil(max(1, p.m), mr), max(nr, per_group // nr * nr), kc)
+    rows = min(max(1, p.m), max(FEW_ROWS, level.height))
+    return Tiles(mr, nr, mr * ceil(rows, mr), max(nr, per_group // nr * nr), kc)
 
 
 def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
