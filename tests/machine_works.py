@@ -113,6 +113,9 @@ F32 = (
 )  # fmt: skip
 """Those of f32 and known sizes: what the runner of emulated machines takes."""
 
+EVERYTHING = {"aarch64": "max", "riscv64": "rv64,v=true,vext_spec=v1.0,vlen=512,Zfh=true"}
+"""The emulator's model with all that the CPUs of the table have."""
+
 WORKS = (
     *F32,
     Work("large", "linalg.matmul", ((130, 784), (784, 512), (130, 512)), "mk,kn->mn"),
@@ -142,33 +145,44 @@ def check_here(cpu: str, features: str = "") -> None:
             assert found.tobytes() == getattr(three, work.name)(*inputs).tobytes(), work.name
 
 
-def check_emulated(arch: str, cpu: str, folder: Path, runner: Sequence[str], works: Sequence[Work] = F32) -> None:
-    """The results of code for a CPU of another architecture, exact, in an emulator of all that the architecture has.
+class Emulated:
+    """A program for a CPU of another architecture, each function one dispatch of f32; its functions run in an emulator.
     runner: the command that runs a library."""
-    import pydispatch as pd
-    from pydispatch.compiler.driver.pipeline import compile_to
 
-    text = program(works)
-    artifact = pd.compile(text, targets=arch, cpu=cpu)
-    (executable,) = artifact.executables
-    (variant,) = executable.variants
-    library = folder / "f.so"
-    library.write_bytes(artifact.read(variant.member))
-    listing = compile_to("program", text, targets=arch, cpu=cpu)
-    model = {"aarch64": "max", "riscv64": "rv64"}[arch]
-    for work in works:
-        _, _, of_function = listing.partition(f"function public @{work.name} ")
+    def __init__(
+        self, text: str, arch: str, cpu: str, folder: Path, runner: Sequence[str], features: str = ""
+    ) -> None:
+        import pydispatch as pd
+        from pydispatch.compiler.driver.pipeline import compile_to
+
+        artifact = pd.compile(text, targets=arch, cpu=cpu, cpu_features=features)
+        (executable,) = artifact.executables
+        (variant,) = executable.variants
+        (folder / "f.so").write_bytes(artifact.read(variant.member))
+        self.exports, self.words = executable.exports, [*runner, str(folder / "f.so")]
+        self.listing = compile_to("program", text, targets=arch, cpu=cpu, cpu_features=features)
+
+    def run(self, name: str, inputs: Sequence[Array], shape: Sequence[int], model: str) -> Array:
+        """The result of a function on a model of the emulator, every bit of it."""
+        _, _, of_function = self.listing.partition(f"function public @{name} ")
         numbers = dict(re.findall(r"(r\d+) = (\d+)\n", of_function.partition("\nfunction ")[0]))
         found = re.search(r"dispatch export (r\d+) \[(r\d+), (r\d+), (r\d+)\]", of_function)
-        assert found, listing
+        assert found, self.listing
         ordinal, *grid = (int(numbers[register]) for register in found.groups())
-        inputs = work.inputs(whole=True)
-        size = int(np.prod(work.shapes[2]))
-        bindings = [f"--binding={x.size}xf32=" + ",".join(f"{v:g}" for v in x.ravel()) for x in inputs]
-        which = [f"--export={executable.exports[ordinal]}", f"--grid={'x'.join(map(str, grid))}", "--print=2"]
-        words = [*runner, str(library), *bindings, f"--binding={size}xf32", *which]
+        bindings = [f"--binding={x.size}xf32=" + ",".join(f"{v:.9g}" for v in x.ravel()) for x in inputs]
+        which = [f"--export={self.exports[ordinal]}", f"--grid={'x'.join(map(str, grid))}", f"--print={len(inputs)}"]
+        words = [*self.words, *bindings, f"--binding={int(np.prod(shape))}xf32", *which]
         environment = {**os.environ, "QEMU_CPU": model}
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, f"{work.name}: {done.stderr}"
-        values = np.array([float(v) for v in done.stdout.rpartition("=")[2].split()])
-        np.testing.assert_array_equal(values.reshape(work.shapes[2]), work.expected(*inputs), err_msg=work.name)
+        assert done.returncode == 0, f"{name} on {model}: {done.stderr}"
+        values = np.array([float(v) for v in done.stdout.rpartition("=")[2].split()], np.float32)
+        return values.reshape(shape)
+
+
+def check_emulated(arch: str, cpu: str, folder: Path, runner: Sequence[str], works: Sequence[Work] = F32) -> None:
+    """The results of code for a CPU of another architecture, exact, in an emulator of all that the architecture has."""
+    emulated = Emulated(program(works), arch, cpu, folder, runner)
+    for work in works:
+        inputs = work.inputs(whole=True)
+        found = emulated.run(work.name, inputs, work.shapes[2], EVERYTHING[arch])
+        np.testing.assert_array_equal(found, work.expected(*inputs), err_msg=work.name)

@@ -3,8 +3,8 @@
     python bench/kernels/run.py [--only TEXT] [--workers 1 2] [--random N --seed S] [--json FILE]
 
 Needs an interpreter with JAX, onnx, onnxruntime and IREE's compiler and runtime, and a C compiler. `table.py` makes the
-table of docs/benchmarks.md of FILE. Weights are arguments here, for IREE, JAX and NumPy; initializers for onnxruntime,
-which lays them out once. One process for each number of workers calls all kernels.
+tables of docs/kernel-benchmarks.md of FILE. Weights are arguments here, for IREE, JAX and NumPy; initializers for
+onnxruntime, which lays them out once. One process for each number of workers calls all kernels.
 """
 
 from __future__ import annotations
@@ -132,18 +132,6 @@ def line(name: str, found: dict[str, Any], workers: int, roof: Any) -> str:
     return f"{workers}w {name:48} {own:9.1f} us, {100 * share:3.0f} % of the roof: {peers}{wrong}"
 
 
-def worst(everything: dict[str, dict[str, Any]], count: int = 12) -> str:
-    """The kernels whose quickest peer gains most on them."""
-    ratios = [
-        (min((us[p], p) for p in PEERS if p in us), us["pydispatch"], workers, name)
-        for workers, kernels in everything.items() for name, found in kernels.items()
-        if (us := found["us"]).keys() & set(PEERS)
-    ]  # fmt: skip
-    ratios.sort(key=lambda r: r[0][0] / r[1])
-    shown = (f"{least / own:.2f} {peer:12} {workers}w {name}" for (least, peer), own, workers, name in ratios[:count])
-    return "\n".join(shown)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", help="kernels with this text in their names")
@@ -162,17 +150,18 @@ def main() -> int:
         child(args)
         return 0
     from roof import roof
+    from table import losses
 
     everything: dict[str, dict[str, Any]] = {}
+    figures: dict[str, Any] = {"machine": args.machine, "kernels": everything}
     with tempfile.TemporaryDirectory() as folder:
         args.roofs = {w: roof(w, Path(folder)) for w in args.workers}
         for workers in args.workers:
             everything[str(workers)] = measured(args, workers, Path(folder))
             if args.json:
-                roofs = {str(w): asdict(r) for w, r in args.roofs.items()}
-                figures = {"machine": args.machine, "roofs": roofs, "kernels": everything}
+                figures["roofs"] = {str(w): asdict(r) for w, r in args.roofs.items()}
                 args.json.write_text(json.dumps(figures, indent=1))
-    print(f"\nThe worst:\n{worst(everything)}")
+    print("\nThe worst:", *(f"{r:.2f} {p:12} {w}w {name}" for r, p, w, name in losses(figures)[:12]), sep="\n")
     found = [f for kernels in everything.values() for f in kernels.values()]
     return 1 if any(not f["difference"] <= f["tolerance"] for f in found) else 0
 

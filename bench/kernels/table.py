@@ -1,4 +1,4 @@
-"""Makes the table for docs/benchmarks.md: `python bench/kernels/table.py FILE...`, one for each machine."""
+"""Makes tables of docs/kernel-benchmarks.md: `python bench/kernels/table.py [--worst N] FILE...`, one for a machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import geometric_mean, median
 from typing import Any
 
 from roof import Roof
@@ -34,10 +35,38 @@ def _cell(machine: dict[str, Any], workers: str, name: str) -> str:
     return f"{own:.3g}, {100 * share:.0f} %: {ratios}"
 
 
+def losses(machine: dict[str, Any]) -> list[tuple[float, str, str, str]]:
+    """(time of the quickest peer as a multiple of ours, the peer, workers, kernel), the worst first."""
+    return sorted(
+        (*min((us[p] / us["pydispatch"], p) for p in PEERS if p in us), workers, name)
+        for workers, kernels in machine["kernels"].items() for name, found in kernels.items()
+        if (us := found["us"]).keys() & set(PEERS)
+    )  # fmt: skip
+
+
+def summary(machine: dict[str, Any], worst: int) -> str:
+    """Markdown: a row for each peer and number of workers, and the cells of the worst kernels."""
+    lines = ["| | kernels | median | geometric mean | below 0.95 |", "| --- | --- | --- | --- | --- |"]
+    for workers, kernels in machine["kernels"].items():
+        for peer in PEERS:
+            found = [us[peer] / us["pydispatch"] for us in (k["us"] for k in kernels.values()) if peer in us]
+            few = sum(ratio < 0.95 for ratio in found)
+            if found:
+                figures = f"{len(found)} | {median(found):.2f} | {geometric_mean(found):.2f} | {few}"
+                lines.append(f"| {peer}, {workers} worker{'s' * (workers != '1')} | {figures} |")
+    lines += ["", f"| {machine['machine']} | workers | µs, roof, peers |", "| --- | --- | --- |"]
+    shown = ((name, workers) for _, _, workers, name in losses(machine)[:worst])
+    lines += [f"| {name} | {workers} | {_cell(machine, workers, name)} |" for name, workers in shown]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path, nargs="+")
-    print(table([json.loads(path.read_text()) for path in parser.parse_args().file]), end="")
+    parser.add_argument("--worst", type=int, metavar="N", help="medians, and the N kernels on which a peer gains most")
+    args = parser.parse_args()
+    machines = [json.loads(path.read_text()) for path in args.file]
+    print(table(machines) if args.worst is None else "\n".join(summary(m, args.worst) for m in machines), end="")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
     {"zvl1024b", 6, VECTOR_BYTES, 7, 0},
     {"zvl4096b", 7, VECTOR_BYTES, 9, 0},
     // Not in the processor data.
+    {"zvl512b", -1, VECTOR_BYTES, 6, 0},
+    {"zvl2048b", -1, VECTOR_BYTES, 8, 0},
     {"f", -1, EXTENSIONS, 0, 0},
     {"d", -1, EXTENSIONS, 0, 0},
     {"c", -1, EXTENSIONS, 1, 0},

@@ -165,6 +165,17 @@ def test_zen_5_reads_in_place_what_was_faster_there() -> None:
     assert all(default_schedule(zen, p).pack_b for p in packed)
 
 
+def test_a_transposed_matrix_is_read_along_k_for_few_rows_or_columns() -> None:
+    def turned(m: int, k: int, n: int) -> Problem:
+        operand = Operand(True, k * 4, True, False)
+        return replace(product(m, k, n), a=operand, b=operand)
+
+    for m, n, packed in ((4, 1000, False), (136, 8, False), (136, 64, True)):
+        schedule = default_schedule(level("znver5"), turned(m, 1670, n))
+        assert schedule.pack_b == packed and schedule.mt <= 136
+    assert default_schedule(level("znver2"), turned(136, 1670, 8)).pack_b, "8 columns are a vector"
+
+
 @pytest.mark.parametrize(("arch", "cpu"), NAMES, ids=IDS)
 def test_defaults_are_legal_and_fit_the_caches(arch: str, cpu: str) -> None:
     found = level(cpu, arch)

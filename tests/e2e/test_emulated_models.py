@@ -15,7 +15,9 @@ def test_here(cpu: str) -> None:
     check_here(cpu)
 
 
-@pytest.mark.parametrize(("arch", "cpu"), [("aarch64", "neoverse-n1"), ("riscv64", "sifive-u74")])
+@pytest.mark.parametrize(("arch", "cpu"), [
+    ("aarch64", "neoverse-n1"), ("riscv64", "sifive-u74"), ("riscv64", "sifive-x280"),
+])  # fmt: skip
 def test_emulated(arch: str, cpu: str, tmp_path: Path) -> None:
     runner = runner_command(arch)
     assert runner, f"qemu-{arch}-static is not installed (apt-get install qemu-user-static)"

@@ -59,7 +59,7 @@ _ARM: dict[str, str] = {
     "apple-m1": f"{_V82} fp16fml sha3",
     "apple-m4": f"{_V82} bf16 fp16fml i8mm sha3",
 }
-_RISCV: dict[str, str] = {"generic-rv64": "", "sifive-u74": ""}
+_RISCV: dict[str, str] = {"generic-rv64": "", "sifive-u74": "", "sifive-x280": "v zba zbb zfh zvfh zvl512b"}
 
 BASELINE: dict[str, frozenset[str]] = {
     "x86_64": frozenset(["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"]),
@@ -75,6 +75,7 @@ _IMPLIED = {
     "avx512vpopcntdq": "avx512f", "avxvnni": "avx2", "sse4a": "sse3", "vaes": "aes avx2", "vpclmulqdq": "pclmul avx",
     "sve": "fullfp16", "sve2": "sve", "sve2-bitperm": "sve2", "sve2p1": "sve2", "fp16fml": "fullfp16", "f64mm": "sve",
     "f32mm": "sve", "v8.1a": "crc lse rdm", "v8.2a": "v8.1a", "v": "d", "zvfh": "v zfhmin", "zfh": "zfhmin",
+    "zvl1024b": "zvl512b", "zvl512b": "zvl256b",
 }  # fmt: skip
 # Features that a kernel runs without: instructions that compilers never choose by themselves (system, cache control,
 # entropy, scheduling hints), and parts of what is there anyway. Targets that list all of a CPU's features name them.
@@ -106,7 +107,7 @@ def _words(*texts: str) -> frozenset[str]:
 _NAMED = {
     "x86_64": _words(_V4, _NOT_REQUIRED["x86_64"], *(own for _, own in _X86.values())) | BASELINE["x86_64"],
     "aarch64": _words(_NOT_REQUIRED["aarch64"], *_ARM.values()) | BASELINE["aarch64"],
-    "riscv64": _words(_NOT_REQUIRED["riscv64"], _PARTS_OF_V, "v zfh zfhmin zvfh") | BASELINE["riscv64"],
+    "riscv64": _words(_NOT_REQUIRED["riscv64"], _PARTS_OF_V, "zfhmin", *_RISCV.values()) | BASELINE["riscv64"],
 }
 
 
@@ -215,10 +216,8 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
             note="name the CPU, or 'generic'",
         )
     if arch != "x86_64":
-        known = (
-            frozenset(" ".join(_ARM.values()).split()) if arch == "aarch64" else frozenset({"v", "zfh", "zba", "zbb"})
-        )
-        return "generic", enabled & known, name
+        known = _closed(_words(*(_ARM if arch == "aarch64" else _RISCV).values()))
+        return "generic", enabled & known - BASELINE[arch], name
     level = max((level for level, needs in LEVELS.items() if needs <= enabled), key=lambda level: len(LEVELS[level]))
     return level, (enabled & _DETECTED_X86) - LEVELS[level], name
 
@@ -231,7 +230,7 @@ def _check_riscv(features: Iterable[str]) -> None:
         )
 
 
-def _closed(features: frozenset[str]) -> frozenset[str]:
+def _closed(features: Iterable[str]) -> frozenset[str]:
     """The features and all that they imply."""
     seen: set[str] = set()
     pending = list(features)

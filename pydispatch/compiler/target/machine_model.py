@@ -1,8 +1,9 @@
 """What kernels assume of a CPU besides its instructions: caches, address translation, and what its units sustain.
 
-Figures are meant to be those of the vendors' optimization manuals; where a CPU is sold with several, the smallest. Only
-Zen 5 was measured. `bandwidth` and `prefetch_stride` are estimates, rather too low. A level such as x86-64-v3 is as bad
-as the worst of the CPUs that have it, in every field: what is right there is right on all of them.
+Figures are meant to be those of the vendors' optimization manuals; where a CPU is sold with several, the smallest of
+the parts for servers and desktops. Only Zen 5 was measured. `bandwidth` and `prefetch_stride` are estimates, rather too
+low; of sifive-x280 everything is but the first-level cache and the vectors. A level such as x86-64-v3 is as bad as the
+worst of the CPUs that have it, in every field: what is right there is right on all of them.
 """
 
 from __future__ import annotations
@@ -99,12 +100,13 @@ cortex-a72      32K/2   1M/16/4   -          32  1024  1     1    7       16    
 cortex-a76      64K/4   256K/8    2M/16/4    48  1280  2     2    4       16       8         1024    64   4K
 neoverse-n1     64K/4   512K/8    32M/16/64  48  1280  2     2    4       16       8         1024    64   4K
 neoverse-n2     64K/4   512K/8    32M/16/64  44  1280  3     2    4       16       8         1024    64   4K
-neoverse-v1     64K/4   1M/8      32M/16/64  48  2048  3     4    4       16       8         1024    64   4K
+neoverse-v1     64K/4   1M/8      32M/16/64  40  2048  3     4    4       16       8         1024    64   4K
 neoverse-v2     64K/4   1M/8      32M/16/64  48  2048  3     4    4       16       8         1024    64   4K
 apple-m1        128K/8  12M/12/4  8M/16/8    160 3072  3     4    4       16       12        1024    128  16K
 apple-m4        128K/8  16M/16/5  8M/16/10   160 3072  3     4    4       16       12        1024    128  16K
 
 sifive-u74      32K/8   2M/16/4   -          40  512   1     1    7       8        2         0       64   4K
+sifive-x280     32K/8   256K/8    -          40  512   1     1    8       32       4         0       64   4K
 """
 
 
@@ -131,7 +133,7 @@ _V3 = ("haswell", "skylake", "znver1", "znver2", "znver3")
 _ARM = ("cortex-a72", "cortex-a76", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1", "apple-m4")
 LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64": _V3 + _V4, "x86-64-v2": _V3 + _V4, "x86-64-v3": _V3 + _V4, "x86-64-v4": _V4,
-    "aarch64": _ARM, "riscv64": ("sifive-u74",),
+    "aarch64": _ARM, "riscv64": ("sifive-u74", "sifive-x280"),
 }  # fmt: skip
 """A level, or an architecture for its generic CPU -> the CPUs that its model is the worst of."""
 

@@ -28,6 +28,8 @@ _ATTRIBUTES = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
 _DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
 _FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
 _FEATURES = re.compile(r'"target-features"="([^"]*)"')
+_SUM_OF_LANES = "llvm.vector.reduce.fadd"
+_FREE_SUM_OF_LANES = re.compile(rf"(?<= call )(?:[a-z]+ )+(?=(?:half|float|double) @{re.escape(_SUM_OF_LANES)}\.)")
 _LINKAGE_KEPT = ("appending", "available_externally")
 
 
@@ -271,6 +273,16 @@ class Module:
         builder = self._llvm.create_pass_builder(machine, _tuning(self._llvm))
         self._module.verify()
         builder.getModulePassManager().run(self._module, builder)
+        if self.machine.arch == "riscv64" and "v" in self.machine.has:
+            self._order_sums_of_lanes()
+
+    def _order_sums_of_lanes(self) -> None:
+        """Lanes are added in their order: vfredusum, which LLVM takes where any order does, leaves the order to the
+        machine, and the same code would give other bits on another one."""
+        if any(function.name.startswith(_SUM_OF_LANES) for function in self._module.functions):
+            ordered = self._llvm.parse_assembly(_FREE_SUM_OF_LANES.sub("", str(self._module)), self._context)
+            self._module.close()
+            self._module = ordered
 
     def object(self, reduce_strength: bool = True) -> bytes:
         """The machine code as an ELF object.

@@ -201,7 +201,7 @@ static int run_library(const options_t* o, const pyd_elf_module_t* module) {
     if (o->print[i] >= o->buffer_count) return fail("--print names no buffer", "");
     const buffer_t* buffer = &o->buffers[o->print[i]];
     printf("%zuxf32=", buffer->count);
-    for (size_t j = 0; j < buffer->count; ++j) printf(j ? " %G" : "%G", buffer->values[j]);
+    for (size_t j = 0; j < buffer->count; ++j) printf(j ? " %.9G" : "%.9G", buffer->values[j]);
     printf("\n");
   }
   return 0;

@@ -19,7 +19,7 @@ FEWER = {"sapphirerapids": "-avx512fp16"}
 """What contractions do not use, left out so that more machines run the code."""
 
 
-@pytest.mark.parametrize("cpu", machine_levels.parameters(cpu_names("x86_64"), FEWER))
+@pytest.mark.parametrize("cpu", machine_levels.parameters(("generic", *cpu_names("x86_64")), FEWER))
 def test_here(cpu: str) -> None:
     check_here(cpu, FEWER.get(cpu, ""))
 

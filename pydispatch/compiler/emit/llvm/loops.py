@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from xdsl.ir import SSAValue
+
 from pydispatch.compiler.emit.llvm.body import Phi, as_index
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.values import Index
+from pydispatch.compiler.kernel_ir.types import is_float
 
 VECTORISED = 16
 """Steps of a loop of known length from which on it is better vectorised than unrolled."""
+
+SCALABLE = ("aarch64", "riscv64")
+"""Architectures with vectors whose length only the machine knows."""
 
 Range = tuple[Index, Index, Index]
 """(lower, upper, step); the step is positive."""
@@ -101,6 +107,18 @@ def kept_whole(f: FunctionEmitter) -> int:
     """Metadata for one loop: LLVM never unrolls it, which would spill the registers of a block."""
     plain, node = rolled(f), f.module.metadata()
     f.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
+    return node
+
+
+def known_lanes(f: FunctionEmitter, carried: Sequence[SSAValue]) -> int | None:
+    """Metadata for a loop that carries these values; None where it needs none. A sum of floats that may be reordered
+    has a lane for each element of a vector, so its vectors have a length that does not depend on the machine: the same
+    code gives the same bits on SVE and RVV of every length."""
+    if f.platform.arch not in SCALABLE or not any(is_float(value.type) for value in carried):
+        return None
+    fixed = f.once("fixed", lambda: str(f.module.metadata('!{!"llvm.loop.vectorize.scalable.enable", i1 false}')))
+    node = f.module.metadata()
+    f.module.set_metadata(node, f"distinct !{{!{node}, !{fixed}}}")
     return node
 
 

@@ -28,6 +28,9 @@ PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86
 VPDPBUSD = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}
 """By lanes of the result; the VEX encoding is used where that is all there is."""
 
+VECTOR_BITS = {"avx512f": 512, "avx": 256, "zvl512b": 512, "zvl256b": 256}
+"""Feature -> bits of a vector register, the first that a target has."""
+
 FEW_CONSTANTS = 4
 """Scalar constants that are no burden for the registers of a block."""
 
@@ -53,8 +56,7 @@ class Piece:
 
 def vector_bits(f: FunctionEmitter) -> int:
     """The width of the target's vectors."""
-    has = f.platform.features
-    return 512 if "avx512f" in has else 256 if "avx" in has else 128
+    return next((bits for name, bits in VECTOR_BITS.items() if name in f.platform.features), 128)
 
 
 def pieces_of(f: FunctionEmitter, size: int, element: Attribute) -> list[Piece]:
@@ -339,7 +341,7 @@ def _along_k(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -
     all_vectors: Index = size // lanes if isinstance(size, int) else f.body.let(f"udiv i64 {size}, {lanes}")
     if parts > 1 and done != all_vectors:
         sums = _loop(f, done, all_vectors, [piece.type] * count, sums, 1, vectors_left)
-    totals = [_reduced(f, piece, value) for value in sums]
+    totals = _sums_of_lanes(f, piece, sums)
     tail = f.body.times(all_vectors, lanes)
     if tail != size:
         one = Piece(0, 1, c.element)
@@ -358,15 +360,40 @@ def _sum(f: FunctionEmitter, type_: str, a: str, b: str, element: Attribute) -> 
     return f.body.let(f"{'fadd' if is_float(element) else 'add'} {type_} {a}, {b}")
 
 
-def _reduced(f: FunctionEmitter, piece: Piece, value: str) -> str:
-    """The sum of the lanes."""
-    bits = bit_width(piece.element)
-    if not is_float(piece.element):
-        return f.intrinsic(f"llvm.vector.reduce.add.v{piece.lanes}i{bits}", scalar(piece.element), (piece.type, value))
-    return f.intrinsic(
-        f"llvm.vector.reduce.fadd.v{piece.lanes}f{bits}", scalar(piece.element),
-        (scalar(piece.element), "-0.0"), (piece.type, value), flags="reassoc ",
-    )  # fmt: skip
+def _sums_of_lanes(f: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
+    """The sum of the lanes of each vector: the upper half is added to the lower one, until a lane is left. Halves of
+    two vectors share one: the same bits as one vector after the other."""
+    element, lanes = piece.element, piece.lanes
+    if len(values) > lanes:
+        return _sums_of_lanes(f, piece, values[:lanes]) + _sums_of_lanes(f, piece, values[lanes:])
+    # Vectors, each with the numbers of the values whose parts it has; a part is `width` lanes.
+    count = 1 << (len(values) - 1).bit_length()
+    vectors = [(value, [number]) for number, value in enumerate(values + ["poison"] * (count - len(values)))]
+    width = lanes
+    while width > 1:
+        # Shuffles within 16 bytes are the cheap ones.
+        half, near = width // 2, 128 // bit_width(element)
+        block = near if width <= near else lanes
+        pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [tuple(vectors)]
+        type_, vectors = f"<{lanes} x {scalar(element)}>", []
+        for pair in pairs:
+            low, owners = list[int](), list[int]()
+            for start in range(0, lanes, block):
+                for number, (_, owned) in enumerate(pair):
+                    for lane in range(start, min(start + block, lanes), width):
+                        low += range(number * lanes + lane, number * lanes + lane + half)
+                        owners.append(owned[lane // width])
+            halves = [_shuffled(f, type_, pair[0][0], pair[-1][0], [lane + by for lane in low]) for by in (0, half)]
+            vectors.append((_sum(f, f"<{len(low)} x {scalar(element)}>", *halves, element), owners))
+        lanes, width = len(low), half
+    (total, owners), type_ = vectors[0], f"<{lanes} x {scalar(element)}>"
+    places = (owners.index(number) for number in range(len(values)))
+    return [f.body.let(f"extractelement {type_} {total}, i64 {place}") for place in places]
+
+
+def _shuffled(f: FunctionEmitter, type_: str, x: str, y: str, lanes: Sequence[int]) -> str:
+    mask = ", ".join(f"i32 {lane}" for lane in lanes)
+    return f.body.let(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{mask}>")
 
 
 ROWS: dict[str, Lowering] = {"pyd.contract": _contract}

@@ -8,7 +8,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, Range, nest
+from pydispatch.compiler.emit.llvm.loops import Loop, Range, known_lanes, nest
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index
 from pydispatch.ir.dialects.scf.parallel import ForallOp
@@ -55,7 +55,7 @@ def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> No
         f.define(block.args[depth], nested.counter)
         for phi, value in zip(phis, level(depth + 1, [phi.name for phi in phis]), strict=True):
             phi.incoming.append((value, f.body.label))
-        nested.end()
+        nested.end(known_lanes(f, loop.results))
         return [phi.name for phi in phis]
 
     for result, value in zip(loop.results, level(0, [f.get(v) for v in loop.initVals]), strict=True):

@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import Phi
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, kept_whole
+from pydispatch.compiler.emit.llvm.loops import Loop, kept_whole, known_lanes
 from pydispatch.compiler.emit.llvm.ops.calls import stop_on_failure
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import components, unflatten
@@ -93,7 +93,8 @@ def _for(f: FunctionEmitter, op: Operation) -> None:
         f.edge(phis, terminator.operands)
 
     f.region(op.regions[0], leave)
-    loop.end(kept_whole(f) if any(inner.name == "pyd.contract" for inner in block.ops) else None)
+    has_product = any(inner.name == "pyd.contract" for inner in block.ops)
+    loop.end(kept_whole(f) if has_product else known_lanes(f, op.results))
     for result, value in zip(op.results, results, strict=True):
         f.define(result, value)
 
@@ -120,7 +121,8 @@ def _while(f: FunctionEmitter, op: Operation) -> None:
 
     def repeat(terminator: Operation) -> None:
         f.edge(phis, terminator.operands)
-        f.body.br(head)
+        metadata = known_lanes(f, op.results)
+        f.body.br(head, "" if metadata is None else f", !llvm.loop !{metadata}")
 
     f.region(after, repeat)
     f.body.start(done)

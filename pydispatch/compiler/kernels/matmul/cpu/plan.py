@@ -13,7 +13,6 @@ from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of
 from pydispatch.compiler.kernels.matmul.cpu.schedule import (
-    CONVERTED,
     Operand,
     Problem,
     Schedule,
@@ -132,7 +131,7 @@ def plan_of(
     inside, around = list(known), [d for d in c.reductions if sizes[d] is None]
     if schedule.pack_a or schedule.pack_b:
         extents = extents_of(c, schedule, schedule.kc, sizes, inside)
-        room = CONVERTED if schedule.pack_b and converts_once(problem, schedule) else level.room // 2
+        room = level.near if schedule.pack_b and converts_once(problem, schedule) else level.room // 2
         while inside and problem.size * max(_volume(c.a, extents), _volume(c.b, extents)) > room:
             around.append(inside.pop(0))
             extents = extents_of(c, schedule, schedule.kc, sizes, inside)

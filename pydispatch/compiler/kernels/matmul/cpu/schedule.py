@@ -34,10 +34,6 @@ WIDE = 1024
 us against what is above: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127;
 1x1024x1024 40 and 42; 1x4096x4096 2,320 and 2,280, and 2,860 for blocks of half the width."""
 
-CONVERTED = 32 << 10
-"""Bytes of B that are converted before one block of rows, all there are, multiplies them: they stay in the first cache.
-f32 times i8 of 1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second one, and at 28 in these parts."""
-
 BLOCKS_CONVERTED = 4
 """Register blocks whose columns of B are converted side by side. Against two of them: 4x4096x4096 in 1175 us, not 1210;
 1x4096x4096 in 721 us, not 769; four times as many leave no parts for several workers."""
@@ -141,7 +137,7 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     if along_k:
         tiles = _tiles_along_k(level, p, tiles.kc)
     if pack_b and (along_k or converts_once(p, tiles)):
-        tiles = _converted_in_parts(p, tiles, along_k)
+        tiles = _converted_in_parts(level, p, tiles, along_k)
     elif not along_k and not pack_b and not p.panel and p.n is not None and p.n < tiles.nr:
         tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, padded=False)
     mr, nr, mt, nt, kc = tiles.mr, tiles.nr, tiles.mt, tiles.nt, tiles.kc
@@ -169,7 +165,7 @@ def _reads_b_well(level: Level, p: Problem) -> bool:
     """Whether B, which may be read in place, is."""
     assert p.m is not None and p.n is not None
     if p.along_k:
-        return few_rows(p)
+        return few_rows(p) or (2 * p.n * p.size <= level.vector and (p.k or 0) >= 64)  # columns are half a vector
     tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions)
     width, steps = min(tiles.nr, p.n) * p.size, (p.k or UNKNOWN_STEPS) * p.reductions
     return b_in_place(level, p.m, tiles.mr, width, p.b.stride, steps)
@@ -185,11 +181,11 @@ def converts_once(p: Problem, tiles: Tiles) -> bool:
     return p.group == 1 and not p.b.direct and p.n is not None and 0 < (p.most or p.m or 0) <= tiles.mr
 
 
-def _converted_in_parts(p: Problem, tiles: Tiles, along_k: bool) -> Tiles:
+def _converted_in_parts(level: Level, p: Problem, tiles: Tiles, along_k: bool) -> Tiles:
     """Parts of B that stay in the first cache between converting and multiplying them: whole columns of a block where
     they lie along K, else short rows, as wide as leaves parts for several workers."""
     assert p.n is not None
-    most = CONVERTED // p.size
+    most = level.near // p.size
     if along_k:
         nt = tiles.nr if p.a.direct else tiles.nr * ceil(WIDTH_COMPUTED, tiles.nr)
         kc = max(64, most // tiles.nr // 64 * 64)
@@ -200,12 +196,16 @@ def _converted_in_parts(p: Problem, tiles: Tiles, along_k: bool) -> Tiles:
 
 
 def _tiles_along_k(level: Level, p: Problem, kc: int) -> Tiles:
-    """Blocks whose vectors lie along K: mr rows of A times nr columns of B."""
+    """Blocks whose vectors lie along K: mr rows of A times nr columns of B. One or two rows stream B, which few columns
+    at a time do faster. In 16 sums, not 8, 1x4096x4096 takes 1.44x as long on Zen 5, 2x4096x4096 1.05x, 3x2048x2048
+    0.86x, 4x4096x1024 0.79x, 4x512x4096 0.85x."""
     assert p.m is not None and p.n is not None
     mr = max(1, min(p.m, 4))
-    nr = max(1, min(p.n, 8 // mr if p.m <= 4 else (level.accumulators - 4) // 4))
+    sums = 16 if mr > 2 and level.accumulators >= 20 else 8
+    nr = max(1, min(p.n, sums // mr if p.m <= 4 else (level.accumulators - 4) // 4))
     per_group = max(1, min(p.n, (1 << 16) // max(1, p.k or 1024)))
-    return Tiles(mr, nr, mr * ceil(max(1, p.m), mr), max(nr, per_group // nr * nr), kc)
+    rows = min(max(1, p.m), max(FEW_ROWS, level.height))
+    return Tiles(mr, nr, mr * ceil(rows, mr), max(nr, per_group // nr * nr), kc)
 
 
 def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
