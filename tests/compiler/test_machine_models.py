@@ -165,6 +165,14 @@ def test_zen_5_reads_in_place_what_was_faster_there() -> None:
     assert all(default_schedule(zen, p).pack_b for p in packed)
 
 
+def test_fewer_passes_where_rows_come_back_in_time() -> None:
+    """49 rows pass in 4 blocks of 13 rather than 5 of 10, so that B need not be packed; a B that stays is no reason."""
+    zen, large = level("znver5"), product(49, 2048, 512)
+    assert (default_schedule(zen, large).mr, default_schedule(zen, large).pack_b) == (13, False)
+    assert default_schedule(level("cascadelake"), large).pack_b
+    assert default_schedule(zen, product(50, 256, 256)).mr == 10
+
+
 @pytest.mark.parametrize(("arch", "cpu"), NAMES, ids=IDS)
 def test_defaults_are_legal_and_fit_the_caches(arch: str, cpu: str) -> None:
     found = level(cpu, arch)
