@@ -1,4 +1,4 @@
-"""Convolutions with channels first over short rows of places: columns of what each place reads, then a product."""
+"""Convolutions over short rows of places: columns of what each place reads, then a product."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
+from pydispatch.compiler.fusion import im2col
 
 
 def program(n: int, c: int, h: int, w: int, co: int, k: int, stride: int, dilation: int, dtype: str = "f32") -> str:
@@ -70,6 +71,47 @@ def run(n: int, c: int, h: int, w: int, co: int, k: int, stride: int, dilation: 
 )  # fmt: skip
 def test_values(n: int, c: int, h: int, w: int, co: int, k: int, stride: int, dilation: int, dtype: str) -> None:
     run(n, c, h, w, co, k, stride, dilation, dtype)
+
+
+def channels_last(n: int, c: int, h: int, w: int, co: int, k: int, stride: int) -> list[str]:
+    """Runs a convolution of an image with channels last, compares it with NumPy, and returns its commands."""
+    oh, ow = ((s - k) // stride + 1 for s in (h, w))
+    x, f, y = f"tensor<{n}x{h}x{w}x{c}xf32>", f"tensor<{k}x{k}x{c}x{co}xf32>", f"tensor<{n}x{oh}x{ow}x{co}xf32>"
+    artifact = pd.compile(f"""
+func.func @conv(%x: {x}, %f: {f}) -> {y} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {y}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {y}) -> {y}
+  %r = linalg.conv_2d_nhwc_hwcf {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}
+      ins(%x, %f : {x}, {f}) outs(%z : {y}) -> {y}
+  return %r : {y}
+}}
+""", targets="cpu", cpu="native")  # fmt: skip
+    function = pd.device("cpu").load(artifact).conv
+    rng = np.random.default_rng(h * 100 + w)
+    image, filter_ = (rng.standard_normal(s).astype(np.float32) for s in ((n, h, w, c), (k, k, c, co)))
+    windows = np.lib.stride_tricks.sliding_window_view(image, (k, k), (1, 2))[:, ::stride, ::stride]
+    wanted = np.einsum("nhwcij,ijco->nhwo", windows, filter_, optimize=True)
+    np.testing.assert_allclose(function(image, filter_), wanted, rtol=1e-4, atol=1e-4)
+    return function.plan_of(image, filter_)
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    st.integers(1, 3), st.integers(1, 5), st.integers(3, 9), st.integers(3, 9), st.integers(1, 40), st.integers(1, 3),
+    st.integers(1, 2),
+)  # fmt: skip
+def test_values_of_channels_last(n: int, c: int, h: int, w: int, co: int, k: int, stride: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYDISPATCH_CACHE_SIZE", "0")
+        patch.setattr(im2col, "LARGE_FILTER", 1)
+        channels_last(n, c, h, w, co, k, stride)
+
+
+@pytest.mark.parametrize(("c", "co", "size", "dispatches"), [(256, 128, 7, 2), (16, 32, 7, 1), (256, 128, 17, 1)])
+def test_where_it_pays_with_channels_last(c: int, co: int, size: int, dispatches: int) -> None:
+    """Where the filter is large, and much larger than the columns."""
+    assert len(channels_last(1, c, size, size, co, 3, 1)) == dispatches
 
 
 @pytest.mark.parametrize(("co", "w", "dispatches"), [(64, 7, 2), (8, 7, 1), (64, 40, 1)])

@@ -176,6 +176,14 @@ def test_a_transposed_matrix_is_read_along_k_for_few_rows_or_columns() -> None:
     assert default_schedule(level("znver2"), turned(136, 1670, 8)).pack_b, "8 columns are a vector"
 
 
+def test_fewer_passes_where_rows_come_back_in_time() -> None:
+    """49 rows pass in 4 blocks of 13 rather than 5 of 10, so that B need not be packed; a B that stays is no reason."""
+    zen, large = level("znver5"), product(49, 2048, 512)
+    assert (default_schedule(zen, large).mr, default_schedule(zen, large).pack_b) == (13, False)
+    assert default_schedule(level("cascadelake"), large).pack_b
+    assert default_schedule(zen, product(50, 256, 256)).mr == 10
+
+
 @pytest.mark.parametrize(("arch", "cpu"), NAMES, ids=IDS)
 def test_defaults_are_legal_and_fit_the_caches(arch: str, cpu: str) -> None:
     found = level(cpu, arch)

@@ -47,7 +47,49 @@ def test_block(m: int, n: int, form: str, cpu: str, accumulate: bool) -> None:
         np.testing.assert_array_equal(c, expected)
 
 
+WINDOW = """
+func.func @kernel() {{
+  %h32 = hal.interface.constant.load[0] : i32
+  %h = arith.index_cast %h32 : i32 to index
+  %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<48x{ta}>
+  %b = hal.interface.binding.subspan binding(1) flags(ReadOnly) : memref<3x{k}x21{group}x{ta}>
+  %c = hal.interface.binding.subspan binding(2) : memref<4x21x{tc}>
+  %x = memref.reinterpret_cast %a to offset: [0], sizes: [4, %h, {k}{size}], strides: [{g}, {row}, {g}{one}]
+      : memref<48x{ta}> to memref<4x?x{k}{group}x{ta}, strided<[{g}, {row}, {g}{one}]>>
+  %y = memref.reinterpret_cast %b to offset: [0], sizes: [%h, {k}, 21{size}], strides: [{plane}, {line}, {g}{one}]
+      : memref<3x{k}x21{group}x{ta}> to memref<?x{k}x21{group}x{ta}, strided<[{plane}, {line}, {g}{one}]>>
+  pyd.contract %x, %y, %c accumulate
+      : memref<4x?x{k}{group}x{ta}, strided<[{g}, {row}, {g}{one}]>>, memref<?x{k}x21{group}x{ta}, strided<[{plane}, {line}, {g}{one}]>>, memref<4x21x{tc}>
+  func.return
+}}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "native"]))
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_window(k: int, grouped: bool, cpu: str) -> None:
+    """Two dimensions of K: rows of A are neighbouring windows, whose rows are 7 elements or groups apart."""
+    g = 2 if grouped else 1
+    parts = {"group": "x2", "size": ", 2", "one": ", 1"} if grouped else {"group": "", "size": "", "one": ""}
+    types = {"ta": "i16", "tc": "i32"} if grouped else {"ta": "f32", "tc": "f32"}
+    text = WINDOW.format(k=k, g=g, row=7 * g, plane=21 * k * g, line=21 * g, **parts, **types)
+    kernel = load(text, cpu=cpu, constants=1, bindings=3)
+    narrow, wide = (np.int16, np.int32) if grouped else (np.float32, np.float32)
+    rng = np.random.default_rng(1)
+    a, b, c = (buffer(rng.integers(-9, 9, s).astype(t)) for s, t in
+               ((48, narrow), ((3, k, 21, g), narrow), ((4, 21), wide)))  # fmt: skip
+    windows = np.array([[[[a[g * (m + 7 * h + i) + s] for s in range(g)] for i in range(k)] for h in range(3)]
+                        for m in range(4)], wide)  # fmt: skip
+    for h in (0, 1, 3):
+        expected = np.einsum("mhks,hkns->mn", windows[:, :h], b[:h].astype(wide)) + c
+        assert kernel.run(a, b, c, constants=[h]) == 0
+        np.testing.assert_array_equal(c, expected)
+
+
 REFUSED = {
+    "memref<4x2x8xf32>, memref<3x8x4xf32>, memref<4x4xf32>": "is not memref<4x4xf32>",
+    "memref<4x2x8xf32>, memref<8x4xf32>, memref<4x4xf32>": "got ranks",
     "memref<4x8xf32>, memref<9x4xf32>, memref<4x4xf32>": "is not memref<4x4xf32>",
     "memref<?x8xf32>, memref<8x4xf32>, memref<?x4xf32>": "must be static",
     "memref<4x8xf32>, memref<8x4xf32>, memref<4xf32>": "got ranks",

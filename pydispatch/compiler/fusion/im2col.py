@@ -1,8 +1,11 @@
-"""Convolutions over short rows of places become products: what each place reads is laid out as a column.
+"""Convolutions over short rows of places become products: what each place reads is laid out side by side.
 
 Where channels come first, vectors lie along the places of a row, and rows of a few places leave most of a vector
 empty. All places of an image side by side fill them. One worker, 3x3, GFLOP/s before and after: 4x4x512 26, 162;
 7x7x512 35, 173; 10x10x256 147, 210; 14x14x256 192, 231; 56x56x64 236, 224.
+
+Where channels come last, the filter passes once for each row of places. A large one comes from beyond the second-level
+cache each time; with all places of an image side by side it passes once for each block of rows.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
-from pydispatch.compiler.fusion.grouping import collapsed, replace, run_of, sink
+from pydispatch.compiler.fusion.grouping import Groups, collapsed, replace, run_of, sink
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.values import shape_of
@@ -34,10 +37,14 @@ FEWEST_ROWS = 32
 MOST_BYTES = 4 << 20
 """Of all columns: they are written once and read once, and should stay in a cache between."""
 
+LARGE_FILTER, MOST_OF_IT = 1 << 20, 0.5
+"""Bytes of a filter that no second-level cache keeps, and how much of it the columns of an image take at most."""
+
 
 @dataclass(frozen=True)
 class Convolution:
-    """C[batches, rows, places] += filter[rows, steps] * image[at batches, steps, places], by loops of the generic."""
+    """C[batches, rows, places] += filter[rows, steps] * image[at batches, steps, places], by loops of the generic; with
+    channels last C[batches, places, rows] += image[...] * filter[steps, rows]."""
 
     op: GenericOp
     image: SSAValue
@@ -48,6 +55,7 @@ class Convolution:
     rows: tuple[int, ...]
     places: tuple[int, ...]
     steps: tuple[int, ...]
+    channels_last: bool
 
     def count(self, dims: tuple[int, ...]) -> int:
         return math.prod(self.sizes[d] for d in dims)
@@ -75,12 +83,15 @@ def pays(c: Convolution) -> bool:
     assert isinstance(element, TensorType)
     width = 8 if element.element_type == Float64Type() else 4
     size = c.count(c.batches) * c.count(c.steps) * c.count(c.places) * width
+    if c.channels_last:
+        filter_, image = c.count(c.rows) * c.count(c.steps) * width, c.count(c.places) * c.count(c.steps) * width
+        return 0 < size <= 4 * MOST_BYTES and filter_ >= LARGE_FILTER and image <= MOST_OF_IT * filter_
     return 0 < size <= MOST_BYTES and c.sizes[c.places[-1]] <= MOST_COLUMNS and c.count(c.rows) >= FEWEST_ROWS
 
 
 def _convolution(op: GenericOp) -> Convolution | None:
-    """The convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its
-    places."""
+    """The convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its places;
+    or its filter one of steps and rows, its rows after several dimensions of places."""
     c = contraction_of(op)
     if c is None or len(op.inputs) != 2 or not (c.a.direct and c.b.direct):
         return None
@@ -106,23 +117,31 @@ def _convolution(op: GenericOp) -> Convolution | None:
     steps = tuple(d for d, kind in enumerate(g.iterators) if kind != "parallel")
     rows = tuple(d for d in out if d in weights.dims)
     own = [d for d in out if d not in weights.dims]
-    batches = tuple(d for d in own if not rows or out.index(d) < out.index(rows[0]))
-    places = tuple(d for d in own if d not in batches)
-    if not rows or not places or order != [*rows, *steps] or out != [*batches, *rows, *places]:
+    if not rows or any(d in image.dims for d in rows) or not set(steps) <= image.dims:
         return None
-    if any(d in image.dims for d in rows) or not set(steps) <= image.dims:
+    channels_last = out[-1] == rows[-1]
+    if channels_last:  # kernels sum channels innermost, in the order of the filter, whatever that of the loops
+        steps = tuple(d for d in order if d in steps)
+        moved = (i for i, d in enumerate(own) if not any(x.is_plain(d) for x in image.coordinates))
+        batches = tuple(own[: next(moved, len(own))])
+    else:
+        batches = tuple(d for d in own if out.index(d) < out.index(rows[0]))
+    places = tuple(d for d in own if d not in batches)
+    forms = ([*batches, *places, *rows], [*steps, *rows]), ([*batches, *rows, *places], [*rows, *steps])
+    if len(places) < 1 + channels_last or (out, order) != forms[0 if channels_last else 1]:
         return None
     return Convolution(
-        op, g.inputs[image.main], g.inputs[weights.main], g.maps[image.main], sizes, batches, rows, places, steps
-    )
+        op, g.inputs[image.main], g.inputs[weights.main], g.maps[image.main], sizes, batches, rows, places, steps,
+        channels_last,
+    )  # fmt: skip
 
 
 def _rewrite(c: Convolution) -> None:
     op, output = c.op, c.op.outputs[0]
     type_ = cast("TensorType[Attribute]", op.results[0].type)
-    element, batch = type_.element_type, [c.sizes[d] for d in c.batches]
-    steps, rows, places = c.count(c.steps), c.count(c.rows), c.count(c.places)
-    order = [*c.batches, *c.steps, *c.places]
+    element = type_.element_type
+    inner = (c.places, c.steps) if c.channels_last else (c.steps, c.places)
+    order = [*c.batches, *inner[0], *inner[1]]
     spread = TensorType(element, [c.sizes[d] for d in order])
     number = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(c.sizes))]
     reads = AffineMap(len(order), 0, tuple(r.replace_dims_and_symbols(number, []) for r in c.image_map.results))
@@ -134,16 +153,19 @@ def _rewrite(c: Convolution) -> None:
             affine_maps([reads, AffineMap.identity(len(order))]), iterator_types(["parallel"] * len(order)), [spread],
         ), op,
     )  # fmt: skip
-    n = len(batch)
+    n = len(c.batches)
     ones = [[i] for i in range(n)]
-    columns = collapsed(op, patches, [*ones, run_of(n, c.steps), run_of(n + len(c.steps), c.places)],
-                         [*batch, steps, places])  # fmt: skip
-    matrix = collapsed(op, c.filter, [run_of(0, c.rows), run_of(len(c.rows), c.steps)], [rows, steps])
-    groups = [*ones, run_of(n, c.rows), run_of(n + len(c.rows), c.places)]
-    start = collapsed(op, output, groups, [*batch, rows, places])
+    columns = _matrix(op, patches, ones, inner, c)
+    matrix = _matrix(op, c.filter, [], (c.steps, c.rows) if c.channels_last else (c.rows, c.steps), c)
+    out = (c.places, c.rows) if c.channels_last else (c.rows, c.places)
+    groups = [*ones, run_of(n, out[0]), run_of(n + len(out[0]), out[1])]
+    start = _matrix(op, output, ones, out, c)
     at = [AffineExpr.dimension(i) for i in range(n + 3)]
     outer, row, place, step = at[:n], at[n], at[n + 1], at[n + 2]
-    maps = [AffineMap(n + 3, 0, tuple(r)) for r in ((row, step), (*outer, step, place), (*outer, row, place))]
+    results = ((row, step), (*outer, step, place), (*outer, row, place))
+    if c.channels_last:
+        results = ((step, row), (*outer, place, step), (*outer, place, row))
+    maps = [AffineMap(n + 3, 0, tuple(r)) for r in results]
     kinds = iterator_types([*["parallel"] * (n + 2), "reduction"])
     inputs = [matrix, columns] if op.inputs[0] is c.filter else [columns, matrix]
     maps = maps if op.inputs[0] is c.filter else [maps[1], maps[0], maps[2]]
@@ -152,3 +174,12 @@ def _rewrite(c: Convolution) -> None:
     before(expand, op)
     replace(op, expand)
     sink(expand, groups)
+
+
+def _matrix(
+    op: Operation, value: SSAValue, ones: Groups, dims: tuple[tuple[int, ...], ...], c: Convolution
+) -> SSAValue:  # fmt: skip
+    """A tensor whose dimensions are the batches, as in `ones`, and these two groups, as matrices."""
+    n = len(ones)
+    groups = [*ones, run_of(n, dims[0]), run_of(n + len(dims[0]), dims[1])]
+    return collapsed(op, value, groups, [*(c.sizes[d] for d in c.batches[:n]), *(c.count(group) for group in dims)])

@@ -195,8 +195,7 @@ def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
     """Whether an export computes a product in register blocks of several rows."""
     functions = (symbols.functions[export.name] for export in exports)
     blocks = (op for function in functions for op in function.walk() if isinstance(op, ContractOp))
-    shapes = (cast("MemRefType[Attribute]", block.a.type).get_shape() for block in blocks)
-    return any(len(shape) == 2 and shape[0] > 1 for shape in shapes)
+    return any(not b.grouped and cast("MemRefType[Attribute]", b.a.type).get_shape()[0] > 1 for b in blocks)
 
 
 @functools.cache

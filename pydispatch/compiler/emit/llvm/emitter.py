@@ -29,6 +29,7 @@ from pydispatch.compiler.emit.llvm.ops import (
 )
 from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.kernel_ir.expand.expand import expand
+from pydispatch.compiler.kernel_ir.index_sets import split_index_sets
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -62,6 +63,7 @@ def emit_module(
 
     def emitted(function: FuncOp, exported: bool) -> str:
         expand(function)
+        split_index_sets(function)
         return FunctionEmitter(writer, platform, function, exported).run()
 
     text = [emitted(_export(writer, name), exported=True) for name in exports]

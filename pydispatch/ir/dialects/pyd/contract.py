@@ -14,11 +14,12 @@ from pydispatch.ir.core.assembly import op_definition
 class ContractOp(IRDLOperation):
     """`pyd.contract %a, %b, %c accumulate unsigned_a : memref<MxK…>, memref<KxN…>, memref<MxN…>`: C = A·B, or C += A·B.
 
-    M and N are static: the block lives in registers while K, which may be dynamic, runs. Strides are read from the
-    types: vectors lie along N when B's rows are contiguous, along K when that is contiguous in A and B. All three have
-    one element type. The grouped form multiplies i16 into i32, two steps of K at once, or i8 into i32, four:
-    `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`, the groups contiguous. `unsigned_a`: bytes of A are
-    unsigned, else both are signed.
+    M and N are static: the block lives in registers while K, which may be dynamic, runs. K may be several dimensions,
+    the last one innermost, such as the rows and the columns of a window: `memref<Mx3xK…>, memref<3xKxN…>`. Strides are
+    read from the types: vectors lie along N when B's rows are contiguous, along K, which is one dimension then, when
+    that is contiguous in A and B. All three have one element type. The grouped form multiplies i16 into i32, two steps
+    of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`, the groups
+    contiguous. `unsigned_a`: bytes of A are unsigned, else both are signed.
     """
 
     name = "pyd.contract"
@@ -32,20 +33,29 @@ class ContractOp(IRDLOperation):
         "type($a) `,` type($b) `,` type($c)"
     )
 
+    @property
+    def grouped(self) -> bool:
+        """Whether several steps of K are multiplied at once, into wider sums."""
+        assert isinstance(self.a.type, MemRefType) and isinstance(self.c.type, MemRefType)
+        return self.a.type.element_type != self.c.type.element_type
+
     def verify_(self) -> None:
         a, b, c = (v.type for v in self.operands)
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
-        grouped = a.get_num_dims() == 3
+        grouped = self.grouped
         ranks = [t.get_num_dims() for t in (a, b, c)]
-        if ranks != ([3, 3, 2] if grouped else [2, 2, 2]):
-            raise VerifyException(f"pyd.contract takes matrices, or groups of rank 3, 3 and 2; got ranks {ranks}")
+        if ranks[0] != ranks[1] or ranks[0] < 2 + grouped or ranks[2] != 2:
+            raise VerifyException(f"pyd.contract takes A and B of rank {2 + grouped} or more, and a matrix; got ranks "
+                                  f"{ranks}")  # fmt: skip
         (m, n), sa, sb = c.get_shape(), a.get_shape(), b.get_shape()
         if m < 0 or n < 0:
             raise VerifyException(f"the block of pyd.contract must be static, got {c}")
-        if sa[0] != m or sb[1] != n or (sa[1] >= 0 and sb[0] >= 0 and sa[1] != sb[0]):
+        last = ranks[0] - 1 - grouped  # of A's dimensions of K, and where N is in B
+        steps = zip(sa[1 : last + 1], sb[:last], strict=True)
+        if sa[0] != m or sb[last] != n or any(x >= 0 and y >= 0 and x != y for x, y in steps):
             raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
         elements = tuple(t.element_type for t in (a, b, c))
-        if grouped and (sa[2] != sb[2] or (*elements, sa[2]) not in ((i16, i16, i32, 2), (i8, i8, i32, 4))):
+        if grouped and (sa[-1] != sb[-1] or (*elements, sa[-1]) not in ((i16, i16, i32, 2), (i8, i8, i32, 4))):
             raise VerifyException(f"pyd.contract groups two steps of K of i16 or four of i8 into i32; got {a}, {b}")
         if self.unsigned_a is not None and elements[0] != i8:
             raise VerifyException("unsigned_a is for groups of i8")

@@ -37,6 +37,9 @@ FEW_CONSTANTS = 4
 SHORT = ("math.rsqrt", "math.roundeven")
 """Functions without constants."""
 
+SHORT_STEPS = 112
+"""Multiplications of the innermost dimension of K up to which it is no loop where others are around it."""
+
 BUSY = 16
 """Independent multiplications that keep every CPU's units busy: fewer in a step, and the loop is unrolled to them."""
 
@@ -70,14 +73,14 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
     if c.read_only:
         raise f.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     fresh = attribute(op, "accumulate") is None
-    if len(a.strides) == 3:
+    if a.element != c.element:
         _grouped(f, a, b, c, fresh, attribute(op, "unsigned_a") is not None)
-    elif b.strides[1] == 1 or (b.sizes[1] == 1 and b.strides[0] != 1):
+    elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
         _along_columns(f, a, b, c, fresh)
-    elif a.strides[1] == 1 and b.strides[0] == 1:
+    elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:
         _along_k(f, a, b, c, fresh)
     else:
-        raise f.error("pyd.contract needs rows of B, or K in both A and B, to be contiguous")
+        raise f.error("pyd.contract needs rows of B, or K, of one dimension, in both A and B, to be contiguous")
     _clobber_vectors(f)
 
 
@@ -203,6 +206,29 @@ def _loop(
     return [phi.name for phi in phis]
 
 
+Steps = Callable[[tuple[Index, ...], list[str]], list[str]]
+
+
+def _run_all(
+    f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, pieces: Sequence[Piece], fresh: bool, step: Steps
+) -> None:
+    """The block of sums after all steps of K, of which the last dimension is innermost."""
+    rows, dims = c.sizes[0], len(b.sizes) - (2 if a.element != c.element else 1)
+    assert isinstance(rows, int)
+    types = [piece.type for _ in range(rows) for piece in pieces]
+    sizes = [x if isinstance(x, int) else y for x, y in zip(a.sizes[1 : dims + 1], b.sizes[:dims], strict=True)]
+    short = isinstance(sizes[-1], int) and dims > 1 and sizes[-1] * len(types) <= SHORT_STEPS
+    unroll = sizes[-1] if short and isinstance(sizes[-1], int) else _unrolling(len(types))
+
+    def level(at: tuple[Index, ...], values: list[str]) -> list[str]:
+        size = sizes[len(at)]
+        if len(at) == dims - 1:
+            return run_steps(f, size, types, values, unroll, lambda k, inner: step((*at, k), inner))
+        return run_steps(f, size, types, values, 1, lambda i, inner: level((*at, i), inner))
+
+    _write(f, c, rows, pieces, level((), _initial(f, c, rows, pieces, fresh)))
+
+
 # The forms
 
 
@@ -212,21 +238,18 @@ def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: b
     pieces = pieces_of(f, columns, c.element)
     element = scalar(a.element)
 
-    def step(k: Index, values: list[str]) -> list[str]:
-        vectors = [_load(f, b, piece.type, k, piece.first) for piece in pieces]
+    def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
+        vectors = [_load(f, b, piece.type, *k, piece.first) for piece in pieces]
         out: list[str] = []
         for row in range(rows):
-            factor = _load(f, a, element, row, k)
+            factor = _load(f, a, element, row, *k)
             wide = {lanes: _splat(f, factor, element, lanes) for lanes in {piece.lanes for piece in pieces}}
             for number, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + number]
                 out.append(_multiply_add(f, piece, wide[piece.lanes], vectors[number], acc))
         return out
 
-    size = a.sizes[1] if isinstance(a.sizes[1], int) else b.sizes[0]
-    types = [piece.type for _ in range(rows) for piece in pieces]
-    start = _initial(f, c, rows, pieces, fresh)
-    _write(f, c, rows, pieces, run_steps(f, size, types, start, _unrolling(len(types)), step))
+    _run_all(f, a, b, c, pieces, fresh, step)
 
 
 def _unrolling(independent: int) -> int:
@@ -244,15 +267,15 @@ def _block(f: FunctionEmitter, c: MemRef) -> tuple[int, int]:
 def _grouped(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned_a: bool) -> None:
     """i16 or i8 into i32, two or four steps of K in one instruction where the machine has it."""
     rows, columns = _block(f, c)
-    group, narrow = b.sizes[2], scalar(b.element)
+    group, narrow = b.sizes[-1], scalar(b.element)
     assert isinstance(group, int)
     pieces = pieces_of(f, columns, c.element)
 
-    def step(k: Index, values: list[str]) -> list[str]:
-        vectors = [_load(f, b, f"<{group * piece.lanes} x {narrow}>", k, piece.first, 0) for piece in pieces]
+    def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
+        vectors = [_load(f, b, f"<{group * piece.lanes} x {narrow}>", *k, piece.first, 0) for piece in pieces]
         out: list[str] = []
         for row in range(rows):
-            steps = _load(f, a, "i32", row, k, 0)
+            steps = _load(f, a, "i32", row, *k, 0)
             for number, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + number]
                 wide = _splat(f, steps, "i32", piece.lanes)
@@ -260,10 +283,7 @@ def _grouped(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, u
                 out.append(_group_products(f, piece, (group, narrow, unsigned_a), left, vectors[number], acc))
         return out
 
-    size = a.sizes[1] if isinstance(a.sizes[1], int) else b.sizes[0]
-    types = [piece.type for _ in range(rows) for piece in pieces]
-    start = _initial(f, c, rows, pieces, fresh)
-    _write(f, c, rows, pieces, run_steps(f, size, types, start, _unrolling(len(types)), step))
+    _run_all(f, a, b, c, pieces, fresh, step)
 
 
 def _group_products(

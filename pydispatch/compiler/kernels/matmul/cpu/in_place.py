@@ -17,19 +17,33 @@ packed, 32x768x3072 0.82x, 56x784x1024 1.03x, 32x2048x2048 1.1x, 32x4096x4096 1.
 def b_in_place(level: Level, rows: int, mr: int, width: int, stride: int, steps: int) -> bool:
     """Whether blocks of mr of the rows of A may read a panel of B in place: `steps` rows of `width` bytes, `stride`
     apart."""
+    if b_stays(level, width, stride, steps):
+        return True
     model, panel = level.model, steps * width
     in_l3 = model.l3 is not None and 3 * steps * stride <= model.l3.bytes
     in_time = in_l3 and 2 * width <= model.bandwidth * level.cycles(mr, width)
     if ceil(rows, mr) <= FEW_PASSES * (2 if in_time else 1):
         return True
-    pages = min(steps, ceil(steps * stride, model.page))
-    if panel <= model.l1.reachable(width, stride) // 2 and pages <= model.tlb1 // 2:
-        return True  # it stays in the first-level cache
-    if stride > min(model.prefetch_stride, model.page) or pages > model.tlb2 // 2:
-        return False
     # Up to twice what is left of the second-level cache is evicted in parts.
-    left = model.l2.reachable(width, stride)
-    return panel <= (2 * left if in_time else left // 2)
+    return in_time and _is_prefetched(level, stride, steps) and panel <= 2 * model.l2.reachable(width, stride)
+
+
+def b_stays(level: Level, width: int, stride: int, steps: int) -> bool:
+    """Whether a panel of B stays in a cache between the blocks of rows that read it in place."""
+    model, panel = level.model, steps * width
+    if panel <= model.l1.reachable(width, stride) // 2 and _pages(level, stride, steps) <= model.tlb1 // 2:
+        return True
+    return _is_prefetched(level, stride, steps) and panel <= model.l2.reachable(width, stride) // 2
+
+
+def _pages(level: Level, stride: int, steps: int) -> int:
+    return min(steps, ceil(steps * stride, level.model.page))
+
+
+def _is_prefetched(level: Level, stride: int, steps: int) -> bool:
+    """Whether each row of a panel comes in time from the second-level cache."""
+    model = level.model
+    return stride <= min(model.prefetch_stride, model.page) and _pages(level, stride, steps) <= model.tlb2 // 2
 
 
 def a_in_place(level: Level, mr: int, stride: int) -> bool:

@@ -11,7 +11,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.kernels.matmul.cpu.in_place import a_in_place, b_in_place
+from pydispatch.compiler.kernels.matmul.cpu.in_place import a_in_place, b_in_place, b_stays
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil, choose
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -130,16 +130,19 @@ class Problem:
 
 def default_schedule(level: Level, p: Problem) -> Schedule:
     """The schedule of a contraction that states none."""
-    pack_b = not (p.b_in_place and (p.panel or _reads_b_well(level, p)))
+    few_passes = p.b_in_place and not p.panel and not p.along_k and not _keeps_b(level, p)
+    pack_b = not (p.b_in_place and (p.panel or _reads_b_well(level, p, few_passes)))
+    few_passes = few_passes and not pack_b
     along_k = p.runs_along_k(pack_b)
     panel = p.panel or None
-    tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, packed=pack_b, panel=panel)
+    sizes = p.size, p.m, p.n, p.k, p.outer, p.reductions
+    tiles = choose(level, *sizes, packed=pack_b, panel=panel, few_passes=few_passes)
     if along_k:
         tiles = _tiles_along_k(level, p, tiles.kc)
     if pack_b and (along_k or converts_once(p, tiles)):
         tiles = _converted_in_parts(level, p, tiles, along_k)
     elif not along_k and not pack_b and not p.panel and p.n is not None and p.n < tiles.nr:
-        tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, padded=False)
+        tiles = choose(level, *sizes, padded=False, few_passes=few_passes)
     mr, nr, mt, nt, kc = tiles.mr, tiles.nr, tiles.mt, tiles.nt, tiles.kc
     if p.few and p.most is not None:
         mt = ceil(p.most, mr) * mr
@@ -161,14 +164,24 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     return Schedule(mr, nr, mt, nt, ceil(kc, p.group) * p.group, pack_a, pack_b)
 
 
-def _reads_b_well(level: Level, p: Problem) -> bool:
+def _reads_b_well(level: Level, p: Problem, few_passes: bool) -> bool:
     """Whether B, which may be read in place, is."""
     assert p.m is not None and p.n is not None
     if p.along_k:
         return few_rows(p) or (2 * p.n * p.size <= level.vector and (p.k or 0) >= 64)  # columns are half a vector
-    tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions)
-    width, steps = min(tiles.nr, p.n) * p.size, (p.k or UNKNOWN_STEPS) * p.reductions
-    return b_in_place(level, p.m, tiles.mr, width, p.b.stride, steps)
+    tiles = choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions, few_passes=few_passes)
+    return b_in_place(level, p.m, tiles.mr, *_panel(p, tiles))
+
+
+def _keeps_b(level: Level, p: Problem) -> bool:
+    """Whether a panel of B stays in a cache when it is read in place."""
+    return b_stays(level, *_panel(p, choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions)))
+
+
+def _panel(p: Problem, tiles: Tiles) -> tuple[int, int, int]:
+    """(bytes of a row, bytes between rows, rows) of a panel of B where it lies."""
+    assert p.n is not None
+    return min(tiles.nr, p.n) * p.size, p.b.stride, (p.k or UNKNOWN_STEPS) * p.reductions
 
 
 def few_rows(p: Problem) -> bool:

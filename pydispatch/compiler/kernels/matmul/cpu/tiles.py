@@ -104,13 +104,16 @@ def ceil(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _rows(level: Level, vectors: int, m: int | None) -> int:
-    """Rows of the register block: of the heights that fill the registers the one that leaves the least over."""
+def _rows(level: Level, vectors: int, m: int | None, few_passes: bool) -> int:
+    """Rows of the register block: of the heights that fill the registers the one that leaves the least over, or that
+    is enough for the fewest passes over B."""
     most = min(level.rows + (vectors == 1) * 2, level.accumulators // vectors)
     if m is None:
         return most
     if m <= most:
         return max(1, m)
+    if few_passes:
+        return ceil(m, ceil(m, most))
     return min(range(most, max(1, most * 2 // 3) - 1, -1), key=lambda rows: ceil(m, rows) * (rows + 1))
 
 
@@ -123,13 +126,14 @@ def _vectors(level: Level, m: int) -> int:
 
 def choose(
     level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int,
-    padded: bool = True, packed: bool = False, panel: int | None = None,
+    padded: bool = True, packed: bool = False, panel: int | None = None, few_passes: bool = False,
 ) -> Tiles:  # fmt: skip
     """Tiles for elements of `size` bytes.
 
     m, n, k: the sizes, None when not known while compiling; outer: the product of the outer dimensions; reductions: of
     the other reductions; padded: nr is whole vectors also where n is smaller; packed: tiles are larger, for what is
-    packed to be used more often; panel: columns of B lie so many side by side, and nr divides it.
+    packed to be used more often; panel: columns of B lie so many side by side, and nr divides it; few_passes: B comes
+    from beyond the second-level cache for each block of rows, of which there are as few as can be.
     """
     lanes = level.vector // size
     vectors = level.vectors
@@ -142,7 +146,7 @@ def choose(
     nr = vectors * lanes
     if n is not None and not padded and n < nr:
         nr = max(1, n)
-    mr = _rows(level, vectors, m)
+    mr = _rows(level, vectors, m, few_passes)
     mt = mr * max(1, level.height * (1 + packed) // mr)
     nt = nr * max(1, level.width // size // nr)
     if m is not None:

@@ -221,16 +221,14 @@ class Writer:
         self.e.materialize(value, buffer, lambda b, indices: [b.minus(indices[0], first)])
 
     def _whole_block(self, build: Builder, place: Place, block: SSAValue, corrections: Corrections) -> None:
-        zero = self._starts_at_zero()
-        reductions = self._remaining()[1]
-        fresh = zero and all(self.sizes[d] == 1 for d in reductions)
+        fresh = self._starts_at_zero() and not self._around_blocks(self._remaining()[1])
         if not fresh:
             self._start(build, place, block, 0)
         self._multiply(build, place, block, 0, not fresh)
         self._finish(build, place, block, 0, corrections)
 
     def _remaining(self) -> tuple[Index, list[int]]:
-        """(steps of K, reductions to loop over): those that continue K in both operands are one with it."""
+        """(steps of K, other reductions): those that continue K in both operands are one with it."""
         build, c = self.build, self.c
         steps: Index = self.valid[c.k]
         rest = list(self.plan.inside)
@@ -245,7 +243,11 @@ class Writer:
                         steps, merged = steps * size, True
                         rest.remove(dim)
                         break
-        return steps, rest
+        return steps, [d for d in rest if self.sizes[d] != 1]
+
+    def _around_blocks(self, reductions: Sequence[int]) -> Sequence[int]:
+        """Those that are loops around register blocks; the others are dimensions of K, whose sums stay in registers."""
+        return reductions if self.plan.rows_of_k else ()
 
     def _multiply(self, build: Builder, place: Place, block: SSAValue, offset: Index, accumulate: bool) -> None:
         self._products(build, (self.a, self.b), place, (self.t.mr, self.t.nr), (block, offset), accumulate)
@@ -265,30 +267,33 @@ class Writer:
     ) -> None:  # fmt: skip
         (height, width), unsigned = shape, self.plan.arithmetic.unsigned_a
         steps, rest = self._remaining()
+        around = self._around_blocks(rest)
+        window = () if around else rest
 
         def level(b: Builder, dims: Sequence[int], at: dict[int, Index]) -> None:
             if dims:
                 self._loop(b, self.sizes[dims[0]], 1, lambda inner, i: level(inner, dims[1:], {**at, dims[0]: i}))
                 return
             rows = {**at, **self._at(self.c.m, place.row)}
-            left = self._view(b, sides[0], rows, self.c.m, height, self.c.k, steps, None)
+            left = self._view(b, sides[0], rows, (height, steps), window, None)
             columns = {**at, **self._at(self.c.n, place.column)}
-            right = self._view(b, sides[1], columns, self.c.k, steps, self.c.n, width, place)
+            right = self._view(b, sides[1], columns, (width, steps), window, place)
             sums = view_as(b, *target, [height, width], [width, 1])
             stated = {"accumulate": accumulate, "unsigned_a": unsigned}
             b.add(ContractOp(operands=[left, right, sums], properties={n: UnitAttr() for n, v in stated.items() if v}))
 
-        level(build, rest, {})
+        level(build, around, {})
 
     @staticmethod
     def _at(dim: int | None, start: Index) -> dict[int, Index]:
         return {} if dim is None else {dim: start}
 
     def _view(
-        self, build: Builder, side: Side, at: dict[int, Index], rows: int | None, height: Index, columns: int | None,
-        width: Index, place: Place | None,
+        self, build: Builder, side: Side, at: dict[int, Index], sizes: tuple[Index, Index], window: Sequence[int],
+        place: Place | None,
     ) -> SSAValue:  # fmt: skip
-        """An operand of a block as a memref of rows and columns."""
+        """An operand of a block as a memref: A where `place` is None, else B. sizes: (rows or columns, steps of K).
+        window: reductions that are dimensions of K too."""
         offset: Index = 0
         panel = side.panel is not None and place is not None
         for coordinate, stride in zip(side.factor.coordinates, side.strides, strict=True):
@@ -303,15 +308,19 @@ class Writer:
             offset = build.plus(offset, build.times(where, stride))
         if panel and place is not None and side.panel is not None:
             offset = build.plus(offset, self._in_panel(build, side, place))
-        strides = [side.stride(build, rows), side.stride(build, columns)]
-        shape = [height, width]
+        extent, steps = sizes
+        stride, step = side.stride(build, self.c.m if place is None else self.c.n), side.stride(build, self.c.k)
+        groups: list[Index] = []
         if (group := self.plan.group) > 1:
-            groups = build.ceil_quotient(self.valid[self.c.k], group)
-            if place is None:
-                shape, strides = [height, groups, group], [strides[0], build.times(strides[1], group), 1]
-            else:
-                shape, strides = [groups, width, group], [*(build.times(s, group) for s in strides), 1]
-        return view_as(build, side.buffer, offset, shape, strides)
+            groups, step = [group], build.times(step, group)
+            steps = build.ceil_quotient(self.valid[self.c.k], group)
+            stride = stride if place is None else build.times(stride, group)
+        shape = [*(self.sizes[d] for d in window), steps]
+        strides = [*(side.stride(build, d) for d in window), step]
+        at_k = len(shape) if place is not None else 0
+        shape.insert(at_k, extent)
+        strides.insert(at_k, stride)
+        return view_as(build, side.buffer, offset, [*shape, *groups], [*strides, *[1] * len(groups)])
 
     def _in_panel(self, build: Builder, side: Side, place: Place) -> Index:
         """Where the columns of a block begin: packed panels are those of the tile, panels of an argument all of B's."""

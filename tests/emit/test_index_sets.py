@@ -1,0 +1,99 @@
+"""Loops with conditions on their counter that become three loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects import scf
+from xdsl.dialects.func import FuncOp
+
+import pydispatch as pd
+from pydispatch.compiler.kernel_ir.index_sets import split_index_sets
+from pydispatch.ir import parse
+
+
+def kernel(condition: str, high: int = 28) -> FuncOp:
+    """A loop of which some iterations load."""
+    module = parse(f"""
+func.func @kernel(%a: memref<64xf32>, %b: memref<64xf32>, %base: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c56 = arith.constant 56 : index
+  %high = arith.constant {high} : index
+  %zero = arith.constant 0.0 : f32
+  "scf.parallel"(%c0, %high, %c1) <{{operandSegmentSizes = array<i32: 1, 1, 1, 0>}}> ({{
+  ^bb0(%i: index):
+    %twice = arith.muli %i, %c2 : index
+    %at = arith.addi %twice, %base : index
+    {condition}
+    %v = scf.if %inside -> (f32) {{
+      %x = memref.load %a[%at] : memref<64xf32>
+      scf.yield %x : f32
+    }} else {{
+      scf.yield %zero : f32
+    }}
+    memref.store %v, %b[%i] : memref<64xf32>
+    "scf.reduce"() : () -> ()
+  }}) : (index, index, index) -> ()
+  func.return
+}}
+""")
+    (function,) = (op for op in module.walk() if isinstance(op, FuncOp))
+    return function
+
+
+@pytest.mark.parametrize(
+    ("condition", "high", "loops"),
+    [
+        ("%inside = arith.cmpi slt, %at, %c56 : index", 28, 2),
+        ("%inside = arith.cmpi sge, %at, %c56 : index", 28, 2),
+        ("%lo = arith.cmpi sge, %at, %c0 : index %hi = arith.cmpi sgt, %c56, %at : index "
+         "%inside = arith.andi %lo, %hi : i1", 28, 3),
+        ("%inside = arith.cmpi slt, %at, %c56 : index", 12, 1),
+        ("%inside = arith.cmpi slt, %i, %c56 : index", 28, 1),
+        ("%inside = arith.cmpi ult, %at, %c56 : index", 28, 1),
+        ("%square = arith.muli %i, %i : index %inside = arith.cmpi slt, %square, %c56 : index", 28, 1),
+    ],
+    ids=["below", "above", "between", "few", "neighbours", "unsigned", "squares"],
+)  # fmt: skip
+def test_how_many_loops(condition: str, high: int, loops: int) -> None:
+    function = kernel(condition.replace(" %", "\n%"), high)
+    split_index_sets(function)
+    function.verify()
+    found = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
+    asked = sum(any(op.name == "arith.cmpi" and op.results[0].uses for op in loop.walk()) for loop in found)
+    assert len(found) == loops and asked == (1 if loops == 1 else loops - 1)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(1, 40), st.integers(0, 5), st.integers(0, 5), st.integers(1, 4), st.integers(0, 2))
+def test_strided_rows_of_a_pad(size: int, low: int, high: int, stride: int, offset: int) -> None:
+    """Rows that begin before the edge, after it, or that have nothing between."""
+    whole = size + low + high
+    count = max(1, (whole - 1 - offset) // stride + 1) if whole > offset else 1
+    whole = max(whole, offset + 1)
+    x, p, y = f"tensor<3x{size}xf32>", f"tensor<3x{whole}xf32>", f"tensor<3x{count}xf32>"
+    function = pd.device("cpu").load(pd.compile(f"""
+func.func @rows(%x: {x}) -> {y} {{
+  %one = arith.constant 7.0 : f32
+  %p = tensor.pad %x low[0, {low}] high[0, {whole - size - low}] {{
+    ^bb0(%i: index, %j: index):
+      tensor.yield %one : f32
+  }} : {x} to {p}
+  %s = tensor.extract_slice %p[0, {offset}] [3, {count}] [1, {stride}] : {p} to {y}
+  %e = tensor.empty() : {y}
+  %r = linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%s : {y}) outs(%e : {y}) {{
+    ^bb0(%a: f32, %o: f32):
+      %t = arith.addf %a, %a : f32
+      linalg.yield %t : f32
+  }} -> {y}
+  return %r : {y}
+}}
+""", targets="cpu", cpu="native")).rows  # fmt: skip
+    values = np.arange(3 * size, dtype=np.float32).reshape(3, size)
+    padded = np.pad(values, ((0, 0), (low, whole - size - low)), constant_values=7)
+    np.testing.assert_array_equal(function(values), 2 * padded[:, offset::stride][:, :count])
