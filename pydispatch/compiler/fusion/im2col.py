@@ -2,7 +2,8 @@
 
 Where channels come first, vectors lie along the places of a row, and rows of a few places leave most of a vector
 empty. All places of an image side by side fill them. One worker, 3x3, GFLOP/s before and after: 4x4x512 26, 162;
-7x7x512 35, 173; 10x10x256 147, 210; 14x14x256 192, 231; 56x56x64 236, 224.
+7x7x512 35, 173; 10x10x256 147, 210; 14x14x256 192, 231; 56x56x64 236, 224. Bytes are multiplied in groups
+of steps, which the windows of an image do not have side by side.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType
+from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, TensorType, i32
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
@@ -21,7 +22,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.fusion.grouping import collapsed, replace, run_of, sink
-from pydispatch.compiler.kernels.matmul.match import contraction_of
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.values import shape_of
 
@@ -71,24 +73,17 @@ def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
 
 def pays(c: Convolution) -> bool:
     """Whether columns are likely to be faster, by sizes alone."""
-    element = c.op.results[0].type
-    assert isinstance(element, TensorType)
-    width = 8 if element.element_type == Float64Type() else 4
-    size = c.count(c.batches) * c.count(c.steps) * c.count(c.places) * width
-    return 0 < size <= MOST_BYTES and c.sizes[c.places[-1]] <= MOST_COLUMNS and c.count(c.rows) >= FEWEST_ROWS
+    element = cast("TensorType[Attribute]", c.image.type).element_type
+    size = c.count(c.batches) * c.count(c.steps) * c.count(c.places) * (bit_width(element) or 64) // 8
+    short = c.sizes[c.places[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
+    return 0 < size <= MOST_BYTES and short and c.count(c.rows) >= FEWEST_ROWS
 
 
 def _convolution(op: GenericOp) -> Convolution | None:
     """The convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its
     places."""
     c = contraction_of(op)
-    if c is None or len(op.inputs) != 2 or not (c.a.direct and c.b.direct):
-        return None
-    type_ = op.results[0].type
-    assert isinstance(type_, TensorType)
-    if not isinstance(type_.element_type, Float32Type | Float64Type):
-        return None
-    if any(v.type.element_type != type_.element_type for v in op.inputs if isinstance(v.type, TensorType)):
+    if c is None or len(op.inputs) != 2 or not all(_is_multiplied(c, factor) for factor in (c.a, c.b)):
         return None
     filters = [f for f in (c.a, c.b) if all(len(x.terms) == 1 and x.is_plain(x.terms[0][0]) for x in f.coordinates)]
     if len(filters) != 1:
@@ -117,10 +112,19 @@ def _convolution(op: GenericOp) -> Convolution | None:
     )
 
 
+def _is_multiplied(c: Contraction, factor: Factor) -> bool:
+    """Whether a factor is a float as it is summed, or an integer, computed in the product from one element."""
+    element = cast("TensorType[Attribute]", c.generic.inputs[factor.main].type).element_type
+    if isinstance(c.acc, Float32Type | Float64Type):
+        return factor.direct and element == c.acc
+    return c.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main}
+
+
 def _rewrite(c: Convolution) -> None:
     op, output = c.op, c.op.outputs[0]
     type_ = cast("TensorType[Attribute]", op.results[0].type)
-    element, batch = type_.element_type, [c.sizes[d] for d in c.batches]
+    element = cast("TensorType[Attribute]", c.image.type).element_type
+    batch = [c.sizes[d] for d in c.batches]
     steps, rows, places = c.count(c.steps), c.count(c.rows), c.count(c.places)
     order = [*c.batches, *c.steps, *c.places]
     spread = TensorType(element, [c.sizes[d] for d in order])

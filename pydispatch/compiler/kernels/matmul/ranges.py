@@ -17,7 +17,12 @@ SAME_ELEMENTS = {"tensor.collapse_shape", "tensor.expand_shape", "tensor.extract
 
 def factor_range(factor: Factor) -> Range | None:
     """The least and the greatest value of an integer factor, None when nothing is known."""
-    return _Ranges().of(factor.value)
+    return range_of(factor.value)
+
+
+def range_of(value: SSAValue) -> Range | None:
+    """The least and the greatest value of an integer, or of the elements of a tensor of integers."""
+    return _Ranges().of(value)
 
 
 class _Ranges:
