@@ -98,8 +98,8 @@ def pairs() -> Iterator[Case]:
     for m, k, n in SHAPES:
         g = Graph(floats(m, k))
         w = g.dequantized(g.weight(n, k), 0, True)
-        scale = g.constant(np.float32(0.03 * 0.015))
-        bias = g.node("DequantizeLinear", g.constant(g.rng.integers(-1000, 1000, n, np.int32)), scale)
+        scale = g.constant(np.float32(0.03) * numpy_helper.to_array(g.weights[-2]))
+        bias = g.node("DequantizeLinear", g.constant(g.rng.integers(-1000, 1000, n, np.int32)), scale, axis=0)
         made = g.node("Relu", g.node("Gemm", g.pair("x", 0.03, np.uint8(120)), w, bias, transB=1))
         yield f"QDQ Gemm, bias, Relu u8 s8 {m}x{k}x{n} per channel", g.model(g.pair(made, 1.0, np.uint8(0))), g.x
     for side, channels, filters, window, groups in WINDOWS:

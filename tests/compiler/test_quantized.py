@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import machine_levels
 import numpy as np
 import pytest
 
@@ -15,6 +16,11 @@ from pydispatch.compiler.driver.pipeline import compile_to
 Array = np.ndarray[Any, Any]
 
 M, K, N = 5, 36, 32
+LEVELS = [
+    (level, features)
+    for level, features in (("generic", ""), ("x86-64-v4", "+avx512vnni"))
+    if machine_levels.runs(level, features)
+]  # fmt: skip
 
 
 def dequantized(name: str, rows: int, columns: int, sign: str, scale: str, zero: str) -> tuple[str, str]:
@@ -58,9 +64,16 @@ def dequantized(name: str, rows: int, columns: int, sign: str, scale: str, zero:
     return ", ".join(arguments), code
 
 
-def program(a: tuple[str, str], b: tuple[str, str], start: str = "0.0") -> str:
+def program(a: tuple[str, str], b: tuple[str, str], start: str = "0.0", weights: Array | None = None) -> str:
+    """weights: what is stored of b, as a constant of the program."""
+    arguments, constant = f"{a[0]}, {b[0]}", ""
+    if weights is not None:
+        name, _, rest = b[0].partition(", ")
+        arguments = f"{a[0]}, {rest}" if rest else a[0]
+        constant = f'{name.split(":")[0]} = arith.constant dense<"0x{weights.tobytes().hex()}"> : tensor<{K}x{N}xi8>'
     return f"""
-func.func @f({a[0]}, {b[0]}) -> tensor<{M}x{N}xf32> {{
+func.func @f({arguments}) -> tensor<{M}x{N}xf32> {{
+  {constant}
   %step = arith.constant 0.125 : f32
   {a[1]}
   {b[1]}
@@ -98,12 +111,13 @@ def values(
 def is_integer(text: str, **options: Any) -> bool:
     """Whether a program multiplies integers in its product, rather than floats."""
     formed = compile_to("dispatches", text, targets="cpu", **options)
-    (body,) = re.findall(r'"reduction"\].*?linalg\.yield', formed, re.S)
-    assert ("arith.muli" in body) != ("arith.mulf" in body)
-    return "arith.muli" in body
+    bodies = "".join(re.findall(r'"reduction"\].*?linalg\.yield', formed, re.S))
+    assert ("arith.muli" in bodies) != ("arith.mulf" in bodies)
+    return "arith.muli" in bodies
 
 
-@pytest.mark.parametrize("cpu", ["generic", "native"])
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(("cpu", "features"), LEVELS)
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -115,13 +129,17 @@ def is_integer(text: str, **options: Any) -> bool:
         (("u", "rows", "columns"), ("u", "number", "number")),
     ],
 )  # fmt: skip
-def test_products_of_integers(a: tuple[str, str, str], b: tuple[str, str, str], cpu: str) -> None:
+def test_products_of_integers(
+    a: tuple[str, str, str], b: tuple[str, str, str], cpu: str, features: str, constant: bool
+) -> None:
     rng = np.random.default_rng(len(str((a, b))))
-    text = program(dequantized("a", M, K, *a), dequantized("b", K, N, *b))
     (left, x, s), (right, y, t) = values(rng, M, K, *a), values(rng, K, N, *b)
+    weights = right.pop(0) if constant else None
+    text = program(dequantized("a", M, K, *a), dequantized("b", K, N, *b), weights=weights)
     recognised = a[2] != "columns"  # a zero point for each step of the sum
-    assert is_integer(text, cpu=cpu) == recognised
-    got = pd.device("cpu").load(pd.compile(text, targets="cpu", cpu=cpu)).f(*left, *right)
+    options = {"cpu": cpu, "cpu_features": features}
+    assert is_integer(text, **options) == recognised
+    got = pd.device("cpu").load(pd.compile(text, targets="cpu", **options)).f(*left, *right)
     if recognised:
         np.testing.assert_array_equal(got, (x @ y).astype(np.float32) * (s * t))
     else:
