@@ -65,7 +65,7 @@ def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
     decide: in place of `pays`.
     """
     ops = [cast(GenericOp, op) for op in function.walk() if op.name == "linalg.generic" and op.parent is not None]
-    found = [c for op in ops if (c := _convolution(op)) is not None]
+    found = [c for op in ops if (c := convolution_of(op)) is not None]
     for c, wanted in zip(found, map(pays, found) if decide is None else decide(found), strict=True):
         if wanted:
             _rewrite(c)
@@ -79,7 +79,7 @@ def pays(c: Convolution) -> bool:
     return 0 < size <= MOST_BYTES and short and c.count(c.rows) >= FEWEST_ROWS
 
 
-def _convolution(op: GenericOp) -> Convolution | None:
+def convolution_of(op: GenericOp) -> Convolution | None:
     """The convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its
     places."""
     c = contraction_of(op)

@@ -39,6 +39,12 @@ class Code:
         tensors = [v for a, v, _ in self.inputs if a is self.value]
         return range_of(tensors[0] if tensors else self.value) or _signed(32)
 
+    @property
+    def number(self) -> int | None:
+        """The i32 that it gives, where that is known."""
+        low, high = self.range
+        return low if low == high else None
+
 
 @dataclass(frozen=True)
 class Dequantized:

@@ -100,7 +100,7 @@ class Tensors:
     def _padded(op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
         """What is stored, with zero points around it where zeros are around the numbers."""
         last = op.region.block.last_op
-        zero = 0 if inner.zero is None else integer_of(inner.zero.value)
+        zero = 0 if inner.zero is None else inner.zero.number
         low, high = inner.range
         if last is None or op.nofold is not None or not is_zero(last.operands[0]):
             return None

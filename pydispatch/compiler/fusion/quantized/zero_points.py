@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i32
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.fusion.quantized.numbers import Body, Code, Dequantized, constant_code, integer_of
+from pydispatch.compiler.fusion.quantized.numbers import Body, Code, Dequantized, constant_code
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.op_info import info_of
@@ -46,17 +46,19 @@ def taken_off(c: Contraction, a: Dequantized, b: Dequantized, products: str) -> 
     """
     if not products or a.width != 8 or b.width != 8:
         return ()
-    first = _apart(a, 0 if products == "unsigned by signed" else -128, _is_constant(b))
-    second = _apart(b, -128, _is_constant(a))
+    mixed, constant_a, constant_b = products == "unsigned by signed", _is_constant(a), _is_constant(b)
+    least = (-128, 0) if mixed and constant_a else (0, -128) if mixed else (-128, -128)
+    first, second = _apart(a, least[0], constant_a, constant_b), _apart(b, least[1], constant_b, constant_a)
     sides = [(first, second.bytes), (second, first.bytes)]
     needed = [number for taken, number in sides if not taken.is_all]
     return (first, second) if needed and all(_is_summed(c, number) for number in needed) else ()
 
 
-def _apart(factor: Dequantized, least: int, by_constant: bool) -> Taken:
-    """least: the least of the bytes that instructions take; by_constant: whether the other factor is a constant."""
-    zero = 0 if factor.zero is None else integer_of(factor.zero.value)
-    if zero is not None and (not by_constant or _is_constant(factor)):
+def _apart(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> Taken:
+    """least: the least of the bytes that instructions take; constant, by_constant: whether the factor, and the other
+    one, are constants."""
+    zero = 0 if factor.zero is None else factor.zero.number
+    if zero is not None and (constant or not by_constant):
         return Taken(factor)
     shift = least - (0 if factor.signed is False else -128)
     bytes_ = replace(factor, zero=constant_code(-shift) if shift else None)
