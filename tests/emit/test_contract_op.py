@@ -135,16 +135,17 @@ func.func @kernel() {{
 
 @pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "x86-64-v4", "native"]))
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 5), (4, 40), (13, 32)])
-@pytest.mark.parametrize("how", ["", "accumulate unsigned_a"])
+@pytest.mark.parametrize("how", ["", "accumulate unsigned_a", "unsigned_b", "unsigned_a unsigned_b"])
 def test_groups_of_bytes(m: int, n: int, how: str, cpu: str) -> None:
     """With the instruction, where it is native, and without it, in vectors of every width."""
     kernel = load(GROUPS.format(m=m, n=n, n4=4 * n, how=how), cpu=cpu, constants=1, bindings=3)
     rng = np.random.default_rng(1)
     a, b = (buffer(rng.integers(-128, 128, s).astype(np.int8)) for s in ((m, 10, 4), (10, n, 4)))
     c = buffer(rng.integers(-9, 9, (m, n)).astype(np.int32))
-    left = a.astype(np.int32) % 256 if "unsigned_a" in how else a.astype(np.int32)
+    types = [np.uint8 if f"unsigned_{name}" in how else np.int8 for name in "ab"]
+    left, right = (x.view(type_).astype(np.int32) for x, type_ in zip((a, b), types, strict=True))
     for k in (0, 1, 10):
-        expected = np.einsum("mks,kns->mn", left[:, :k], b[:k].astype(np.int32)) + (c if "accumulate" in how else 0)
+        expected = np.einsum("mks,kns->mn", left[:, :k], right[:k]) + (c if "accumulate" in how else 0)
         assert kernel.run(a, b, c, constants=[k]) == 0
         np.testing.assert_array_equal(c, expected)
 

@@ -152,7 +152,8 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     places = {value: place for value, place in zip(_values(c.generic.block), _values(block), strict=True)}
     factor = places[c.b.value]
     element = block.insert_arg(arithmetic.compute, position)
-    wide = arith.ExtSIOp(element, cast("IntegerType", factor.type))
+    extend = arith.ExtUIOp if arithmetic.unsigned_b else arith.ExtSIOp
+    wide = extend(element, cast("IntegerType", factor.type))
     ops: list[Operation] = [wide]
     if arithmetic.b_offset:
         offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", factor.type)))

@@ -29,6 +29,9 @@ FOLDED_ELEMENTS = 4096
 LEAST_BYTES = 4 << 10
 """Of a result of cheap steps: a smaller one costs less to compute in the kernels that read it than to have."""
 
+REDUCED = 16
+"""How much smaller than what it is made of a sum over constants is at least, to be worth having at any size."""
+
 TABLE_BYTES = 1 << 20
 """Of a result of dear steps (divisions, functions) that is larger than what it is computed from, such as the sines and
 cosines of positions."""
@@ -122,7 +125,8 @@ def _pays(known: Known, value: OpResult) -> bool:
         return False
     if cost >= Cost.DIVISION and size <= TABLE_BYTES:
         return True
-    return LEAST_BYTES <= size <= sum(bytes_of(op.results[0]) for op in known.sources[value.op])
+    given = sum(bytes_of(op.results[0]) for op in known.sources[value.op])
+    return LEAST_BYTES <= size <= given or LEAST_BYTES <= REDUCED * size <= given
 
 
 def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:

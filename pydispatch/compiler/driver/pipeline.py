@@ -25,6 +25,7 @@ from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_pattern
 from pydispatch.compiler.driver.progress import Progress, Tracker
 from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
+from pydispatch.compiler.fusion.quantized.products import multiply_integers
 from pydispatch.compiler.host.contract_program import contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernels.legality import why_not
@@ -270,6 +271,10 @@ class Pipeline:
     def _form(self) -> None:
         """Dispatches, and the constants that are derived for them."""
         functions = DerivedFunctions(self.module)
+        if levels := self._levels:
+            products, *others = {level.bytes for level in levels}
+            for function in host_functions(self.module):
+                multiply_integers(function, "" if others else products)
         hoist_constants(self.module, functions)
         hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
         self.reports = self._formed(hosts)

@@ -2,7 +2,8 @@
 
 Where channels come first, vectors lie along the places of a row, and rows of a few places leave most of a vector
 empty. All places of an image side by side fill them. One worker, 3x3, GFLOP/s before and after: 4x4x512 26, 162;
-7x7x512 35, 173; 10x10x256 147, 210; 14x14x256 192, 231; 56x56x64 236, 224.
+7x7x512 35, 173; 10x10x256 147, 210; 14x14x256 192, 231; 56x56x64 236, 224. Bytes are multiplied in groups
+of steps, which the windows of an image do not have side by side.
 
 Where channels come last, the filter passes once for each row of places. A large one comes from beyond the second-level
 cache each time; with all places of an image side by side it passes once for each block of rows.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType
+from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, TensorType, i32
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
@@ -24,7 +25,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.fusion.grouping import Groups, collapsed, replace, run_of, sink
-from pydispatch.compiler.kernels.matmul.match import contraction_of
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.values import shape_of
 
@@ -71,7 +73,7 @@ def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
     decide: in place of `pays`.
     """
     ops = [cast(GenericOp, op) for op in function.walk() if op.name == "linalg.generic" and op.parent is not None]
-    found = [c for op in ops if (c := _convolution(op)) is not None]
+    found = [c for op in ops if (c := convolution_of(op)) is not None]
     for c, wanted in zip(found, map(pays, found) if decide is None else decide(found), strict=True):
         if wanted:
             _rewrite(c)
@@ -79,27 +81,21 @@ def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
 
 def pays(c: Convolution) -> bool:
     """Whether columns are likely to be faster, by sizes alone."""
-    element = c.op.results[0].type
-    assert isinstance(element, TensorType)
-    width = 8 if element.element_type == Float64Type() else 4
-    size = c.count(c.batches) * c.count(c.steps) * c.count(c.places) * width
+    element = cast("TensorType[Attribute]", c.image.type).element_type
+    step = c.count(c.steps) * (bit_width(element) or 64) // 8
+    size = c.count(c.batches) * c.count(c.places) * step
     if c.channels_last:
-        filter_, image = c.count(c.rows) * c.count(c.steps) * width, c.count(c.places) * c.count(c.steps) * width
+        filter_, image = c.count(c.rows) * step, c.count(c.places) * step
         return 0 < size <= 4 * MOST_BYTES and filter_ >= LARGE_FILTER and image <= MOST_OF_IT * filter_
-    return 0 < size <= MOST_BYTES and c.sizes[c.places[-1]] <= MOST_COLUMNS and c.count(c.rows) >= FEWEST_ROWS
+    short = c.sizes[c.places[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
+    return 0 < size <= MOST_BYTES and short and c.count(c.rows) >= FEWEST_ROWS
 
 
-def _convolution(op: GenericOp) -> Convolution | None:
+def convolution_of(op: GenericOp) -> Convolution | None:
     """The convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its places;
     or its filter one of steps and rows, its rows after several dimensions of places."""
     c = contraction_of(op)
-    if c is None or len(op.inputs) != 2 or not (c.a.direct and c.b.direct):
-        return None
-    type_ = op.results[0].type
-    assert isinstance(type_, TensorType)
-    if not isinstance(type_.element_type, Float32Type | Float64Type):
-        return None
-    if any(v.type.element_type != type_.element_type for v in op.inputs if isinstance(v.type, TensorType)):
+    if c is None or len(op.inputs) != 2 or not all(_is_multiplied(c, factor) for factor in (c.a, c.b)):
         return None
     filters = [f for f in (c.a, c.b) if all(len(x.terms) == 1 and x.is_plain(x.terms[0][0]) for x in f.coordinates)]
     if len(filters) != 1:
@@ -136,10 +132,18 @@ def _convolution(op: GenericOp) -> Convolution | None:
     )  # fmt: skip
 
 
+def _is_multiplied(c: Contraction, factor: Factor) -> bool:
+    """Whether a factor is a float as it is summed, or an integer, computed in the product from one element."""
+    element = cast("TensorType[Attribute]", c.generic.inputs[factor.main].type).element_type
+    if isinstance(c.acc, Float32Type | Float64Type):
+        return factor.direct and element == c.acc
+    return c.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main}
+
+
 def _rewrite(c: Convolution) -> None:
     op, output = c.op, c.op.outputs[0]
     type_ = cast("TensorType[Attribute]", op.results[0].type)
-    element = type_.element_type
+    element = cast("TensorType[Attribute]", c.image.type).element_type
     inner = (c.places, c.steps) if c.channels_last else (c.steps, c.places)
     order = [*c.batches, *inner[0], *inner[1]]
     spread = TensorType(element, [c.sizes[d] for d in order])

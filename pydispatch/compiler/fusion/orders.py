@@ -33,7 +33,7 @@ def write_as_read(op: Operation) -> SSAValue | None:
     order = _order_of_readers(result)
     if order is None or order == sorted(order):
         return None
-    init = _permuted_fill(op, g.outputs[0], order)
+    init = permuted_fill(op, g.outputs[0], order)
     if init is None:
         return None
     out = g.maps[-1]
@@ -60,14 +60,14 @@ def write_as_computed(op: Operation) -> SSAValue | None:
     if order == sorted(order) and written == sorted(written):
         return None
     dims = sorted(range(len(written)), key=written.__getitem__)
-    init = _permuted_fill(op, g.outputs[0], dims)
+    init = permuted_fill(op, g.outputs[0], dims)
     if init is None:
         return None
     loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]
     maps = [m.replace_dims_and_symbols(loops, [], len(order), 0) for m in g.maps[:-1]]
     maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(place) for place in sorted(written))))
     new = generic_like(op, op.detach_region(0), g.inputs, [init], maps, [g.iterators[d] for d in order], loops)
-    return _transposed(new, dims, op)
+    return transposed(new, dims, op)
 
 
 def _order_computed(g: Structured) -> list[int] | None:
@@ -104,7 +104,7 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
     return found
 
 
-def _permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
+def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
     """A splat or an empty tensor of static sizes with its dimensions in another order."""
     shape, owner = shape_of(value), value.owner
     assert isinstance(value.type, TensorType)
@@ -128,10 +128,10 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
     new = type(op).create(
         operands=[source], result_types=[type_], properties=op.properties, attributes=op.attributes)  # fmt: skip
     at = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]
-    return _transposed(before(new, op), [at.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results], op)
+    return transposed(before(new, op), [at.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results], op)
 
 
-def _transposed(value: SSAValue, places: Sequence[int], op: Operation) -> SSAValue:
+def transposed(value: SSAValue, places: Sequence[int], op: Operation) -> SSAValue:
     """A copy of a tensor of known sizes. places: the dimensions of the copy that those of the tensor are."""
     assert isinstance(value.type, TensorType)
     element, rank = value.type.element_type, len(places)

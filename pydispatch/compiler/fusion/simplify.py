@@ -61,10 +61,11 @@ def simplify(function: Operation) -> None:
                     op.erase()
                     changed = True
                     break
-        changed = _unused(function) or changed
+        changed = erase_unused(function) or changed
 
 
-def _unused(function: Operation) -> bool:
+def erase_unused(function: Operation) -> bool:
+    """Erases operations without effects whose results nothing uses; whether the host function has any."""
     found = False
     for op in reversed(list(function.walk())):
         useless = op.results and all(not list(r.uses) for r in op.results)

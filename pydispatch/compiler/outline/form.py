@@ -16,6 +16,7 @@ from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
+from pydispatch.compiler.fusion.channels_last import put_channels_last
 from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import Decide, lay_out_patches
 from pydispatch.compiler.fusion.joining import WhyNot
@@ -91,6 +92,7 @@ class Former:
         if self.reassociate:
             widen_sums(self.function)
         split_reductions(self.function, self.reassociate)
+        put_channels_last(self.function)
         lay_out_patches(self.function, self.patches)
         join_places(self.function)
         entry: Sizes | None = None

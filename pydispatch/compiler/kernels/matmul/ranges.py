@@ -6,10 +6,14 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, Integer
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.matmul.match import Factor
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.structured import Structured, as_structured
 
 Range = tuple[int, int]
 """(least, greatest), as signed numbers"""
+
+MOST_ELEMENTS = 1 << 16
+"""Of an array whose elements are looked at: zero points of channels."""
 
 SAME_ELEMENTS = {"tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice", "tensor.cast", "tensor.splat"}
 """Operations whose elements are all elements of the first operand, or that operand."""
@@ -17,7 +21,12 @@ SAME_ELEMENTS = {"tensor.collapse_shape", "tensor.expand_shape", "tensor.extract
 
 def factor_range(factor: Factor) -> Range | None:
     """The least and the greatest value of an integer factor, None when nothing is known."""
-    return _Ranges().of(factor.value)
+    return range_of(factor.value)
+
+
+def range_of(value: SSAValue) -> Range | None:
+    """The least and the greatest value of an integer, or of the elements of a tensor of integers."""
+    return _Ranges().of(value)
 
 
 class _Ranges:
@@ -30,7 +39,7 @@ class _Ranges:
         if value not in self.known:
             self.known[value] = None  # a value that depends on itself
             type_ = value.type
-            everything = _all_of(type_.element_type if isinstance(type_, TensorType) else type_)
+            everything = _all_of(_element_of(value))
             found = None if everything is None else self._argument(value) if isinstance(value, BlockArgument) else None
             if everything is not None and isinstance(value, OpResult):
                 found = self._tensor(value) if isinstance(type_, TensorType) else self._scalar(value)
@@ -54,10 +63,11 @@ class _Ranges:
             last = op.regions[0].block.last_op
             assert last is not None
             return _joined(self.of(op.operands[0]), self.of(last.operands[0]))
-        if op.name == "arith.constant":
-            dense = op.properties["value"]
-            values = dense.get_values() if isinstance(dense, DenseIntOrFPElementsAttr) else ()
-            return (int(min(values)), int(max(values))) if values else None
+        if op.name == "flow.tensor.bitcast":
+            same = _all_of(_element_of(op.operands[0])) == _all_of(_element_of(value))
+            return self.of(op.operands[0]) if same else None
+        if op.name in ("arith.constant", "flow.tensor.constant"):
+            return _elements(op.properties["value"])
         g: Structured | None = as_structured(op)
         if g is None or g.body is None or g.block.last_op is None:
             return None
@@ -85,6 +95,24 @@ class _Ranges:
         if op.name == "arith.addi":
             return left[0] + right[0], left[1] + right[1]
         return left[0] - right[1], left[1] - right[0]
+
+
+def _elements(value: Attribute) -> Range | None:
+    """The least and the greatest element of a constant that is not large."""
+    if isinstance(value, NumPyArrayAttr) and value.count <= MOST_ELEMENTS:
+        value = value.dense()
+    if not isinstance(value, DenseIntOrFPElementsAttr):
+        return None
+    type_, values = value.get_element_type(), value.get_values()
+    bits = type_.width.data if isinstance(type_, IntegerType) else 0
+    if not values or not bits:
+        return None
+    as_signed = [(int(v) + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1) for v in (min(values), max(values))]
+    return (as_signed[0], as_signed[1]) if as_signed[0] <= as_signed[1] else None
+
+
+def _element_of(value: SSAValue) -> Attribute:
+    return value.type.element_type if isinstance(value.type, TensorType) else value.type
 
 
 def _all_of(type_: Attribute) -> Range | None:

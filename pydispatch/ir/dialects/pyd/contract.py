@@ -19,7 +19,7 @@ class ContractOp(IRDLOperation):
     read from the types: vectors lie along N when B's rows are contiguous, along K, which is one dimension then, when
     that is contiguous in A and B. All three have one element type. The grouped form multiplies i16 into i32, two steps
     of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`, the groups
-    contiguous. `unsigned_a`: bytes of A are unsigned, else both are signed.
+    contiguous. `unsigned_a`, `unsigned_b`: bytes of A, or of B, are unsigned; else they are signed.
     """
 
     name = "pyd.contract"
@@ -28,9 +28,10 @@ class ContractOp(IRDLOperation):
     c = operand_def(MemRefType)
     accumulate = opt_prop_def(UnitAttr)
     unsigned_a = opt_prop_def(UnitAttr)
+    unsigned_b = opt_prop_def(UnitAttr)
     assembly_format = (
-        "$a `,` $b `,` $c (`accumulate` $accumulate^)? (`unsigned_a` $unsigned_a^)? attr-dict `:` "
-        "type($a) `,` type($b) `,` type($c)"
+        "$a `,` $b `,` $c (`accumulate` $accumulate^)? (`unsigned_a` $unsigned_a^)? (`unsigned_b` $unsigned_b^)? "
+        "attr-dict `:` type($a) `,` type($b) `,` type($c)"
     )
 
     @property
@@ -57,8 +58,9 @@ class ContractOp(IRDLOperation):
         elements = tuple(t.element_type for t in (a, b, c))
         if grouped and (sa[-1] != sb[-1] or (*elements, sa[-1]) not in ((i16, i16, i32, 2), (i8, i8, i32, 4))):
             raise VerifyException(f"pyd.contract groups two steps of K of i16 or four of i8 into i32; got {a}, {b}")
-        if self.unsigned_a is not None and elements[0] != i8:
-            raise VerifyException("unsigned_a is for groups of i8")
+        for name in ("unsigned_a", "unsigned_b"):
+            if name in self.properties and elements[0] != i8:
+                raise VerifyException(f"{name} is for groups of i8")
 
 
 OPERATIONS: list[type[Operation]] = [ContractOp]

@@ -74,7 +74,7 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
         raise f.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     fresh = attribute(op, "accumulate") is None
     if a.element != c.element:
-        _grouped(f, a, b, c, fresh, attribute(op, "unsigned_a") is not None)
+        _grouped(f, a, b, c, fresh, tuple(attribute(op, f"unsigned_{x}") is not None for x in "ab"))
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
         _along_columns(f, a, b, c, fresh)
     elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:
@@ -231,6 +231,9 @@ def _run_all(
 
 # The forms
 
+Unsigned = tuple[bool, ...]
+"""Whether bytes of A, and of B, are unsigned."""
+
 
 def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -> None:
     """Vectors of B's rows times broadcast elements of A."""
@@ -264,7 +267,7 @@ def _block(f: FunctionEmitter, c: MemRef) -> tuple[int, int]:
     return rows, columns
 
 
-def _grouped(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned_a: bool) -> None:
+def _grouped(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned: Unsigned) -> None:
     """i16 or i8 into i32, two or four steps of K in one instruction where the machine has it."""
     rows, columns = _block(f, c)
     group, narrow = b.sizes[-1], scalar(b.element)
@@ -280,21 +283,22 @@ def _grouped(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, u
                 acc = values[row * len(pieces) + number]
                 wide = _splat(f, steps, "i32", piece.lanes)
                 left = f.body.let(f"bitcast {piece.type} {wide} to <{group * piece.lanes} x {narrow}>")
-                out.append(_group_products(f, piece, (group, narrow, unsigned_a), left, vectors[number], acc))
+                out.append(_group_products(f, piece, (group, narrow, unsigned), left, vectors[number], acc))
         return out
 
     _run_all(f, a, b, c, pieces, fresh, step)
 
 
 def _group_products(
-    f: FunctionEmitter, piece: Piece, form: tuple[int, str, bool], a: str, b: str, acc: str
+    f: FunctionEmitter, piece: Piece, form: tuple[int, str, Unsigned], a: str, b: str, acc: str
 ) -> str:
-    """acc[i] + the sum of a[g i + s] b[g i + s] over 0 <= s < g for each lane i. form: (g, element, whether a is
+    """acc[i] + the sum of a[g i + s] b[g i + s] over 0 <= s < g for each lane i. form: (g, element, which are
     unsigned)."""
-    group, narrow, unsigned_a = form
+    group, narrow, unsigned = form
     lanes, type_ = piece.lanes, f"<{group * piece.lanes} x {narrow}>"
-    if group == 4 and (name := _byte_products(f, lanes, unsigned_a)):
-        return f.intrinsic(name, piece.type, (piece.type, acc), (type_, a), (type_, b))
+    if group == 4 and (name := _byte_products(f, lanes, unsigned)):
+        first, second = (b, a) if unsigned == (False, True) else (a, b)  # instructions take unsigned bytes first
+        return f.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
     has = f.platform.features
     if group == 2 and f.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in has):
         products = f.intrinsic(PMADD[lanes], piece.type, (type_, a), (type_, b))
@@ -302,7 +306,7 @@ def _group_products(
     for step in range(group):
         mask = ", ".join(f"i32 {group * lane + step}" for lane in range(lanes))
         factors = []
-        for value, extend in ((a, "zext" if unsigned_a else "sext"), (b, "sext")):
+        for value, extend in zip((a, b), ("zext" if u else "sext" for u in unsigned), strict=True):
             part = f.body.let(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{mask}>")
             factors.append(f.body.let(f"{extend} <{lanes} x {narrow}> {part} to {piece.type}"))
         product = f.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}")
@@ -310,14 +314,15 @@ def _group_products(
     return acc
 
 
-def _byte_products(f: FunctionEmitter, lanes: int, unsigned_a: bool) -> str:
+def _byte_products(f: FunctionEmitter, lanes: int, unsigned: Unsigned) -> str:
     """The intrinsic that adds four products of bytes to each lane, "" where the machine has none."""
     has = f.platform.features
-    if f.platform.arch == "x86_64" and unsigned_a and lanes in VPDPBUSD:
+    mixed = unsigned[0] != unsigned[1]
+    if f.platform.arch == "x86_64" and mixed and lanes in VPDPBUSD:
         needs = {"avx512vnni"} if lanes == 16 else {"avx512vnni", "avx512vl"}
         return VPDPBUSD[lanes] if needs <= has or (lanes < 16 and "avxvnni" in has) else ""
     if f.platform.arch == "aarch64" and lanes == 4:
-        name, feature = ("usdot", "i8mm") if unsigned_a else ("sdot", "dotprod")
+        name, feature = ("usdot", "i8mm") if mixed else ("udot" if unsigned[0] else "sdot", "dotprod")
         return f"llvm.aarch64.neon.{name}.v4i32.v16i8" if feature in has else ""
     return ""
 

@@ -20,12 +20,14 @@ from pydispatch.compiler.kernels.matmul.ranges import factor_range
 @dataclass(frozen=True)
 class Arithmetic:
     """compute: the type of packed elements; sums: of accumulators; group: steps of K that one instruction multiplies
-    and adds up; unsigned_a: bytes of A are unsigned; a_offset, b_offset: what packing subtracts from the factors."""
+    and adds up; unsigned_a, unsigned_b: bytes of A, of B, are unsigned; a_offset, b_offset: what packing subtracts from
+    the factors."""
 
     compute: Attribute
     sums: Attribute
     group: int = 1
     unsigned_a: bool = False
+    unsigned_b: bool = False
     a_offset: int = 0
     b_offset: int = 0
 
@@ -52,8 +54,12 @@ def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
     if a is None or b is None or not plain or c.n is None or not c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n):
         return None
     if level.bytes and a[1] - a[0] < 256 and b[1] - b[0] < 256:
-        unsigned = level.bytes == "unsigned by signed"
-        return Arithmetic(i8, i32, 4, unsigned, _offset(a, 0 if unsigned else -128), _offset(b, -128))
+        mixed = level.bytes == "unsigned by signed"
+        signs = [(True, False), (False, True)] if mixed else [(False, False)]
+        ways = [
+            Arithmetic(i8, i32, 4, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128)) for x, y in signs
+        ]
+        return min(ways, key=lambda way: (way.a_offset != 0) + (way.b_offset != 0))
     short = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
     return Arithmetic(i16, i32, 2) if short else None
 

@@ -216,7 +216,8 @@ def _is_packed(c: Contraction, arithmetic: Arithmetic) -> bool:
         if isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr):
             value, offset = value.op.lhs, constant.value.value.data
     element = c.generic.block.args[c.b.main]
-    widened = isinstance(value, OpResult) and isinstance(value.op, arith.ExtSIOp) and value.op.input is element
+    extend = arith.ExtUIOp if arithmetic.unsigned_b else arith.ExtSIOp
+    widened = isinstance(value, OpResult) and isinstance(value.op, extend) and value.op.operands[0] is element
     return widened and element.type == arithmetic.compute and offset == arithmetic.b_offset
 
 

@@ -265,7 +265,7 @@ class Writer:
         self, build: Builder, sides: tuple[Side, Side], place: Place, shape: tuple[int, int],
         target: tuple[SSAValue, Index], accumulate: bool,
     ) -> None:  # fmt: skip
-        (height, width), unsigned = shape, self.plan.arithmetic.unsigned_a
+        (height, width), arithmetic = shape, self.plan.arithmetic
         steps, rest = self._remaining()
         around = self._around_blocks(rest)
         window = () if around else rest
@@ -279,7 +279,9 @@ class Writer:
             columns = {**at, **self._at(self.c.n, place.column)}
             right = self._view(b, sides[1], columns, (width, steps), window, place)
             sums = view_as(b, *target, [height, width], [width, 1])
-            stated = {"accumulate": accumulate, "unsigned_a": unsigned}
+            stated = {
+                "accumulate": accumulate, "unsigned_a": arithmetic.unsigned_a, "unsigned_b": arithmetic.unsigned_b
+            }  # fmt: skip
             b.add(ContractOp(operands=[left, right, sums], properties={n: UnitAttr() for n, v in stated.items() if v}))
 
         level(build, around, {})

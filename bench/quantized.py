@@ -1,0 +1,205 @@
+"""Quantized ONNX models beside onnxruntime: pairs of quantize and dequantize around products and convolutions, products
+of integers, quantization at run time, and weights of 4 bits.
+
+    python bench/quantized.py [--workers 1] [--only TEXT] [--seconds 0.2]
+
+Contenders run in rounds with pauses, since idle threads of onnxruntime spin; the least time of each counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+import pydispatch as pd
+
+Array = np.ndarray[Any, Any]
+Case = tuple[str, bytes, Array]
+"""(name, model, its input)."""
+
+SHAPES = [(512, 512, 512), (128, 768, 3072), (8, 1024, 1024), (1, 2048, 2048)]
+WINDOWS = [(56, 64, 64, 3, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (56, 64, 256, 1, 1), (14, 1024, 256, 1, 1)]
+"""(side, channels, filters, window, groups) of convolutions."""
+
+
+class Graph:
+    """A graph that is written node by node."""
+
+    def __init__(self, x: Array) -> None:
+        self.x, self.nodes, self.weights = x, list[Any](), list[Any]()
+        self.rng = np.random.default_rng(3)
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> str:
+        names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(kind, inputs, names, domain=domain, **attributes))
+        return names[0]
+
+    def model(self, result: str, type_: int = TensorProto.FLOAT) -> bytes:
+        kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.uint8): TensorProto.UINT8,
+                 np.dtype(np.int8): TensorProto.INT8}  # fmt: skip
+        x = helper.make_tensor_value_info("x", kinds[self.x.dtype], self.x.shape)
+        y = helper.make_tensor_value_info(result, type_, None)
+        graph = helper.make_graph(self.nodes, "g", [x], [y], self.weights)
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        return bytes(onnx.shape_inference.infer_shapes(model).SerializeToString())
+
+    def weight(self, *shape: int) -> Array:
+        return self.rng.integers(-127, 128, shape, np.int8)
+
+    def scales(self, count: int) -> Array:
+        return self.rng.uniform(0.01, 0.02, count).astype(np.float32)
+
+    def pair(self, value: str, scale: float, zero: Any) -> str:
+        """What QuantizeLinear and DequantizeLinear make of a value."""
+        s, z = self.constant(np.float32(scale)), self.constant(zero)
+        return self.node("DequantizeLinear", self.node("QuantizeLinear", value, s, z), s, z)
+
+    def dequantized(self, w: Array, axis: int, per_channel: bool) -> str:
+        count = w.shape[axis]
+        scale = self.scales(count) if per_channel else np.float32(0.015)
+        zero = np.zeros(count if per_channel else (), np.int8)
+        names = [self.constant(v) for v in (w, scale, zero)]
+        return self.node("DequantizeLinear", *names, axis=axis)
+
+
+def floats(*shape: int) -> Array:
+    return np.random.default_rng(1).standard_normal(shape, np.float32)
+
+
+def levels(*shape: int) -> Array:
+    return np.random.default_rng(1).integers(0, 256, shape, np.uint8)
+
+
+def pairs() -> Iterator[Case]:
+    """Models as onnxruntime's quantizer writes them: activations u8 or i8, weights i8."""
+    for signs, zero in (("u8 s8", np.uint8(120)), ("s8 s8", np.int8(3))):
+        for per_channel in (False, True):
+            for m, k, n in SHAPES:
+                g = Graph(floats(m, k))
+                w = g.dequantized(g.weight(k, n), 1, per_channel)
+                made = g.node("MatMul", g.pair("x", 0.03, zero), w)
+                name = f"QDQ MatMul {signs} {m}x{k}x{n}{' per channel' if per_channel else ''}"
+                yield name, g.model(g.pair(made, 1.0, zero)), g.x
+    for m, k, n in SHAPES:
+        g = Graph(floats(m, k))
+        w = g.dequantized(g.weight(n, k), 0, True)
+        scale = g.constant(np.float32(0.03) * numpy_helper.to_array(g.weights[-2]))
+        bias = g.node("DequantizeLinear", g.constant(g.rng.integers(-1000, 1000, n, np.int32)), scale, axis=0)
+        made = g.node("Relu", g.node("Gemm", g.pair("x", 0.03, np.uint8(120)), w, bias, transB=1))
+        yield f"QDQ Gemm, bias, Relu u8 s8 {m}x{k}x{n} per channel", g.model(g.pair(made, 1.0, np.uint8(0))), g.x
+    for side, channels, filters, window, groups in WINDOWS:
+        for signs, zero in (("u8 s8", np.uint8(120)), ("s8 s8", np.int8(3))):
+            g = Graph(floats(1, channels, side, side))
+            w = g.dequantized(g.weight(filters, channels // groups, window, window), 0, True)
+            pad = [window // 2] * 4
+            made = g.node("Conv", g.pair("x", 0.03, zero), w, pads=pad, group=groups)
+            name = f"QDQ Conv {signs} {window}x{window} {side}x{side}x{channels} to {filters}"
+            lowest = np.iinfo(zero.dtype).min
+            yield name, g.model(g.pair(g.node("Relu", made), 1.0, zero.dtype.type(lowest))), g.x
+
+
+def integers() -> Iterator[Case]:
+    """Operators on integers."""
+    for m, k, n in SHAPES:
+        g = Graph(levels(m, k))
+        made = g.node("MatMulInteger", "x", g.constant(g.weight(k, n)), g.constant(np.uint8(120)))
+        yield f"MatMulInteger {m}x{k}x{n}", g.model(made, TensorProto.INT32), g.x
+    for per_channel in (False, True):
+        for m, k, n in SHAPES:
+            g = Graph(levels(m, k))
+            scale = g.scales(n) if per_channel else np.float32(0.015)
+            zero = np.zeros(n if per_channel else (), np.int8)
+            values = (np.float32(0.03), np.uint8(120), g.weight(k, n), scale, zero, np.float32(1.0), np.uint8(128))
+            made = g.node("QLinearMatMul", "x", *(g.constant(v) for v in values))
+            yield f"QLinearMatMul {m}x{k}x{n}{' per channel' * per_channel}", g.model(made, TensorProto.UINT8), g.x
+    for side, channels, filters, window, groups in WINDOWS:
+        g = Graph(levels(1, channels, side, side))
+        w = g.weight(filters, channels // groups, window, window)
+        values = (np.float32(0.03), np.uint8(120), w, g.scales(filters), np.zeros(filters, np.int8), np.float32(1.0),
+                  np.uint8(128))  # fmt: skip
+        made = g.node("QLinearConv", "x", *(g.constant(v) for v in values), pads=[window // 2] * 4, group=groups)
+        name = f"QLinearConv {window}x{window} {side}x{side}x{channels} to {filters}"
+        yield name, g.model(made, TensorProto.UINT8), g.x
+
+
+def dynamic() -> Iterator[Case]:
+    """Activations whose scale and zero point only the call knows."""
+    for m, k, n in SHAPES:
+        g = Graph(floats(m, k))
+        q = g.node("DynamicQuantizeLinear", "x", outputs=3)
+        made = g.node("MatMulInteger", q, g.constant(g.weight(k, n)), q[:-1] + "2", g.constant(np.int8(0)))
+        scale = g.node("Mul", q[:-1] + "1", g.constant(np.float32(0.015)))
+        yield f"dynamic MatMulInteger {m}x{k}x{n}", g.model(g.node("Mul", g.node("Cast", made, to=1), scale)), g.x
+
+
+def few_bits() -> Iterator[Case]:
+    """Weights of 4 bits with a scale for each block of 32."""
+    for m, k, n in ((1, 2048, 2048), (1, 4096, 4096), (4, 4096, 4096), (32, 2048, 2048), (128, 2048, 2048)):
+        for zeros in (False, True):
+            g = Graph(floats(m, k))
+            values = [g.rng.integers(0, 256, (n, k // 32, 16), np.uint8), g.scales(n * k // 32)]
+            values += [g.rng.integers(0, 256, n * k // 64, np.uint8)] * zeros
+            names = [g.constant(v) for v in values]
+            made = g.node("MatMulNBits", "x", *names, domain="com.microsoft", K=k, N=n, bits=4, block_size=32)
+            yield f"MatMulNBits {m}x{k}x{n}{', zero points' * zeros}", g.model(made), g.x
+
+
+def least(calls: list[Callable[[], Any]], seconds: float, rounds: int = 4) -> list[float]:
+    """The least time of each call, in seconds."""
+    best = [float("inf")] * len(calls)
+    for _ in range(rounds):
+        for number, call in enumerate(calls):
+            time.sleep(0.02)
+            end = time.perf_counter() + seconds / rounds
+            while (start := time.perf_counter()) < end:
+                call()
+                best[number] = min(best[number], time.perf_counter() - start)
+    return best
+
+
+def session(model: bytes, workers: int) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = workers, 1, 4
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of each contender and case")
+    parser.add_argument("--only", default="", help="cases whose name has this")
+    arguments = parser.parse_args()
+    device = pd.device(f"cpu?workers={arguments.workers}")
+    print("| | µs | onnxruntime as a multiple | results that differ, by at most |\n|---|---|---|---|")
+    for name, model, x in (*pairs(), *integers(), *dynamic(), *few_bits()):
+        if arguments.only not in name:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "model.onnx"
+            file.write_bytes(model)
+            ours = device.load(pd.compile(file, targets="cpu", cpu="native")).main.prepare(x)
+        theirs = session(model, arguments.workers)
+        (expected,) = theirs.run(None, {"x": x})
+        apart = np.abs(np.asarray(ours(), np.float64) - expected)
+        time_ours, time_theirs = least([ours, lambda s=theirs, x=x: s.run(None, {"x": x})], arguments.seconds)
+        differ = f"{np.mean(apart > 0):.2%}, {apart.max():.2g}"
+        print(f"| {name} | {time_ours * 1e6:,.0f} | {time_theirs / time_ours:.2f} | {differ} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

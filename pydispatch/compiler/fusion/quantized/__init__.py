@@ -1,0 +1,1 @@
+"""Products of dequantized numbers → products of the stored integers."""

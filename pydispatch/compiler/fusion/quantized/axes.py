@@ -1,0 +1,52 @@
+"""Which dimension of a view runs along which dimension of what it views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.ir import Operation
+
+from pydispatch.ir.values import shape_of
+
+Axes = list["int | None"]
+"""For each dimension of what is viewed the one of the view that runs along it, where there is one."""
+
+
+def _same_axes(op: Operation) -> Axes:
+    """Of an operation that keeps dimensions, apart from those whose size it changes."""
+    source, result = shape_of(op.operands[0]), shape_of(op.results[0])
+    return [axis if n == m >= 0 else None for axis, (n, m) in enumerate(zip(source, result, strict=True))]
+
+
+def _groups(op: Operation) -> list[list[int]]:
+    groups = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
+    return [[d.value.data for d in group.data] for group in groups.data]
+
+
+def _only(group: Sequence[int], shape: Sequence[int]) -> int | None:
+    """The dimension of a group that is longer than 1, where there is only one."""
+    long = [d for d in group if shape[d] != 1]
+    return long[0] if len(long) == 1 else None
+
+
+def _collapsed_axes(op: Operation) -> Axes:
+    shape = shape_of(op.operands[0])
+    found: Axes = [None] * len(shape)
+    for axis, group in enumerate(_groups(op)):
+        if (only := _only(group, shape)) is not None:
+            found[only] = axis
+    return found
+
+
+def _expanded_axes(op: Operation) -> Axes:
+    return [_only(group, shape_of(op.results[0])) for group in _groups(op)]
+
+
+VIEWS: dict[str, Callable[[Operation], Axes]] = {
+    "tensor.cast": _same_axes,
+    "tensor.collapse_shape": _collapsed_axes,
+    "tensor.expand_shape": _expanded_axes,
+    "tensor.pad": _same_axes,
+}

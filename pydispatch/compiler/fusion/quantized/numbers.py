@@ -1,0 +1,159 @@
+"""Dequantized numbers as parts of programs: what is stored, its zero point, its scales, and generics made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType, i32
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types
+from pydispatch.compiler.kernels.matmul.ranges import Range, range_of
+from pydispatch.ir.values import shape_of
+
+EXACT = 1 << 24
+"""The integers up to here are numbers of f32."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Scalar code of a body. inputs: for each argument of that body that it reads the tensor that it is an element of,
+    and of which place, by the dimensions of another tensor or of loops."""
+
+    ops: tuple[Operation, ...]
+    value: SSAValue
+    inputs: tuple[tuple[BlockArgument, SSAValue, AffineMap], ...]
+
+    def at(self, places: AffineMap) -> Code:
+        """The same by other dimensions, of which `places` makes those that it has."""
+        return replace(self, inputs=tuple((a, v, m.compose(places)) for a, v, m in self.inputs))
+
+    @property
+    def range(self) -> Range:
+        """The least and the greatest value of an i32."""
+        tensors = [v for a, v, _ in self.inputs if a is self.value]
+        return range_of(tensors[0] if tensors else self.value) or _signed(32)
+
+    @property
+    def number(self) -> int | None:
+        """The i32 that it gives, where that is known."""
+        low, high = self.range
+        return low if low == high else None
+
+
+@dataclass(frozen=True)
+class Dequantized:
+    """The elements of a tensor as (stored - zero) * scales.
+
+    stored: a tensor of integers, read at `places`. signed: how they are widened to i32, None for a tensor that nothing
+    has widened so far. zero: gives an i32, None for 0; scales: give f32.
+    """
+
+    stored: SSAValue
+    places: AffineMap
+    signed: bool | None = None
+    zero: Code | None = None
+    scales: tuple[Code, ...] = ()
+
+    def at(self, places: AffineMap) -> Dequantized:
+        """The same by other dimensions, of which `places` makes those that it has."""
+        zero = None if self.zero is None else self.zero.at(places)
+        scales = tuple(s.at(places) for s in self.scales)
+        return replace(self, places=self.places.compose(places), zero=zero, scales=scales)
+
+    @property
+    def width(self) -> int:
+        return cast(IntegerType, element_of(self.stored)).width.data
+
+    @property
+    def range(self) -> Range:
+        """The least and the greatest value of `stored - zero`."""
+        low, high = (0, (1 << self.width) - 1) if self.signed is False else _signed(self.width)
+        least, most = (0, 0) if self.zero is None else self.zero.range
+        return low - most, high - least
+
+
+class Body:
+    """The body of a new generic, whose inputs are added as its code needs them."""
+
+    def __init__(self) -> None:
+        self.block = Block()
+        self.inputs: list[tuple[SSAValue, AffineMap]] = []
+
+    def input(self, value: SSAValue, places: AffineMap) -> SSAValue:
+        """An element of a tensor."""
+        if (value, places) not in self.inputs:
+            self.inputs.append((value, places))
+            self.block.insert_arg(element_of(value), len(self.block.args))
+        return self.block.args[self.inputs.index((value, places))]
+
+    def add(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]
+
+    def copy(self, code: Code) -> SSAValue:
+        """What code computes."""
+        mapping: dict[SSAValue, SSAValue] = {a: self.input(value, places) for a, value, places in code.inputs}
+        for op in code.ops:
+            self.block.add_op(op.clone(mapping))
+        return mapping.get(code.value, code.value)
+
+    def integer(self, factor: Dequantized) -> SSAValue:
+        """`stored - zero` in i32."""
+        value = self.input(factor.stored, factor.places)
+        if factor.width < 32:
+            value = self.add(arith.ExtUIOp(value, i32) if factor.signed is False else arith.ExtSIOp(value, i32))
+        return value if factor.zero is None else self.add(arith.SubiOp(value, self.copy(factor.zero)))
+
+    def generic(self, value: SSAValue, like: SSAValue, places: AffineMap) -> list[Operation]:
+        """Operations whose last one is an elementwise generic that gives `value`. like: a tensor of the result's sizes;
+        places: where a point of the loops is in the result."""
+        made, dims = sizes_of(like)
+        empty = tensor.EmptyOp(dims, TensorType(value.type, cast("TensorType[Attribute]", like.type).get_shape()))
+        return [*made, empty, self.over(value, empty.results[0], places, ["parallel"] * places.num_dims)]
+
+    def over(self, value: SSAValue, start: SSAValue, places: AffineMap, iterators: Sequence[str]) -> GenericOp:
+        """The generic that gives `value`; `start` is what it writes over."""
+        self.block.add_op(YieldOp(value))
+        inputs, maps = [v for v, _ in self.inputs], [*(m for _, m in self.inputs), places]
+        if len(self.block.args) == len(inputs):
+            self.block.insert_arg(element_of(start), len(inputs))
+        kinds = iterator_types(iterators)
+        return GenericOp(inputs, [start], Region(self.block), affine_maps(maps), kinds, [start.type])
+
+
+def element_of(value: SSAValue) -> Attribute:
+    return value.type.element_type if isinstance(value.type, TensorType) else value.type
+
+
+def _signed(bits: int) -> Range:
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
+    """Operations, and the dynamic sizes of a tensor that they give."""
+    made: list[Operation] = []
+    for axis, n in enumerate(shape_of(value)):
+        if n < 0:
+            index = arith.ConstantOp.from_int_and_width(axis, IndexType())
+            made += [index, tensor.DimOp(value, index)]
+    return made, [op.results[0] for op in made[1::2]]
+
+
+def integer_of(value: SSAValue) -> int | None:
+    """The integer that a constant scalar is, as an i32 or a float."""
+    attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    number = attribute.value.data if isinstance(attribute, IntegerAttr | FloatAttr) else None
+    whole = number is not None and (isinstance(number, int) or number.is_integer()) and abs(number) <= EXACT
+    return int(number) if whole and number is not None else None
+
+
+def constant_code(number: int) -> Code:
+    """The code that gives an i32."""
+    constant = arith.ConstantOp(IntegerAttr(number, i32))
+    return Code((constant,), constant.result, ())

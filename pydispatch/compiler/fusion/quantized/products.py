@@ -1,0 +1,129 @@
+"""Products of dequantized numbers become products of the stored integers, which are scaled once.
+
+A factor is recognised as `scale * (stored - zero point)`, where the scale is the same for all steps of the sum:
+sum(s a * t b) = s t sum(a b). The sum of integers must fit i32 whatever is stored, so that it is exact; what is rounded
+is the sum and its product with the scales, where a sum of f32 rounds every step.
+
+Products of integers read what is stored in the same way, so that bytes and not i32 lie between dispatches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.fusion.quantized.numbers import Body, Dequantized, sizes_of
+from pydispatch.compiler.fusion.quantized.read import Scalars, Tensors, is_zero, place
+from pydispatch.compiler.fusion.quantized.zero_points import Sums, Taken, taken_off
+from pydispatch.compiler.fusion.simplify import erase_unused
+from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
+from pydispatch.ir.affine_maps import is_projected_permutation
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.structured import GENERIC, Structured
+from pydispatch.ir.values import shape_of
+
+
+def multiply_integers(function: Operation, products: str) -> None:
+    """Rewrites the products of a host function whose factors are dequantized, in place. products: the bytes that all
+    targets multiply in one instruction, see `Level.bytes`."""
+    found = False
+    for op in list(function.walk()):
+        c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
+        if c is not None and c.acc in (f32, i32) and is_projected_permutation(c.generic.maps[-1]):
+            found = _rewrite(c, products) or found
+    if found:
+        erase_unused(function)
+
+
+def _rewrite(c: Contraction, products: str) -> bool:
+    """Makes a contraction of f32 one of integers where its factors are dequantized, or one of i32 one of what is
+    stored; whether it does."""
+    g, tensors = c.generic, Tensors()
+    scalars = Scalars(tensors, g, frozenset(range(len(g.iterators))) - frozenset(g.loops))
+    a, b = scalars.of(c.a.value), scalars.of(c.b.value)
+    exact = a is not None and b is not None and (c.acc == i32 or _fits(g, (a, b)))
+    if a is None or b is None or a.signed is None or b.signed is None or not exact or not _sized(g, (a, b)):
+        tensors.drop()
+        return False
+    taken = taken_off(c, a, b, products)
+    if c.acc == i32 and not taken and a.stored in g.inputs and b.stored in g.inputs:
+        tensors.drop()
+        return False
+    new = tensors.add(*_product(c, *(t.bytes for t in taken) if taken else (a, b)))
+    if taken:
+        new = tensors.add(*_with_zero_points(c, new, taken))
+    if c.acc == f32:
+        new = tensors.add(*_scaled(c, new, (a, b)))
+    op = c.op
+    assert op.parent is not None
+    for made in tensors.made:
+        set_location(made, op)
+    op.parent.insert_ops_before(tensors.made, op)
+    new.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(new)
+    op.detach()
+    op.erase()
+    return True
+
+
+def _fits(g: Structured, factors: Sequence[Dequantized]) -> bool:
+    """Whether no sum of products leaves i32."""
+    steps = prod(g.extents[d] or 0 for d in g.loops)
+    most = prod(max(map(abs, factor.range)) for factor in factors)
+    return 0 < steps * most < 1 << 31
+
+
+def _sized(g: Structured, factors: Sequence[Dequantized]) -> bool:
+    """Whether the sizes of all loops are those of tensors."""
+    results = [r for map_ in (*(f.places for f in factors), g.maps[-1]) for r in map_.results]
+    return {r.position for r in results if isinstance(r, AffineDimExpr)} == set(range(len(g.iterators)))
+
+
+def _product(c: Contraction, a: Dequantized, b: Dequantized) -> list[Operation]:
+    """The sums of products of integers; of floats without what they begin with."""
+    g = c.generic
+    made, dims = sizes_of(g.outputs[0])
+    zero = arith.ConstantOp(IntegerAttr(0, i32))
+    made += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(g.outputs[0])))]
+    start = made[-1].results[0] if c.acc == f32 else g.outputs[0]
+    body = Body()
+    product = body.add(arith.MuliOp(body.integer(a), body.integer(b)))
+    before = body.block.insert_arg(i32, len(body.inputs))
+    new = body.over(body.add(arith.AddiOp(before, product)), start, g.maps[-1], g.iterators)
+    new.attributes.update(c.op.attributes)
+    return [*(made if c.acc == f32 else ()), new]
+
+
+def _loops(c: Contraction) -> AffineMap:
+    """The loops of a product by the dimensions of its result."""
+    g, rank = c.generic, len(shape_of(c.op.results[0]))
+    at = {r.position: axis for axis, r in enumerate(g.maps[-1].results) if isinstance(r, AffineDimExpr)}
+    return AffineMap(rank, 0, tuple(place(at.get(d)) for d in range(len(g.iterators))))
+
+
+def _with_zero_points(c: Contraction, total: SSAValue, taken: Sequence[Taken]) -> list[Operation]:
+    """The sums of products of bytes as those of the factors."""
+    loops, body, sums = _loops(c), Body(), Sums(c)
+    value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), taken, loops)
+    return [*sums.made, *body.generic(value, c.generic.outputs[0], AffineMap.identity(loops.num_dims))]
+
+
+def _scaled(c: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
+    """The sums as the product's result."""
+    g, loops, body = c.generic, _loops(c), Body()
+    whole = AffineMap.identity(loops.num_dims)
+    value = body.add(arith.SIToFPOp(body.input(total, whole), f32))
+    scales = [body.copy(scale.at(loops)) for factor in factors for scale in factor.scales]
+    if scales:
+        scale, *rest = scales
+        for one in rest:
+            scale = body.add(arith.MulfOp(scale, one))
+        value = body.add(arith.MulfOp(value, scale))
+    if not is_zero(g.outputs[0]):
+        value = body.add(arith.AddfOp(value, body.input(g.outputs[0], whole)))
+    return body.generic(value, g.outputs[0], whole)

@@ -1,0 +1,226 @@
+"""Reads which tensors and scalars are dequantized numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    f32,
+    i32,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.fusion.quantized.axes import VIEWS, Axes
+from pydispatch.compiler.fusion.quantized.numbers import (
+    EXACT,
+    Body,
+    Code,
+    Dequantized,
+    constant_code,
+    element_of,
+    integer_of,
+)
+from pydispatch.compiler.kernels.ops.constants import splat_of
+from pydispatch.ir.affine_maps import dims_in, is_identity, is_permutation
+from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.ir.values import shape_of
+
+MOST_ELEMENTS = 4096
+"""Of a constant of floats that is looked at for whether all are integers: zero points are few."""
+
+
+class Tensors:
+    """Reads what tensors are. made: new operations, which nothing uses yet, in order."""
+
+    def __init__(self) -> None:
+        self.made: list[Operation] = []
+
+    def add(self, *ops: Operation) -> SSAValue:
+        self.made += ops
+        return ops[-1].results[0]
+
+    def drop(self) -> None:
+        """Erases what was made."""
+        for op in reversed(self.made):
+            op.erase()
+
+    def of(self, value: SSAValue, kept: frozenset[int]) -> Dequantized | None:
+        """What a tensor of f32 or integers is. kept: the dimensions that scales may depend on."""
+        element = element_of(value)
+        if isinstance(element, IntegerType) and 8 <= element.width.data < 32:
+            return Dequantized(value, AffineMap.identity(len(shape_of(value))))
+        if element not in (f32, i32) or not isinstance(value, OpResult):
+            return None
+        op = value.op
+        if op.name == GENERIC:
+            g = structured(op)
+            return self._elementwise(g, kept) if g.is_parallel and len(op.results) == 1 else None
+        return self._view(op, VIEWS[op.name](op), kept) if op.name in VIEWS else None
+
+    def _elementwise(self, g: Structured, kept: frozenset[int]) -> Dequantized | None:
+        out, last = g.maps[-1], g.block.last_op
+        loops_at = out.inverse_permutation() if is_permutation(out) else None
+        if loops_at is None or last is None:
+            return None
+        loops = frozenset(r.position for a, r in enumerate(out.results) if a in kept and isinstance(r, AffineDimExpr))
+        found = Scalars(self, g, loops).of(last.operands[0])
+        return None if found is None else found.at(loops_at)
+
+    def _view(self, op: Operation, axes: Axes, kept: frozenset[int]) -> Dequantized | None:
+        inner = self.of(op.operands[0], frozenset(a for a, now in enumerate(axes) if now in kept))
+        if inner is None:
+            return None
+        stored = inner.stored if is_identity(inner.places) else self._copied(inner, op.operands[0])
+        viewed = self._padded(op, inner, stored) if isinstance(op, tensor.PadOp) else op.clone({op.operands[0]: stored})
+        if viewed is None:
+            return None
+        result = cast("TensorType[Attribute]", op.results[0].type)
+        viewed.results[0]._type = TensorType(element_of(stored), result.get_shape())
+        rank = result.get_num_dims()
+        rest = replace(inner, places=AffineMap(len(axes), 0, ())).at(AffineMap(rank, 0, tuple(map(place, axes))))
+        return replace(rest, stored=self.add(viewed), places=AffineMap.identity(rank))
+
+    def _copied(self, inner: Dequantized, like: SSAValue) -> SSAValue:
+        """What is stored, with the dimensions of the tensor `like`."""
+        body = Body()
+        element = body.input(inner.stored, inner.places)
+        return self.add(*body.generic(element, like, AffineMap.identity(len(shape_of(like)))))
+
+    @staticmethod
+    def _padded(op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
+        """What is stored, with zero points around it where zeros are around the numbers."""
+        last = op.region.block.last_op
+        zero = 0 if inner.zero is None else inner.zero.number
+        low, high = inner.range
+        if last is None or op.nofold is not None or not is_zero(last.operands[0]):
+            return None
+        if zero is None or not low <= 0 <= high:
+            return None
+        block = Block(arg_types=[IndexType()] * len(shape_of(op.result)))
+        around = arith.ConstantOp(IntegerAttr(zero, cast(IntegerType, element_of(stored)), truncate_bits=True))
+        block.add_ops([around, tensor.YieldOp(around)])
+        widths = [[int(n) for n in a.get_values()] for a in (op.static_low, op.static_high)]
+        type_ = TensorType(element_of(stored), shape_of(op.result))
+        return tensor.PadOp(stored, op.low, op.high, Region(block), *widths, type_)
+
+
+class Scalars:
+    """Reads what scalars in the body of a generic are, by its loops. loops: those that scales may depend on."""
+
+    def __init__(self, tensors: Tensors, g: Structured, loops: frozenset[int]) -> None:
+        self.tensors, self.g, self.loops = tensors, g, loops
+
+    def of(self, value: SSAValue) -> Dequantized | None:
+        if isinstance(value, BlockArgument):
+            return self._element(value)
+        assert isinstance(value, OpResult)
+        op = value.op
+        if isinstance(op, arith.SIToFPOp | arith.UIToFPOp | arith.ExtSIOp | arith.ExtUIOp) and value.type in (f32, i32):
+            return self._widened(op)
+        if isinstance(op, arith.SubiOp | arith.SubfOp):
+            number = self.of(op.operands[0])
+            zero = self._free(op.operands[1]) if value.type == i32 else self._whole(op.operands[1])
+            plain = number is not None and number.zero is None and not number.scales and zero is not None
+            nothing = zero is None or zero.range == (0, 0)
+            return replace(number, zero=None if nothing else zero) if plain and number is not None else None
+        for number_at, scale_at in ((0, 1), (1, 0)) if isinstance(op, arith.MulfOp) else ():
+            scale, number = self._free(op.operands[scale_at]), None
+            if scale is not None and (number := self.of(op.operands[number_at])) is not None:
+                return replace(number, scales=(*number.scales, scale))
+        return None
+
+    def _element(self, argument: BlockArgument) -> Dequantized | None:
+        if argument.owner is not self.g.block or argument.index >= len(self.g.inputs):
+            return None
+        places = self.g.maps[argument.index]
+        kept = frozenset(a for a, r in enumerate(places.results) if r.used_dims() <= self.loops)
+        inner = self.tensors.of(self.g.inputs[argument.index], kept)
+        return None if inner is None else inner.at(self._along_units(places))
+
+    def _along_units(self, places: AffineMap) -> AffineMap:
+        """Constants 0 as the loops of one step that they are read in: loops over a product need all their sizes."""
+        own, shape = self.g.maps[-1].results, shape_of(self.g.op.results[0])
+        if len(places.results) != len(own):
+            return places
+        results = [
+            o if isinstance(r, AffineConstantExpr) and n == 1 else r
+            for r, o, n in zip(places.results, own, shape, strict=True)
+        ]
+        return AffineMap(places.num_dims, 0, tuple(results))
+
+    def _widened(self, op: Operation) -> Dequantized | None:
+        """An integer that becomes a wider one, or a float."""
+        inner = self.of(op.operands[0])
+        signed = isinstance(op, arith.SIToFPOp | arith.ExtSIOp)
+        if inner is None or inner.scales or (inner.signed is not None and not signed):
+            return None
+        return inner if inner.signed is not None else replace(inner, signed=signed)
+
+    def _whole(self, value: SSAValue) -> Code | None:
+        """A float that is an i32, as one, that is the same for all steps of the sum."""
+        if isinstance(value, BlockArgument):
+            if value.owner is not self.g.block or value.index >= len(self.g.inputs):
+                return None
+            integers, places = _integers(self.g.inputs[value.index]), self.g.maps[value.index]
+            if integers is None or not dims_in(places) <= self.loops:
+                return None
+            argument = Block(arg_types=[i32]).args[0]
+            return Code((), argument, ((argument, self.tensors.add(integers), places),))
+        number = integer_of(value)
+        if number is not None:
+            return constant_code(number)
+        op = value.owner
+        return self._free(op.operands[0]) if isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32 else None
+
+    def _free(self, value: SSAValue) -> Code | None:
+        """A value that is the same for all steps of the sum."""
+        ops, arguments, pending = set[Operation](), list[BlockArgument](), [value]
+        while pending:
+            at = pending.pop()
+            if isinstance(at, BlockArgument):
+                if at.owner is self.g.block and at not in arguments:
+                    arguments.append(at)
+            elif isinstance(at, OpResult) and at.op.parent is self.g.block and at.op not in ops:
+                if at.op.regions or not at.op.name.startswith(("arith.", "math.")):
+                    return None
+                ops.add(at.op)
+                pending += at.op.operands
+        if any(a.index >= len(self.g.inputs) or not dims_in(self.g.maps[a.index]) <= self.loops for a in arguments):
+            return None
+        read = tuple((a, self.g.inputs[a.index], self.g.maps[a.index]) for a in arguments)
+        return Code(tuple(op for op in self.g.block.ops if op in ops), value, read)
+
+
+def place(dim: int | None) -> AffineExpr:
+    return AffineExpr.constant(0) if dim is None else AffineExpr.dimension(dim)
+
+
+def _integers(value: SSAValue) -> Operation | None:
+    """A constant tensor of floats that are all integers, as a constant of i32."""
+    dense = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    if not isinstance(dense, DenseIntOrFPElementsAttr) or prod(dense.get_shape()) > MOST_ELEMENTS:
+        return None
+    values = [float(v) for v in dense.get_values()]
+    if not all(v.is_integer() and abs(v) <= EXACT for v in values):
+        return None
+    type_ = TensorType(i32, dense.get_shape())
+    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [int(v) for v in values]))
+
+
+def is_zero(value: SSAValue) -> bool:
+    """Whether a value is 0, or a tensor of zeros."""
+    if isinstance(value.owner, tensor.SplatOp):
+        return is_zero(value.owner.input)
+    attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    number = attribute if isinstance(attribute, FloatAttr | IntegerAttr) else splat_of(attribute)
+    return number is not None and number.value.data == 0

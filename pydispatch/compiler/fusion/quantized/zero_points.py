@@ -1,0 +1,146 @@
+"""Zero points taken off after a product of bytes, where they cannot be part of the bytes, or their share is a constant.
+
+A factor a = u - p of bytes u, where p is the same for all steps: sum((u - p)(v - q)) =
+sum(u v) - p sum(v) - q sum(u) + K p q, exact modulo 2^32. Where v is a constant, so is sum(v). What kernels take off by
+themselves (`kernels/matmul/cpu/corrections.py`) are zero points that are known, of factors that are not constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i32
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.fusion.quantized.numbers import Body, Code, Dequantized, constant_code
+from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.op_info import info_of
+from pydispatch.ir.values import shape_of
+
+CONSTANTS = ("arith.constant", "flow.tensor.constant")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A factor as `bytes` less `number` and `zero`; bytes may have a zero point that a kernel takes off."""
+
+    bytes: Dequantized
+    number: int = 0
+    zero: Code | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the bytes are the factor."""
+        return self.number == 0 and self.zero is None
+
+
+def taken_off(c: Contraction, a: Dequantized, b: Dequantized, products: str) -> Sequence[Taken]:
+    """The factors a and b without the zero points that are better taken off afterwards; none where none are.
+
+    products: see `Level.bytes`.
+    """
+    if not products or a.width != 8 or b.width != 8:
+        return ()
+    mixed, constant_a, constant_b = products == "unsigned by signed", _is_constant(a), _is_constant(b)
+    least = (-128, 0) if mixed and constant_a else (0, -128) if mixed else (-128, -128)
+    first, second = _apart(a, least[0], constant_a, constant_b), _apart(b, least[1], constant_b, constant_a)
+    sides = [(first, second.bytes), (second, first.bytes)]
+    needed = [number for taken, number in sides if not taken.is_all]
+    return (first, second) if needed and all(_is_summed(c, number) for number in needed) else ()
+
+
+def _apart(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> Taken:
+    """least: the least of the bytes that instructions take; constant, by_constant: whether the factor, and the other
+    one, are constants."""
+    zero = 0 if factor.zero is None else factor.zero.number
+    if zero is not None and (constant or not by_constant):
+        return Taken(factor)
+    shift = least - (0 if factor.signed is False else -128)
+    bytes_ = replace(factor, zero=constant_code(-shift) if shift else None)
+    return Taken(bytes_, shift + (zero or 0), factor.zero if zero is None else None)
+
+
+def _is_constant(factor: Dequantized) -> bool:
+    """Whether what is stored is computed from constants alone."""
+    pending, seen = [factor.stored], set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if not isinstance(value, OpResult) or not info_of(value.op).is_pure:
+            return False
+        if value.op.name not in CONSTANTS:
+            pending += value.op.operands
+    return True
+
+
+def _is_summed(c: Contraction, factor: Dequantized) -> bool:
+    """Whether the loops that a factor is summed over can be loops of their own: it has the sizes of all."""
+    plain = {r.position for r in factor.places.results if isinstance(r, AffineDimExpr)}
+    sizes = all(n is not None and n >= 0 for n in (c.generic.extents[d] for d in c.generic.loops))
+    return sizes and set(c.generic.loops) <= plain and dims_in(factor.places) == plain
+
+
+class Sums:
+    """Takes zero points off. made: operations that are needed for it, in order."""
+
+    def __init__(self, c: Contraction) -> None:
+        self.c, self.made = c, list[Operation]()
+
+    def corrected(self, body: Body, total: SSAValue, taken: Sequence[Taken], loops: AffineMap) -> SSAValue:
+        """The sum of products of the factors from that of the bytes. loops: by the dimensions of the result."""
+        first, second = taken
+        for one, other in ((first, second), (second, first)):
+            if one.zero is not None:
+                total = body.add(arith.SubiOp(total, self._share(body, one, other, loops)))
+            elif one.number:
+                total = body.add(arith.AddiOp(total, self._sum(body, other.bytes, -one.number, loops)))
+        if not first.is_all and not second.is_all:
+            steps = prod(self.c.generic.extents[d] or 0 for d in self.c.generic.loops)
+            both = body.add(arith.MuliOp(_whole(body, first, loops), _whole(body, second, loops)))
+            count = body.add(arith.ConstantOp(IntegerAttr(steps, i32)))
+            total = body.add(arith.AddiOp(total, body.add(arith.MuliOp(both, count))))
+        return total
+
+    def _share(self, body: Body, one: Taken, other: Taken, loops: AffineMap) -> SSAValue:
+        return body.add(arith.MuliOp(_whole(body, one, loops), self._sum(body, other.bytes, 1, loops)))
+
+    def _sum(self, body: Body, factor: Dequantized, times: int, loops: AffineMap) -> SSAValue:
+        """The sum of a factor over all steps, times a number."""
+        g = self.c.generic
+        own = [d for d in range(len(g.iterators)) if d in dims_in(factor.places) and d not in g.loops]
+        order = [*own, *g.loops]
+        number = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(g.iterators))]
+        renamed = AffineMap(len(order), 0, tuple(number))
+        shape, dims = [], list[SSAValue]()
+        for d in own:
+            axis = [isinstance(r, AffineDimExpr) and r.position == d for r in factor.places.results].index(True)
+            shape.append(shape_of(factor.stored)[axis])
+            if shape[-1] < 0:
+                index = arith.ConstantOp.from_int_and_width(axis, IndexType())
+                self.made += [index, tensor.DimOp(factor.stored, index)]
+                dims.append(self.made[-1].results[0])
+        zero = arith.ConstantOp(IntegerAttr(0, i32))
+        start = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
+        inner = Body()
+        value = inner.integer(factor.at(renamed))
+        if times != 1:
+            value = inner.add(arith.MuliOp(value, inner.add(arith.ConstantOp(IntegerAttr(times, i32)))))
+        before = inner.block.insert_arg(i32, len(inner.inputs))
+        places = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(own))))
+        kinds = ["parallel"] * len(own) + ["reduction"] * len(g.loops)
+        made = inner.over(inner.add(arith.AddiOp(before, value)), start.result, places, kinds)
+        self.made += [zero, start, made]
+        return body.input(made.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in own)))
+
+
+def _whole(body: Body, taken: Taken, loops: AffineMap) -> SSAValue:
+    """What is taken off a factor."""
+    number = body.add(arith.ConstantOp(IntegerAttr(taken.number, i32)))
+    return number if taken.zero is None else body.add(arith.AddiOp(body.copy(taken.zero.at(loops)), number))
