@@ -148,6 +148,24 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
     reasons.NOT_FOR_TILES.format("tensor.concat"): ("%x: Q, %y: N", "Q", f"""
       %a = tensor.concat dim(1) %x, %x : (Q, Q) -> M
       %o = {PRODUCT.format("%a", "%y", "M, N")}"""),
+    reasons.REORDERED_FOR_TILES.format(12): ("%x: tensor<16x12x16xf32>, %y: N", "tensor<12x16x8xf32>", f"""
+      %ey = tensor.empty() : N
+      %t = linalg.generic {{indexing_maps = [affine_map<(k, n) -> (k * -1 + 15, n)>, affine_map<(k, n) -> (k, n)>],
+          iterator_types = [{PARALLEL}]}} ins(%y : N) outs(%ey : N) {{
+        ^bb0(%l: f32, %r: f32):
+          linalg.yield %l : f32
+      }} -> N
+      %eo = tensor.empty() : tensor<12x16x8xf32>
+      %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<12x16x8xf32>) -> tensor<12x16x8xf32>
+      %o = linalg.generic {{indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>,
+          affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (m, b, n)>],
+          iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+          ins(%x, %t : tensor<16x12x16xf32>, N) outs(%zo : tensor<12x16x8xf32>) {{
+        ^bb0(%l: f32, %r: f32, %s: f32):
+          %p = arith.mulf %l, %r : f32
+          %q = arith.addf %s, %p : f32
+          linalg.yield %q : f32
+      }} -> tensor<12x16x8xf32>"""),
     reasons.REDUCED_BESIDE: ("%x: M, %y: N, %u: M", "Q", f"""
       %p = {PRODUCT.format("%x", "%y", "M, N")}
       %s = linalg.reduce {{ arith.maximumf }} ins(%u : M) outs(%zr : R) dimensions = [1]

@@ -89,6 +89,7 @@ EXPENSIVE_FOR_TILES = (
     "elements that a contraction reads are computed for each tile, and these are expensive; they would have to be cheap"
 )
 NOT_FOR_TILES = "{} that a contraction reads would be computed for each tile; only copies and cheap elements may be"
+REORDERED_FOR_TILES = "columns that a contraction reads would be brought into their order {} times; once is enough"
 REDUCED_BESIDE = (
     "a reduction that is read with a contraction's result would be computed for each tile; "
     "it has to be stored"

@@ -17,6 +17,7 @@ from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
 from pydispatch.compiler.fusion.channels_last import put_channels_last
+from pydispatch.compiler.fusion.columns import order_columns
 from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import Decide, lay_out_patches
 from pydispatch.compiler.fusion.joining import WhyNot
@@ -95,6 +96,7 @@ class Former:
         put_channels_last(self.function)
         lay_out_patches(self.function, self.patches)
         join_places(self.function)
+        order_columns(self.function)
         entry: Sizes | None = None
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn, view_as
 from pydispatch.compiler.kernels.matmul.cpu.corrections import Corrections
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, across, narrowed, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, counts, sizes_of
 from pydispatch.compiler.kernels.matmul.cpu.sides import Side, Sides
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles, ceil
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -102,7 +103,7 @@ class Writer:
             corrections = Corrections(self, build)
             self._pack(build)
             corrections.add(build)
-            sums = self.e.fresh(self.plan.sums, t.mr * t.nr)
+            sums = self.e.fresh(self.plan.sums, max(t.mr, self._turned_height()) * t.nr)
             self._blocks(build, lambda b, place: self._whole_block(b, place, sums, corrections), finishing=True)
             return
         self._several(build)
@@ -110,7 +111,7 @@ class Writer:
     def _several(self, build: Builder) -> None:
         """Sums of the whole tile in memory, because K or another reduction comes in parts."""
         c, t = self.c, self.t
-        sums = self.e.fresh(self.plan.sums, t.mt * t.nt)
+        sums = self.e.fresh(self.plan.sums, t.mt * t.nt + max(0, self._turned_height() - t.mr) * t.nr)
         corrections = Corrections(self, build)
 
         def number(b: Builder, place: Place) -> Index:
@@ -348,11 +349,16 @@ class Writer:
             where[c.n] = build.plus(build.plus(self.low[c.n], place.column), j)
         return evaluate(build, c.generic.output_maps[0], [where[d] for d in range(len(self.sizes))])
 
-    def _each(self, build: Builder, place: Place, body: Callable[[Builder, Index, Index], None]) -> None:
-        """`body` for every element of a block that exists."""
+    def _each(
+        self, build: Builder, place: Place, body: Callable[[Builder, Index, Index], None], by_columns: bool = False
+    ) -> None:  # fmt: skip
+        """`body` for every element of a block that exists, row by row or column by column."""
         rows = self.left(build, self.c.m, place.row, self.t.mr)
         columns = self.left(build, self.c.n, place.column, self.t.nr)
-        across(build, rows, columns, self.t.nr, body)
+        if by_columns:
+            across(build, columns, rows, self.t.mr, lambda b, j, i: body(b, i, j))
+        else:
+            across(build, rows, columns, self.t.nr, body)
 
     def _start(self, build: Builder, place: Place, block: SSAValue, offset: Index) -> None:
         """The values that sums begin with."""
@@ -376,14 +382,29 @@ class Writer:
     ) -> None:
         """Computes the results of the dispatch from a block and stores them."""
         result = self.c.op.results[0]
+        height = self._turned_height()
+        turned = self.e.fresh(self.plan.sums, self.t.nr * height) if height else block
+        if height:
+            turn(build, (block, offset, self.t.nr), (turned, 0, height), height, self.t.nr)
 
         def element(b: Builder, i: Index, j: Index) -> None:
             point = self._point(b, place, i, j)
-            total = b.add(memref.LoadOp.get(block, [b.value(self._in_block(b, offset, i, j))]))
+            at = b.plus(b.times(j, height), i) if height else self._in_block(b, offset, i, j)
+            total = b.add(memref.LoadOp.get(turned, [b.value(at)]))
             total = corrections.applied(b, total, place.block, i, j)
             b.remember((result, tuple(point)), narrowed(b, total, self.c.acc))
             for output in self.outputs:
                 places = [point[d] for d in output.dims]
                 output.store(b, self.e.at(b, output.value, places), places)
 
-        self._each(build, place, element)
+        self._each(build, place, element, bool(height))
+
+    def _turned_height(self) -> int:
+        """Rows of a block that is turned in registers, because its rows are neighbours in all results; they are filled
+        up to whole squares. 0 where it stays as it is."""
+        t, results = self.t, self.c.generic.output_maps[0].results
+        along = [output.dims and results[output.dims[-1]] == AffineDimExpr(self.c.m or 0) for output in self.outputs]
+        side = min(SIDE, 1 << (t.mr - 1).bit_length())
+        if self.c.m is None or self.plan.rows_of_k or t.mr < 4 or t.nr % side or not all(along):
+            return 0
+        return ceil(t.mr, side) * side
