@@ -7,7 +7,9 @@ cdef extern from "pydispatch/sched.h" nogil:
     ctypedef struct pyd_sched_t:
         pass
     ctypedef struct pyd_scope_t:
-        pass
+        const pyd_scope_t* outer
+        const void* owner
+        uint32_t workers
     ctypedef struct pyd_scope_access_t:
         const pyd_scope_t* (*get)() noexcept nogil
         void (*set)(const pyd_scope_t* innermost) noexcept nogil

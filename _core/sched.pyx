@@ -1,6 +1,6 @@
 """The CPU task system: a pool of threads that dispatches share, and what the host's CPU can do."""
 
-from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from pydispatch._core.c_process cimport (
@@ -51,6 +51,14 @@ def end_all():
 
 
 atexit.register(end_all)
+
+
+cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF:
+    if workers is None:
+        return 0
+    if type(workers) is not int or not 1 <= workers <= 1024:
+        raise InvalidArgumentError(f"@{function}: workers: expected a number from 1 to 1024, got {workers!r}")
+    return workers
 
 
 cdef void fork_prepare(void* self) noexcept nogil:

@@ -31,6 +31,8 @@
 #define PYD_SLOT_OPEN 0x80000000u     // may be joined
 #define PYD_SLOT_WAITING 0x40000000u  // the caller sleeps on |done|
 #define PYD_SLOT_COUNT 0x0000FFFFu    // participating pool threads
+#define PYD_SLOT_ROOM_SHIFT 16        // and how many there may be
+#define PYD_SLOT_ROOM (0xFFFu << PYD_SLOT_ROOM_SHIFT)
 
 // No failure yet. Otherwise the index within the window in the upper half (so that less is lower) and the code.
 #define PYD_SCHED_NO_FAILURE UINT64_MAX
@@ -53,6 +55,7 @@ typedef struct pyd_sched_slot_s {
   uint64_t base;  // the job's index of the window's 0
   uint64_t fp_mode;
   uint64_t cost;  // estimate, picoseconds per index, at least 1
+  uint32_t most;  // participants, the caller included: all workers, or fewer when the job has a limit
   bool is_guess;  // nothing is known of the cost
   bool has_place;  // the caller
   pyd_sched_cell_t* cells;  // one per worker number, allocated with the scheduler
@@ -124,6 +127,23 @@ static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t 
   return ticks < UINT64_C(1) << 40 ? ticks * sched->tick >> 8 : (ticks >> 8) * sched->tick;
 }
 
+// The scope of the threads in the job of |slot|. What these call stays within the limit of the job.
+static inline pyd_scope_t pyd_sched_scope_of(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
+  return (pyd_scope_t){slot->scope, sched, slot->most < sched->workers};
+}
+
+static inline bool pyd_slot_has_room(uint32_t state) {
+  return (state & PYD_SLOT_COUNT) < (state & PYD_SLOT_ROOM) >> PYD_SLOT_ROOM_SHIFT;
+}
+
+// Keeps more threads out. Only by participants: the slot cannot get a new job before the last one has left.
+static inline void pyd_sched_hide(pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
+  const uint32_t bit = 1u << (slot - sched->slots);
+  if (atomic_load_explicit(&sched->open, memory_order_relaxed) & bit) {
+    atomic_fetch_and_explicit(&sched->open, ~bit, memory_order_relaxed);
+  }
+}
+
 static inline bool pyd_sched_is_interrupted(const pyd_sched_job_t* job) {
   return job->interrupt && job->interrupt->is_wanted(job->interrupt->self) != 0;
 }
@@ -137,9 +157,10 @@ void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
 // work.c: leaves with work left. False: it is the last participant of a task's job, which stays.
-bool pyd_sched_leave_early(pyd_sched_slot_t* slot);
-// work.c: lets others compute who wait for a place, when this thread, which has one, has worked for a while. Returns after them.
-void pyd_sched_yield(pyd_sched_t* sched, uint32_t priority, pyd_sched_meter_t* meter);
+bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot);
+// work.c: lets others compute who wait for a place, when this thread, which has one, has worked for a while. Returns after them, or
+// when the interrupt of the job ends it.
+void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter);
 // work.c: when all have left: whether one that left early has left indices, which nobody else has found.
 bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot);
 

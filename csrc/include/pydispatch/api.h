@@ -159,6 +159,7 @@ typedef struct pyd_api_submit_s {
   // valid until it returns, also when it was released or not asked for. It may submit, and must not wait for calls.
   void (*on_done)(void* context, pyd_api_event_t* event);
   void* context;
+  uint32_t workers;  // threads that work for it at once, at most; 0: all of the device. Results do not depend on it
 } pyd_api_submit_t;
 
 #define PYD_API_FOREVER UINT64_MAX

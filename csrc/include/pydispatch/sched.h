@@ -22,6 +22,7 @@ typedef struct pyd_sched_s pyd_sched_t;
 typedef struct pyd_scope_s {
   const struct pyd_scope_s* outer;
   const void* owner;
+  uint32_t workers;  // jobs that are run within it have at most so many participants; 0: no limit of its own
 } pyd_scope_t;
 
 // Access to the innermost scope of the current thread: one variable per thread, shared by all schedulers of a process.
