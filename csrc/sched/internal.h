@@ -3,6 +3,7 @@
 //   scheduler.c  create, destroy, fork     pool.c  the life of a pool thread: look, spin, park, be woken
 //   job.c        pyd_sched_run             work.c  taking part in a published job: chunks, stealing, failures
 //   lend.c       threads of an embedder in the pool
+//   affinity.c   workers and the CPUs of the machine
 //   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs, without a caller
 //   place.c      how many threads compute at once
 //
@@ -87,6 +88,9 @@ struct pyd_sched_s {
   int32_t spin_us;
   uint64_t tick;  // picoseconds in 1/256
   pyd_sched_threads_t options;  // of the threads
+  // Of workers that are each for a CPU: its number, and for each worker the workers - 1 others, nearest first. Else NULL.
+  uint32_t* cpus;
+  uint16_t* near;
   pyd_sched_slot_t* slots;
   // workers - 1 from the beginning, whose numbers are 1 and up. One more, number 0, from the first task on: it takes part in jobs of
   // tasks only, as 0 is the number of callers.
@@ -197,6 +201,9 @@ void pyd_sched_wake_for_tasks(pyd_sched_t* sched);
 static inline uint32_t pyd_sched_joiners(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   return slot->task ? sched->workers : sched->workers - 1;
 }
+
+// affinity.c: decides on which CPU each worker is. False: there is no memory.
+bool pyd_sched_assign_cpus(pyd_sched_t* sched);
 
 // lend.c: whether this thread is lent; and, under the lifecycle mutex while closing, waits until no thread is.
 bool pyd_sched_is_lent(pyd_sched_t* sched);

@@ -177,6 +177,7 @@ void pyd_sched_pool_main(void* argument) {
   pyd_sched_thread_t* self = argument;
   pyd_sched_t* sched = self->sched;
   const pyd_sched_threads_t* options = &sched->options;
+  if (sched->cpus) pyd_thread_pin(sched->cpus[self->worker]);  // false: it was taken from the process meanwhile
   if (options->on_start) options->on_start(options->context, self->worker);
   while (!atomic_load_explicit(&sched->closing, memory_order_acquire) && !is_over(self)) {
     if (run_task(sched, self->worker)) continue;

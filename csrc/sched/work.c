@@ -34,10 +34,12 @@ static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
 }
 
 static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
+  const uint16_t* near = sched->near ? sched->near + (size_t)worker * (sched->workers - 1) : NULL;
   for (int pass = 0; pass < PYD_SCHED_STEAL_PASSES; ++pass) {
-    uint32_t victim = worker;
+    uint32_t next = worker;
     for (uint32_t i = 1; i < sched->workers; ++i) {
-      if (++victim == sched->workers) victim = 0;
+      if (++next == sched->workers) next = 0;
+      const uint32_t victim = near ? near[i - 1] : next;
       pyd_range_t stolen;
       if (pyd_range_steal(&slot->cells[victim].range, &stolen)) {
         pyd_range_store(&slot->cells[worker].range, stolen);
