@@ -7,7 +7,9 @@ cdef extern from "pydispatch/sched.h" nogil:
     ctypedef struct pyd_sched_t:
         pass
     ctypedef struct pyd_scope_t:
-        pass
+        const pyd_scope_t* outer
+        const void* owner
+        uint32_t workers
     ctypedef struct pyd_scope_access_t:
         const pyd_scope_t* (*get)() noexcept nogil
         void (*set)(const pyd_scope_t* innermost) noexcept nogil
@@ -15,6 +17,7 @@ cdef extern from "pydispatch/sched.h" nogil:
         bint are_lent
     ctypedef struct pyd_sched_options_t:
         uint32_t workers
+        bint has_affinity
         int32_t spin_us
         pyd_scope_access_t scopes
         pyd_sched_threads_t threads
@@ -40,6 +43,7 @@ cdef extern from "pydispatch/sched.h" nogil:
     uint32_t pyd_sched_workers(const pyd_sched_t* sched)
     void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure)
     uint32_t pyd_sched_available_cpus()
+    uint32_t pyd_sched_default_workers()
     void pyd_sched_fork_prepare(pyd_sched_t* sched)
     void pyd_sched_fork_parent(pyd_sched_t* sched)
     void pyd_sched_fork_child(pyd_sched_t* sched)

@@ -15,6 +15,7 @@ cdef extern from "pydispatch/task.h" nogil:
     const uint64_t PYD_WAIT_FOREVER
     ctypedef struct pyd_submit_options_t:
         uint32_t priority
+        uint32_t workers
         pyd_task_t** after
         uint32_t after_count
         pyd_task_t* behind

@@ -31,10 +31,12 @@ from pydispatch._core.c_numpy cimport (
     PyArrayObject,
 )
 from pydispatch._core.c_program cimport pyd_plan_hash, pyd_program_function_t, pyd_program_value_t
+from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport Plan, Slot, make_plan
 from pydispatch._core.program cimport Module
 from pydispatch._core.public cimport PublicFunction
+from pydispatch._core.sched cimport limit, unlimit, worker_limit
 
 cimport numpy as cnp
 
@@ -51,7 +53,7 @@ cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
     PyObject** PySequence_Fast_ITEMS(object)
 
-cdef str OUT = "out"  # interned, as keyword names are
+cdef str OUT = "out", WORKERS = "workers"  # interned, as keyword names are
 cdef int OUT_FLAGS = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE
 
 
@@ -97,7 +99,7 @@ cdef class Function(PublicFunction):
     def __dealloc__(self):
         free(self.args)
 
-    def __call__(self, *args, out=None, **named):
+    def __call__(self, *args, out=None, workers=None, **named):
         """Replaced by the vectorcall slot; kept for the signature that it shows."""
         raise NotImplementedError
 
@@ -105,37 +107,40 @@ cdef class Function(PublicFunction):
     def __doc__(self):
         return self.help()
 
-    def prepare(self, *args, out=None, **named):
+    def prepare(self, *args, out=None, workers=None, **named):
         """Fixes the shapes of the arguments and binds them. Returns a Prepared that owns its results unless given
-        `out`."""
+        `out`. workers: threads that a run uses at most, 1 to 1024; results do not depend on it."""
         from pydispatch._core.prepared import Prepared
-        return Prepared(self, self.arranged(args, named) if named else args, out)
+        return Prepared(self, self.arranged(args, named) if named else args, out, workers)
 
-    def submit(self, *args, out=None, priority="normal", **named):
+    def submit(self, *args, out=None, priority="normal", workers=None, **named):
         """Starts a call and returns a Future of what it would return; see docs/asynchronous.md.
 
         An argument may be the Future of another call, whose result then takes its place. Until the call has ended
         nobody may change its arguments. priority: "high", "normal" or "low", among calls that wait for a thread.
+        workers: threads that work for it at once, at most, 1 to 1024; results do not depend on it.
         """
         from pydispatch._core.submit import submit
-        return submit(self, self.arranged(args, named) if named else args, out, priority)
+        return submit(self, self.arranged(args, named) if named else args, out, priority, workers)
 
-    def submit_many(self, items, priority="normal"):
+    def submit_many(self, items, priority="normal", workers=None):
         """Starts one call for each item, a tuple of arguments or the only one. Returns one Future of the list of
         results.
 
-        When some fail, it raises the first error after all have ended, whose `outcomes` are the results and errors.
+        workers: threads that work for all of them together, at most, 1 to 1024. When some fail, it raises the first
+        error after all have ended, whose `outcomes` are the results and errors.
         """
         from pydispatch._core.submit import submit_many
-        return submit_many(self, items, priority)
+        return submit_many(self, items, priority, workers)
 
-    def map(self, items, in_flight=None):
+    def map(self, items, in_flight=None, workers=None):
         """Calls for each item, a tuple of arguments or the only one, as an iterator of their results in order.
 
         in_flight: calls that are submitted and whose results were not taken yet; twice the workers by default.
+        workers: threads that work for each of them at once, at most.
         """
         from pydispatch._core.submit import mapped
-        return mapped(self, items, in_flight)
+        return mapped(self, items, in_flight, workers)
 
     def plan_of(self, *args, **named):
         """The commands that a call with these arguments would run, one line each."""
@@ -383,29 +388,44 @@ cdef bint order(Function self, PyObject** args, Py_ssize_t count, tuple names, P
     for i in range(len(names)):
         found = self.places.get(names[i])
         place = -1 if found is None else found
-        if place < count or out_args[place] != NULL or names[i] == OUT:
+        if place < count or out_args[place] != NULL or names[i] == OUT or names[i] == WORKERS:
             return False
         out_args[place] = args[count + i]
     return True
 
 
 cdef object call_with_names_carefully(Function self, PyObject** args, Py_ssize_t count, tuple names):
-    """The same with any mistake in it, and with `out`."""
+    """The same with any mistake in it, and with `out` and `workers`."""
     cdef Py_ssize_t i
     cdef dict named = {}
-    out = None
+    cdef pyd_scope_t scope
+    cdef uint32_t most
+    out = workers = None
     for i, name in enumerate(names):
         if name == OUT:
             out = <object>args[count + i]
+        elif name == WORKERS:
+            workers = <object>args[count + i]
         else:
             named[name] = <object>args[count + i]
     given = tuple([<object>args[i] for i in range(count)])
     if named:
         given = self.arranged(given, named)
+    most = worker_limit(self.name, workers)
+    if not most:
+        return call_into(self, given, out)
+    limit(&scope, most)
+    try:
+        return call_into(self, given, out)
+    finally:
+        unlimit(&scope)
+
+
+cdef object call_into(Function self, tuple args, object out):
     if out is None:
-        return call(<PyObject*>self, PySequence_Fast_ITEMS(given), len(given), NULL)
-    self.check_count(len(given))
-    return Binding(self, given, out).run()
+        return call(<PyObject*>self, PySequence_Fast_ITEMS(args), len(args), NULL)
+    self.check_count(len(args))
+    return Binding(self, args, out).run()
 
 
 cdef Function probe = Function.__new__(Function)

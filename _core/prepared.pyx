@@ -2,10 +2,13 @@
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport uint32_t
 
 from pydispatch._core.bound cimport Binding
+from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.function cimport Function, pyd_type_set_vectorcall, vectorcallfunc
 from pydispatch._core.plan cimport Slot
+from pydispatch._core.sched cimport limit, unlimit, worker_limit
 
 from pydispatch._core.status import Error
 
@@ -26,15 +29,17 @@ cdef class Prepared:
     cdef Slot slot
     cdef bint taken
     cdef bint busy
+    cdef uint32_t workers  # at most; 0: all
 
     def __cinit__(self):
         self.vectorcall = <vectorcallfunc><void*>call
 
-    def __init__(self, Function function not None, args, out):
+    def __init__(self, Function function not None, args, out, workers=None):
         if self.binding is not None:
             raise Error("a Prepared is made once")
         if len(args) != function.arg_count:
             function.check_count(len(args))
+        self.workers = worker_limit(function.name, workers)
         binding = Binding(function, args, out)
         (<Binding>binding).plan.take(&self.slot)
         self.taken = True
@@ -60,6 +65,7 @@ cdef class Prepared:
 cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* names):
     cdef Prepared self = <Prepared>callable
     cdef Binding binding = self.binding
+    cdef pyd_scope_t scope
     cdef Py_ssize_t count = PyVectorcall_NARGS(nargsf)
     if binding is None:
         raise Error("this Prepared was never made; use Function.prepare")
@@ -80,7 +86,13 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
         if given:
             binding.function.check_count(len(given))
             binding.rebind(given)
-        return binding.execute(&self.slot)
+        if not self.workers:
+            return binding.execute(&self.slot)
+        limit(&scope, self.workers)
+        try:
+            return binding.execute(&self.slot)
+        finally:
+            unlimit(&scope)
     finally:
         self.busy = False
 

@@ -28,12 +28,13 @@ from pydispatch._core.c_program cimport (
     pyd_program_procedure,
     pyd_tensor_bytes,
 )
+from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport flush_python
 from pydispatch._core.program cimport Module, text_of
 from pydispatch._core.public cimport PublicFunction
-from pydispatch._core.sched cimport Caller, enter, leave
+from pydispatch._core.sched cimport Caller, enter, leave, limit, unlimit, worker_limit
 from pydispatch._core.signals cimport interrupt_of
 from pydispatch._core.state cimport State
 from pydispatch._core.status cimport check
@@ -66,14 +67,15 @@ cdef class Procedure(PublicFunction):
         self.describe(module, index, info)
         self.state, self.verify = module.state, verify
 
-    def __call__(self, *args, out=None, **named):
+    def __call__(self, *args, out=None, workers=None, **named):
         """Runs; the value is an array or number for one result, a tuple for several, None for none."""
+        cdef uint32_t most = worker_limit(self.name, workers)
         cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t))
         if inputs == NULL:
             raise MemoryError()
         try:
             held = self.gather(self.arranged(args, named) if named else args, inputs, NULL)
-            return self.invoke(inputs, NULL, out)
+            return self.invoke(inputs, NULL, out, most)
         finally:
             held = None
             free(inputs)
@@ -90,7 +92,7 @@ cdef class Procedure(PublicFunction):
         blocks = <void**>(inputs + self.arg_count + 1)
         try:
             held = self.gather(args, inputs, blocks)
-            return self.invoke(inputs, blocks, None)
+            return self.invoke(inputs, blocks, None, 0)
         finally:
             held = None
             free(inputs)
@@ -99,10 +101,10 @@ cdef class Procedure(PublicFunction):
     def __doc__(self):
         return self.help()
 
-    def prepare(self, *args, out=None, **named):
+    def prepare(self, *args, out=None, workers=None, **named):
         """Checks and binds the arguments. Returns a PreparedProcedure; its results are new in every run unless given
         `out`."""
-        return PreparedProcedure(self, self.arranged(args, named) if named else args, out)
+        return PreparedProcedure(self, self.arranged(args, named) if named else args, out, workers)
 
     def batched(self, *args, **named):
         """InvalidArgumentError: control flow and state are about a call, not about a row."""
@@ -110,22 +112,23 @@ cdef class Procedure(PublicFunction):
             f"@{self.name} cannot be batched: it has control flow, state or checks, which see all rows of a call: "
             + self.text())
 
-    def submit(self, *args, out=None, priority="normal", **named):
+    def submit(self, *args, out=None, priority="normal", workers=None, **named):
         """Starts a call and returns a Future of what it would return, see Function.submit. Calls that share state of
         the program run in the order in which they were submitted."""
         from pydispatch._core.submit_procedure import submit
-        return submit(self, self.arranged(args, named) if named else args, out, priority)
+        return submit(self, self.arranged(args, named) if named else args, out, priority, workers)
 
-    def submit_many(self, items, priority="normal"):
-        """As Function.submit_many."""
+    def submit_many(self, items, priority="normal", workers=None):
+        """As Function.submit_many, but workers are for each call."""
         from pydispatch._core.future import together
         return together([
-            self.submit(*(item if type(item) is tuple else (item,)), priority=priority) for item in items])
+            self.submit(*(item if type(item) is tuple else (item,)), priority=priority, workers=workers)
+            for item in items])
 
-    def map(self, items, in_flight=None):
+    def map(self, items, in_flight=None, workers=None):
         """As Function.map."""
         from pydispatch._core.submit import mapped
-        return mapped(self, items, in_flight)
+        return mapped(self, items, in_flight, workers)
 
     def close(self):
         """Nothing to forget: the plans go with the program."""
@@ -166,17 +169,19 @@ cdef class Procedure(PublicFunction):
         held.append(owners)
         return held
 
-    cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out):
+    cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out, uint32_t workers):
         cdef pyd_invocation_t* invocation = NULL
         cdef const pyd_interrupt_t* interrupt
         cdef pyd_status_t status
         cdef Caller caller
+        cdef pyd_scope_t scope
         cdef bint flushes = self.module.flushes
         given = self.given(out)
         if flushes:
             flush_python()
         enter(&self.module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
+        limit(&scope, workers)
         with nogil:
             if blocks == NULL:
                 status = pyd_procedure_call(self.state.state, self.index, inputs, interrupt, &invocation)
@@ -185,6 +190,7 @@ cdef class Procedure(PublicFunction):
                     self.state.state, self.index, inputs, blocks, interrupt, &invocation)
             if flushes:
                 fflush(NULL)
+        unlimit(&scope)
         leave(&self.module.sched.callers, &caller)
         check(status)
         try:
@@ -327,14 +333,15 @@ cdef class PreparedProcedure:
     cdef list held
     cdef object out
     cdef bint busy
+    cdef uint32_t workers  # at most; 0: all
 
-    def __init__(self, Procedure procedure not None, args, out):
+    def __init__(self, Procedure procedure not None, args, out, workers):
         if self.inputs != NULL:
             raise Error("a PreparedProcedure is made once")
         self.inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
         if self.inputs == NULL:
             raise MemoryError()
-        self.procedure, self.out = procedure, out
+        self.procedure, self.out, self.workers = procedure, out, worker_limit(procedure.name, workers)
         procedure.given(out)
         self.held = procedure.gather(args, self.inputs, NULL)
 
@@ -364,7 +371,7 @@ cdef class PreparedProcedure:
                     self.held = held
                 finally:
                     free(fresh)
-            return self.procedure.invoke(self.inputs, NULL, self.out)
+            return self.procedure.invoke(self.inputs, NULL, self.out, self.workers)
         finally:
             self.busy = False
 

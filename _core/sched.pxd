@@ -1,5 +1,8 @@
 # The task system for other extension modules: hold the Scheduler while its pointer is in use.
-from pydispatch._core.c_sched cimport pyd_sched_t
+from libc.stdint cimport uint32_t
+
+from pydispatch._core.c_process cimport pyd_process_scope_get, pyd_process_scope_set
+from pydispatch._core.c_sched cimport pyd_sched_t, pyd_scope_t
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
@@ -16,6 +19,20 @@ cdef class Scheduler:
     cdef pyd_sched_t* sched
     cdef Caller* callers
     cdef object __weakref__
+
+
+# `workers=` of a call: the most threads for it, 0 for None. InvalidArgumentError.
+cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF
+
+
+# What this thread calls from here on uses at most |workers| threads, until `unlimit`. |scope|: on the stack of both.
+cdef inline void limit(pyd_scope_t* scope, uint32_t workers) noexcept:
+    scope.outer, scope.owner, scope.workers = pyd_process_scope_get(), NULL, workers
+    pyd_process_scope_set(scope)
+
+
+cdef inline void unlimit(const pyd_scope_t* scope) noexcept:
+    pyd_process_scope_set(scope.outer)
 
 
 # callers: that of a Scheduler, which a caller holds anyway; counting references would cost more than the list.

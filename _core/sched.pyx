@@ -1,6 +1,6 @@
 """The CPU task system: a pool of threads that dispatches share, and what the host's CPU can do."""
 
-from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from pydispatch._core.c_process cimport (
@@ -19,6 +19,7 @@ from pydispatch._core.c_sched cimport (
     pyd_cpu_query,
     pyd_sched_available_cpus,
     pyd_sched_create,
+    pyd_sched_default_workers,
     pyd_sched_destroy,
     pyd_sched_fork_child,
     pyd_sched_fork_parent,
@@ -53,6 +54,14 @@ def end_all():
 atexit.register(end_all)
 
 
+cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF:
+    if workers is None:
+        return 0
+    if type(workers) is not int or not 1 <= workers <= 1024:
+        raise InvalidArgumentError(f"@{function}: workers: expected a number from 1 to 1024, got {workers!r}")
+    return workers
+
+
 cdef void fork_prepare(void* self) noexcept nogil:
     pyd_sched_fork_prepare((<Scheduler>self).sched)
 
@@ -82,15 +91,16 @@ cdef void fork_child(void* self) noexcept nogil:
 cdef class Scheduler:
     """A pool of threads that runs the workgroups of dispatches. Any number of Python threads may use one at a time.
 
-    workers: threads in one dispatch, the calling thread included; 1 starts none, 0 takes `available_cpus()`.
+    workers: threads in one dispatch, the calling thread included; 1 starts none, 0 takes `default_workers()`.
     spin_us: how long an idle thread looks for work before it sleeps, in microseconds; -1 adapts to how jobs arrive.
+    affinity: each thread of the pool stays on a CPU of its own, near ones one after another.
     threads: the address of a `pyd_sched_threads_t` (pydispatch/sched.h): what an embedder wants of them; 0 for nothing.
 
     Raises `InvalidArgumentError` for numbers out of range, and `SystemError` of `pydispatch` when the operating system
     refuses a thread. After a fork the child starts its threads anew when it first needs them.
     """
 
-    def __cinit__(self, workers=0, spin_us=-1, threads=0):
+    def __cinit__(self, workers=0, spin_us=-1, threads=0, bint affinity=False):
         cdef pyd_sched_options_t options
         cdef pyd_sched_t* sched = NULL
         cdef pyd_status_t status
@@ -99,6 +109,7 @@ cdef class Scheduler:
         if not -1 <= spin_us <= 0x7FFFFFFF:
             raise InvalidArgumentError(f"spin_us: expected 0 to 1000000, or -1 to adapt; got {spin_us}")
         options.workers = workers
+        options.has_affinity = affinity
         options.spin_us = spin_us
         memset(&options.threads, 0, sizeof(options.threads))
         if threads:
@@ -156,6 +167,11 @@ cdef class Scheduler:
 def available_cpus():
     """CPUs this process may use, at least 1: its affinity mask, lowered to its cgroup's quota."""
     return pyd_sched_available_cpus()
+
+
+def default_workers():
+    """Cores among them, without their SMT siblings and, on hybrid CPUs, the slow ones; 1 to 1024."""
+    return pyd_sched_default_workers()
 
 
 def cpu_features():

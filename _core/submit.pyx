@@ -25,6 +25,7 @@ from pydispatch._core.task cimport MAX_AFTER, Task, fill_options
 
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as AnyFuture
+from functools import partial
 
 from pydispatch._core.future import CallFuture, deferred, together
 from pydispatch._core.future import mapped as in_order
@@ -142,21 +143,22 @@ cdef bint has_futures(args):
     return False
 
 
-def submit(Function function not None, args, out, priority):
+def submit(Function function not None, args, out, priority, workers):
     """See Function.submit."""
     cdef list after = []
+    cdef dict named = {"out": out, "priority": priority, "workers": workers}
     given = args
     if has_futures(args):
         given = replace_futures(args, after)
         if given is None:
-            return deferred(function.submit, args, {"out": out, "priority": priority})
+            return deferred(function.submit, args, named)
         for task in after:
             if (<Task>task).module.sched is not function.module.sched:
-                return deferred(function.submit, args, {"out": out, "priority": priority})
-    return CallFuture(start(function, given, out, priority, tuple(after)))
+                return deferred(function.submit, args, named)
+    return CallFuture(start(function, given, out, priority, workers, tuple(after)))
 
 
-cdef Task start(Function function, tuple args, object out, object priority, tuple after):
+cdef Task start(Function function, tuple args, object out, object priority, object workers, tuple after):
     cdef FunctionTask task = FunctionTask.__new__(FunctionTask)
     cdef Lease lease = Lease.__new__(Lease)
     cdef Binding binding = None
@@ -166,7 +168,7 @@ cdef Task start(Function function, tuple args, object out, object priority, tupl
     cdef pyd_submit_options_t options
     cdef pyd_task_t* first[MAX_AFTER]
     cdef pyd_status_t status
-    fill_options(&options, priority, after, first)
+    fill_options(&options, function.name, priority, workers, after, first)
     function.check_count(len(args))
     lease.words = <uint64_t*>malloc((function.frame_words + 1) * sizeof(uint64_t))
     if lease.words == NULL:
@@ -252,19 +254,19 @@ cdef class BatchTask(Task):
         self.kept, self.made = (self.items, self.plans), None
 
 
-def submit_many(Function function not None, items, priority):
+def submit_many(Function function not None, items, priority, workers):
     """See Function.submit_many."""
     cdef list given = [item if type(item) is tuple else (item,) for item in items]
     cdef uint32_t count = <uint32_t>len(given)
     for args in given:
         if has_futures(args):
-            return together([function.submit(*args, priority=priority) for args in given])
+            return together([function.submit(*args, priority=priority, workers=workers) for args in given])
     if not count:
         return together([])
-    return CallFuture(start_many(function, given, count, priority))
+    return CallFuture(start_many(function, given, count, priority, workers))
 
 
-cdef Task start_many(Function function, list given, uint32_t count, object priority):
+cdef Task start_many(Function function, list given, uint32_t count, object priority, object workers):
     cdef BatchTask task = BatchTask.__new__(BatchTask)
     cdef Items items = Items.__new__(Items)
     cdef list made = [None] * count, kept = [items, given, made, function]
@@ -277,7 +279,7 @@ cdef Task start_many(Function function, list given, uint32_t count, object prior
     cdef pyd_status_t status
     cdef size_t words = function.frame_words + 1
     cdef uint32_t i
-    fill_options(&options, priority, (), NULL)
+    fill_options(&options, function.name, priority, workers, (), NULL)
     items.items = <pyd_batch_item_t*>calloc(count, sizeof(pyd_batch_item_t))
     items.words = <uint64_t*>malloc(count * words * sizeof(uint64_t))
     if items.items == NULL or items.words == NULL:
@@ -312,9 +314,9 @@ cdef Task start_many(Function function, list given, uint32_t count, object prior
     return task
 
 
-def mapped(PublicFunction function not None, items, in_flight):
+def mapped(PublicFunction function not None, items, in_flight, workers):
     """See Function.map."""
     count = 2 * function.module.sched.workers if in_flight is None else in_flight
     if not isinstance(count, int) or count < 1:
         raise InvalidArgumentError(f"@{function.name}: map: in_flight: expected a number from 1 on, got {in_flight!r}")
-    return in_order(function.submit, items, count)
+    return in_order(function.submit if workers is None else partial(function.submit, workers=workers), items, count)

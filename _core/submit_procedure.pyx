@@ -34,7 +34,7 @@ cdef class ProcedureTask(Task):
             pyd_invocation_free(invocation)
 
 
-def submit(Procedure procedure not None, args, out, priority):
+def submit(Procedure procedure not None, args, out, priority, workers):
     """See Procedure.submit."""
     cdef ProcedureTask task = ProcedureTask.__new__(ProcedureTask)
     cdef pyd_submit_options_t options
@@ -42,8 +42,8 @@ def submit(Procedure procedure not None, args, out, priority):
     cdef pyd_status_t status
     for value in args:
         if isinstance(value, AnyFuture):
-            return deferred(procedure.submit, args, {"out": out, "priority": priority})
-    fill_options(&options, priority, (), NULL)
+            return deferred(procedure.submit, args, {"out": out, "priority": priority, "workers": workers})
+    fill_options(&options, procedure.name, priority, workers, (), NULL)
     task.procedure, task.module, task.after = procedure, procedure.module, ()
     task.out = procedure.given(out)
     inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))

@@ -20,7 +20,7 @@ from pydispatch._core.c_submit cimport (
     pyd_task_wait,
     pyd_wait_t,
 )
-from pydispatch._core.sched cimport Caller, enter, leave
+from pydispatch._core.sched cimport Caller, enter, leave, worker_limit
 from pydispatch._core.signals cimport interrupt_of
 from pydispatch._core.status cimport exception_of
 
@@ -41,7 +41,8 @@ cdef object settling = threading.RLock()  # where collecting a value may run Pyt
 
 
 cdef int fill_options(
-        pyd_submit_options_t* out_options, object priority, tuple after, pyd_task_t** out_tasks) except -1:
+        pyd_submit_options_t* out_options, str function, object priority, object workers, tuple after,
+        pyd_task_t** out_tasks) except -1:
     cdef uint32_t i, count = <uint32_t>len(after)
     leftovers.clear()
     number = PRIORITIES.get(priority) if isinstance(priority, str) else None
@@ -52,6 +53,7 @@ cdef int fill_options(
     for i in range(count):
         out_tasks[i] = (<Task>after[i]).task
     out_options.priority, out_options.after, out_options.after_count = number, out_tasks, count
+    out_options.workers = worker_limit(function, workers)
     out_options.behind, out_options.on_done, out_options.context = NULL, NULL, NULL
     return 0
 

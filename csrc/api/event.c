@@ -71,7 +71,7 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* g
   static const uint32_t kPriorities[] = {PYD_PRIORITY_NORMAL, PYD_PRIORITY_HIGH, PYD_PRIORITY_LOW};
   *out_options = (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   if (!given) return PYD_STATUS_OK;
-  if (given->struct_size < sizeof(*given)) {
+  if (given->struct_size < offsetof(pyd_api_submit_t, workers)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_submit_t), "
                            "which is %zu", function, given->struct_size, sizeof(*given));
   }
@@ -88,6 +88,7 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* g
   out_options->after_count = given->after_count;
   out_options->on_done = given->on_done;
   out_options->context = given->context;
+  if (given->struct_size >= sizeof(*given)) out_options->workers = given->workers;
   return PYD_STATUS_OK;
 }
 

@@ -17,4 +17,13 @@ static inline bool pyd_scope_has(pyd_scope_access_t access, const void* owner) {
   return false;
 }
 
+// The lowest limit of |scope| and those around it; 0: none.
+static inline uint32_t pyd_scope_workers(const pyd_scope_t* scope) {
+  uint32_t least = 0;
+  for (; scope; scope = scope->outer) {
+    if (scope->workers && (!least || scope->workers < least)) least = scope->workers;
+  }
+  return least;
+}
+
 #endif  // PYD_BASE_SCOPE_H_

@@ -17,6 +17,11 @@ typedef struct pyd_thread_s {
 int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argument, const char* name);
 void pyd_thread_join(pyd_thread_t* thread);
 
+// Whether threads can be told where to run.
+bool pyd_thread_can_pin(void);
+// Keeps the calling thread on a CPU. False: it may not use that, or the system has no such thing.
+bool pyd_thread_pin(uint32_t cpu);
+
 // One thread waits, any thread sets. An event may be set before, while and after it is waited for.
 typedef struct pyd_event_s {
   _Atomic uint32_t is_set;

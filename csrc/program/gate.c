@@ -62,7 +62,7 @@ pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, 
   }
   pthread_mutex_unlock(&gate->mutex);
   if (!pyd_ok(status)) return status;
-  *scope = (pyd_scope_t){pyd_scope_now(gate->scopes), gate};
+  *scope = (pyd_scope_t){.outer = pyd_scope_now(gate->scopes), .owner = gate};
   pyd_scope_set(gate->scopes, scope);
   return status;
 }

@@ -3,6 +3,7 @@
 //   scheduler.c  create, destroy, fork     pool.c  the life of a pool thread: look, spin, park, be woken
 //   job.c        pyd_sched_run             work.c  taking part in a published job: chunks, stealing, failures
 //   lend.c       threads of an embedder in the pool
+//   affinity.c   workers and the CPUs of the machine
 //   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs, without a caller
 //   place.c      how many threads compute at once
 //
@@ -31,6 +32,8 @@
 #define PYD_SLOT_OPEN 0x80000000u     // may be joined
 #define PYD_SLOT_WAITING 0x40000000u  // the caller sleeps on |done|
 #define PYD_SLOT_COUNT 0x0000FFFFu    // participating pool threads
+#define PYD_SLOT_ROOM_SHIFT 16        // and how many there may be
+#define PYD_SLOT_ROOM (0xFFFu << PYD_SLOT_ROOM_SHIFT)
 
 // No failure yet. Otherwise the index within the window in the upper half (so that less is lower) and the code.
 #define PYD_SCHED_NO_FAILURE UINT64_MAX
@@ -53,6 +56,7 @@ typedef struct pyd_sched_slot_s {
   uint64_t base;  // the job's index of the window's 0
   uint64_t fp_mode;
   uint64_t cost;  // estimate, picoseconds per index, at least 1
+  uint32_t most;  // participants, the caller included: all workers, or fewer when the job has a limit
   bool is_guess;  // nothing is known of the cost
   bool has_place;  // the caller
   pyd_sched_cell_t* cells;  // one per worker number, allocated with the scheduler
@@ -84,6 +88,9 @@ struct pyd_sched_s {
   int32_t spin_us;
   uint64_t tick;  // picoseconds in 1/256
   pyd_sched_threads_t options;  // of the threads
+  // Of workers that are each for a CPU: its number, and for each worker the workers - 1 others, nearest first. Else NULL.
+  uint32_t* cpus;
+  uint16_t* near;
   pyd_sched_slot_t* slots;
   // workers - 1 from the beginning, whose numbers are 1 and up. One more, number 0, from the first task on: it takes part in jobs of
   // tasks only, as 0 is the number of callers.
@@ -124,6 +131,23 @@ static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t 
   return ticks < UINT64_C(1) << 40 ? ticks * sched->tick >> 8 : (ticks >> 8) * sched->tick;
 }
 
+// The scope of the threads in the job of |slot|. What these call stays within the limit of the job.
+static inline pyd_scope_t pyd_sched_scope_of(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
+  return (pyd_scope_t){slot->scope, sched, slot->most < sched->workers};
+}
+
+static inline bool pyd_slot_has_room(uint32_t state) {
+  return (state & PYD_SLOT_COUNT) < (state & PYD_SLOT_ROOM) >> PYD_SLOT_ROOM_SHIFT;
+}
+
+// Keeps more threads out. Only by participants: the slot cannot get a new job before the last one has left.
+static inline void pyd_sched_hide(pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
+  const uint32_t bit = 1u << (slot - sched->slots);
+  if (atomic_load_explicit(&sched->open, memory_order_relaxed) & bit) {
+    atomic_fetch_and_explicit(&sched->open, ~bit, memory_order_relaxed);
+  }
+}
+
 static inline bool pyd_sched_is_interrupted(const pyd_sched_job_t* job) {
   return job->interrupt && job->interrupt->is_wanted(job->interrupt->self) != 0;
 }
@@ -137,9 +161,10 @@ void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
 // work.c: leaves with work left. False: it is the last participant of a task's job, which stays.
-bool pyd_sched_leave_early(pyd_sched_slot_t* slot);
-// work.c: lets others compute who wait for a place, when this thread, which has one, has worked for a while. Returns after them.
-void pyd_sched_yield(pyd_sched_t* sched, uint32_t priority, pyd_sched_meter_t* meter);
+bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot);
+// work.c: lets others compute who wait for a place, when this thread, which has one, has worked for a while. Returns after them, or
+// when the interrupt of the job ends it.
+void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter);
 // work.c: when all have left: whether one that left early has left indices, which nobody else has found.
 bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot);
 
@@ -176,6 +201,9 @@ void pyd_sched_wake_for_tasks(pyd_sched_t* sched);
 static inline uint32_t pyd_sched_joiners(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   return slot->task ? sched->workers : sched->workers - 1;
 }
+
+// affinity.c: decides on which CPU each worker is. False: there is no memory.
+bool pyd_sched_assign_cpus(pyd_sched_t* sched);
 
 // lend.c: whether this thread is lent; and, under the lifecycle mutex while closing, waits until no thread is.
 bool pyd_sched_is_lent(pyd_sched_t* sched);

@@ -1,4 +1,4 @@
-#include "sched/internal.h"
+#include "sched/task.h"
 
 // Runs [begin, end) here in one go. False when it failed.
 static bool run_piece(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
@@ -148,6 +148,8 @@ pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job
   slot->job = job;
   slot->task = task;
   slot->scope = task ? NULL : pyd_scope_now(sched->scopes);
+  const uint32_t limit = task ? task->workers : pyd_scope_workers(slot->scope);
+  slot->most = limit && limit < sched->workers ? limit : sched->workers;
   slot->fp_mode = pyd_cpu_fp_mode();
   slot->cost = cost ? cost : PYD_SCHED_GUESS;
   slot->is_guess = !cost;
@@ -160,9 +162,9 @@ void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
 }
 
 // How many pool threads the |count| indices of a slot could use.
-static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint32_t count) {
+static uint32_t useful_helpers(const pyd_sched_slot_t* slot, uint32_t count) {
   uint64_t useful = multiply(slot->cost, count) / (UINT64_C(1000) * PYD_SCHED_WORK_PER_HELPER) + 1;
-  uint64_t others = sched->workers - 1;  // of the joiners, a task's first participant is one
+  uint64_t others = slot->most - 1;  // of the joiners, a task's first participant is one
   uint64_t most = others < count - 1 ? others : count - 1;
   return (uint32_t)(useful < most ? useful : most);
 }
@@ -172,12 +174,13 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->has_left_early, 0, memory_order_relaxed);
   pyd_range_store(&slot->cells[worker].range, (pyd_range_t){.begin = 0, .end = count});
-  const uint32_t joiners = pyd_sched_joiners(sched, slot);
-  atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | state, memory_order_release);
+  const uint32_t joiners = pyd_sched_joiners(sched, slot), room = slot->task ? slot->most : slot->most - 1;
+  atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | room << PYD_SLOT_ROOM_SHIFT | state, memory_order_release);
+  if (slot->most == 1) return false;
   atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_seq_cst);
   // A thread counted as spinning now will see the bit, at the latest in its last check before it parks; a count read
   // before the bit was set would not guarantee that.
-  uint32_t helpers = useful_helpers(sched, slot, count);
+  uint32_t helpers = useful_helpers(slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
   if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
   if (!pyd_place_is_free(&sched->places)) {  // a thread would be woken in vain
@@ -228,7 +231,7 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
                       pyd_sched_failure_t* out_failure) {
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
-    if (!slot->is_guess) learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
+    if (!slot->is_guess && slot->most > 1) learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
     return;
   }
   out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
@@ -242,7 +245,7 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begi
                        pyd_sched_failure_t* out_failure) {
   const pyd_sched_job_t* job = slot->job;
   const pyd_scope_t* outer = slot->scope;
-  const pyd_scope_t scope = {outer, sched};
+  const pyd_scope_t scope = pyd_sched_scope_of(sched, slot);
   pyd_scope_set(sched->scopes, &scope);
   while (begin < job->count && !out_failure->code) {
     uint64_t left = job->count - begin;
@@ -254,6 +257,7 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begi
       pyd_sched_work(sched, slot, 0, meter);
       close_and_wait(sched, slot);
     } while (pyd_sched_has_leftovers(sched, slot));
+    pyd_sched_hide(sched, slot);  // one that left early may have shown it again
     uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) - (meter->waited - waited);
     pyd_sched_settle(sched, slot, window, spent, has_woken, out_failure);
     begin += window;
@@ -315,11 +319,14 @@ void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, ui
 }
 
 // A place for a caller with so much work, unless it has one: then it works for another job. False: it takes none.
-static bool take_place(pyd_sched_t* sched, uint64_t picoseconds, pyd_scope_t* scope) {
+static bool take_place(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t picoseconds, pyd_scope_t* scope,
+                       pyd_sched_failure_t* out_failure) {
   if (picoseconds < UINT64_C(1000) * PYD_SCHED_PLACED || !sched->scopes.get) return false;
   if (pyd_scope_has(sched->scopes, &sched->places) || pyd_scope_has(sched->scopes, sched)) return false;
-  pyd_place_take(&sched->places, PYD_PRIORITY_NORMAL, false);
-  *scope = (pyd_scope_t){pyd_scope_now(sched->scopes), &sched->places};
+  if (!pyd_place_take(&sched->places, PYD_PRIORITY_NORMAL, false, job->interrupt)) {
+    *out_failure = (pyd_sched_failure_t){.code = -1, .is_interrupted = true};
+  }
+  *scope = (pyd_scope_t){.outer = pyd_scope_now(sched->scopes), .owner = &sched->places};
   pyd_scope_set(sched->scopes, scope);
   return true;
 }
@@ -329,10 +336,13 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   if (job->count == 0) return;
   pyd_sched_meter_t meter = {0};
   pyd_scope_t scope;
-  bool has_place = take_place(sched, multiply(learned_cost(job), job->count), &scope);
-  uint64_t cost, begin = run_first(sched, job, &cost, &meter, out_failure);
+  bool has_place = take_place(sched, job, multiply(learned_cost(job), job->count), &scope, out_failure);
+  uint64_t cost, begin = out_failure->code ? job->count : run_first(sched, job, &cost, &meter, out_failure);
+  if (begin < job->count && !has_place) {
+    has_place = take_place(sched, job, multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope, out_failure);
+    if (out_failure->code) begin = job->count;
+  }
   if (begin < job->count) {
-    if (!has_place) has_place = take_place(sched, multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope);
     pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
     meter = (pyd_sched_meter_t){0};
     if (slot) {

@@ -79,13 +79,14 @@ void pyd_places_deinit(pyd_places_t* places) { pthread_mutex_destroy(&places->mu
 
 bool pyd_place_try(pyd_places_t* places) { return pyd_place_is_free(places) && take_free(places); }
 
-// Returns when |waiter| has a place, or when nobody was handed one for as long as |patience|.
-static void sleep_until_served(pyd_places_t* places, pyd_place_waiter_t* waiter) {
+// Returns when |waiter| has a place, or when nobody was handed one for as long as |patience|. False: interrupted.
+static bool sleep_until_served(pyd_places_t* places, pyd_place_waiter_t* waiter, const pyd_interrupt_t* interrupt) {
   uint32_t seen = atomic_load_explicit(&places->handovers, memory_order_relaxed);
   for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < places->patience;) {
     // About as long as those before it and this one have to wait: then a place may be left for a caller that does not come back.
     const uint64_t quanta = places->quantum * atomic_load_explicit(&places->waiting, memory_order_relaxed);
-    if (pyd_event_wait_for(&waiter->has_place, quanta < PYD_SCHED_ASK_ASLEEP ? (uint32_t)quanta : PYD_SCHED_ASK_ASLEEP)) return;
+    if (pyd_event_wait_for(&waiter->has_place, quanta < PYD_SCHED_ASK_ASLEEP ? (uint32_t)quanta : PYD_SCHED_ASK_ASLEEP)) return true;
+    if (interrupt && interrupt->is_wanted(interrupt->self)) return false;
     if (atomic_load_explicit(&places->free, memory_order_relaxed) > 0) {
       atomic_store_explicit(&places->come_back, 0, memory_order_relaxed);
       serve_now(places);
@@ -96,17 +97,18 @@ static void sleep_until_served(pyd_places_t* places, pyd_place_waiter_t* waiter)
     seen = handovers;
     passed = pyd_cpu_elapsed(start, now);
   }
+  return true;
 }
 
-void pyd_place_take(pyd_places_t* places, uint32_t priority, bool is_for_tasks) {
-  if (pyd_place_try(places) || come_back(places)) return;
+bool pyd_place_take(pyd_places_t* places, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt) {
+  if (pyd_place_try(places) || come_back(places)) return true;
   pyd_place_waiter_t waiter = {.priority = priority, .is_for_tasks = is_for_tasks};
   pyd_event_init(&waiter.has_place);
   pthread_mutex_lock(&places->mutex);
   queue_up(places, &waiter);
   serve(places);  // one may have been given back before it was seen that this thread waits
   pthread_mutex_unlock(&places->mutex);
-  sleep_until_served(places, &waiter);
+  const bool is_served = sleep_until_served(places, &waiter, interrupt);
   pthread_mutex_lock(&places->mutex);
   if (pyd_event_claim(&waiter.has_place)) {
     leave_queue(places, &waiter);
@@ -114,6 +116,7 @@ void pyd_place_take(pyd_places_t* places, uint32_t priority, bool is_for_tasks) 
   }
   pthread_mutex_unlock(&places->mutex);
   pyd_event_deinit(&waiter.has_place);
+  return is_served;
 }
 
 void pyd_place_raise(pyd_places_t* places, uint32_t priority) {

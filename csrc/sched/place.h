@@ -55,8 +55,9 @@ static inline bool pyd_place_is_wanted(const pyd_places_t* places) {
 // Takes a place that is free. False: there is none, or others wait.
 bool pyd_place_try(pyd_places_t* places);
 // Takes a place, perhaps after waiting. When nobody has handed one over for |patience|, one more thread computes: those that have
-// the places may themselves be waiting for what this thread does, and then go on.
-void pyd_place_take(pyd_places_t* places, uint32_t priority, bool is_for_tasks);
+// the places may themselves be waiting for what this thread does, and then go on. False: |interrupt|, which may be NULL, ended the
+// waiting, and there is one more too, so that a place is always given back.
+bool pyd_place_take(pyd_places_t* places, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt);
 // A task of |priority| came: a thread that waits for the sake of tasks waits as one for this.
 void pyd_place_raise(pyd_places_t* places, uint32_t priority);
 // Gives it to the first that waits.

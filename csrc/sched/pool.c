@@ -20,11 +20,12 @@ void pyd_sched_wake_for_tasks(pyd_sched_t* sched) {
   if (atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) pyd_sched_pool_wake(sched, sched->workers, 1);
 }
 
-static bool join(pyd_sched_slot_t* slot) {
+static bool join(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
-  while (state & PYD_SLOT_OPEN) {
+  while (state & PYD_SLOT_OPEN && pyd_slot_has_room(state)) {
     if (atomic_compare_exchange_weak_explicit(&slot->state, &state, state + 1, memory_order_acquire,
                                               memory_order_relaxed)) {
+      if (!pyd_slot_has_room(state + 1)) pyd_sched_hide(sched, slot);
       return true;
     }
   }
@@ -59,20 +60,20 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
     uint32_t index = (worker + i) % PYD_SCHED_SLOTS;  // different threads begin with different jobs
     if (!(open >> index & 1)) continue;
     pyd_sched_slot_t* slot = &sched->slots[index];
-    if (!join(slot)) continue;
+    if (!join(sched, slot)) continue;
     if (!worker && !slot->task) {  // it is a caller's by now, whose number this thread has
       pyd_sched_leave(slot);
       continue;
     }
     relay_wakes(sched, slot);
     pyd_cpu_set_fp_mode(slot->fp_mode);
-    const pyd_scope_t scope = {slot->scope, sched};
+    const pyd_scope_t scope = pyd_sched_scope_of(sched, slot);
     pyd_scope_set(sched->scopes, &scope);
     pyd_sched_meter_t meter = {0};
     bool has_left = false;
     while (!has_left && pyd_sched_work(sched, slot, worker, &meter)) {
-      has_left = pyd_sched_leave_early(slot);
-      if (!has_left) pyd_sched_yield(sched, slot->task->priority, &meter);
+      has_left = pyd_sched_leave_early(sched, slot);
+      if (!has_left) pyd_sched_yield(sched, slot, &meter);
     }
     pyd_scope_set(sched->scopes, NULL);
     if (has_left) return true;
@@ -89,7 +90,7 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
 // Runs the next task, when it has a place: until then another one may come that goes before it. False when the queue is empty.
 static bool run_task(pyd_sched_t* sched, uint32_t worker) {
   if (!atomic_load_explicit(&sched->queued, memory_order_relaxed)) return false;
-  pyd_place_take(&sched->places, pyd_task_next_priority(sched), true);
+  pyd_place_take(&sched->places, pyd_task_next_priority(sched), true, NULL);
   pyd_task_t* task = pyd_task_take(sched);
   if (task) {
     if (atomic_load_explicit(&sched->queued, memory_order_relaxed)) pyd_sched_wake_for_tasks(sched);
@@ -176,6 +177,7 @@ void pyd_sched_pool_main(void* argument) {
   pyd_sched_thread_t* self = argument;
   pyd_sched_t* sched = self->sched;
   const pyd_sched_threads_t* options = &sched->options;
+  if (sched->cpus) pyd_thread_pin(sched->cpus[self->worker]);  // false: it was taken from the process meanwhile
   if (options->on_start) options->on_start(options->context, self->worker);
   while (!atomic_load_explicit(&sched->closing, memory_order_acquire) && !is_over(self)) {
     if (run_task(sched, self->worker)) continue;

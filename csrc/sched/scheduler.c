@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/aligned.h"
@@ -108,12 +109,16 @@ pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched) {
 pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched) {
   *out_sched = NULL;
   uint32_t cpus = pyd_sched_available_cpus();
-  uint32_t workers = options->workers ? options->workers : cpus;
+  uint32_t workers = options->workers ? options->workers : pyd_sched_default_workers();
   if (options->workers > PYD_SCHED_MAX_WORKERS) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "scheduler: %u workers asked for, at most %d are possible",
                            (unsigned)workers, PYD_SCHED_MAX_WORKERS);
   }
-  if (workers > PYD_SCHED_MAX_WORKERS) workers = PYD_SCHED_MAX_WORKERS;
+  const bool has_affinity = options->has_affinity && !options->threads.are_lent;
+  if (has_affinity && !pyd_thread_can_pin()) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "scheduler: this system does not let a thread stay on a CPU; open the device without "
+                           "affinity");
+  }
   if (options->spin_us < -1 || options->spin_us > 1000000) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "scheduler: spin of %d microseconds asked for; give 0 to 1000000, or -1 to let it adapt",
@@ -126,9 +131,12 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
     sched->threads = allocate(workers, sizeof(*sched->threads));
     cells = allocate((size_t)PYD_SCHED_SLOTS * workers, sizeof(*cells));
   }
-  if (!sched || !sched->slots || !sched->threads || !cells) {
+  if (sched) sched->workers = workers;
+  if (!sched || !sched->slots || !sched->threads || !cells || (has_affinity && !pyd_sched_assign_cpus(sched))) {
     pyd_aligned_free(cells);
     if (sched) {
+      free(sched->cpus);
+      free(sched->near);
       pyd_aligned_free(sched->slots);
       pyd_aligned_free(sched->threads);
     }
@@ -137,7 +145,6 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
                            (unsigned)workers);
   }
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) sched->slots[i].cells = cells + (size_t)i * workers;
-  sched->workers = workers;
   sched->oversubscribed = workers > cpus;
   sched->places.total = (int32_t)(workers > cpus ? workers : cpus);
   sched->places.quantum = PYD_SCHED_PLACE_QUANTUM / (uint64_t)sched->places.total;
@@ -207,6 +214,8 @@ void pyd_sched_destroy(pyd_sched_t* sched) {
   pthread_mutex_destroy(&sched->queue.mutex);
   pthread_cond_destroy(&sched->stopped);
   pthread_mutex_destroy(&sched->lifecycle);
+  free(sched->cpus);
+  free(sched->near);
   pyd_aligned_free(sched->slots[0].cells);
   pyd_aligned_free(sched->slots);
   pyd_aligned_free(sched->threads);

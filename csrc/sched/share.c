@@ -6,7 +6,10 @@ static bool leave_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wo
   for (;;) {
     atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_relaxed);  // so that the count only falls
     if ((atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel) & PYD_SLOT_COUNT) != 1) return false;
-    if (!pyd_sched_has_leftovers(sched, slot)) return true;
+    if (!pyd_sched_has_leftovers(sched, slot)) {
+      pyd_sched_hide(sched, slot);  // one that left early may have shown it again
+      return true;
+    }
     atomic_store_explicit(&slot->state, 1, memory_order_relaxed);
     while (pyd_sched_work(sched, slot, worker, meter)) {  // alone, so it stays
     }
@@ -26,7 +29,7 @@ static bool end_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sch
 }
 
 // Takes part in the rest of the job, whose next window is not open. True: it has ended. False: others are still at work.
-static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
+static bool work_windows(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
   for (;;) {
     pyd_sched_meter_t meter = {0};
     uint64_t left = task->job.count - task->begin;
@@ -35,12 +38,20 @@ static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task
     task->start = pyd_cpu_ticks();
     task->has_woken = pyd_sched_publish(sched, slot, worker, task->window, 1);
     while (pyd_sched_work(sched, slot, worker, &meter)) {
-      if (pyd_sched_leave_early(slot)) return false;
-      pyd_sched_yield(sched, task->priority, &meter);
+      if (pyd_sched_leave_early(sched, slot)) return false;
+      pyd_sched_yield(sched, slot, &meter);
     }
     if (!leave_window(sched, slot, worker, &meter)) return false;
     if (end_window(sched, slot, &meter)) return true;
   }
+}
+
+static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
+  const pyd_scope_t *outer = pyd_scope_now(sched->scopes), scope = {outer, sched, slot->most < sched->workers};
+  pyd_scope_set(sched->scopes, &scope);
+  const bool has_ended = work_windows(sched, slot, task, worker);
+  pyd_scope_set(sched->scopes, outer);
+  return has_ended;
 }
 
 void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {

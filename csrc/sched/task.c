@@ -130,7 +130,7 @@ static void end(pyd_task_t* task, pyd_status_t status) {
 
 static void advance(pyd_task_t* task, uint32_t worker) {
   pyd_sched_t* sched = task->sched;
-  const pyd_scope_t scope = {NULL, sched};
+  const pyd_scope_t scope = {NULL, sched, task->workers};
   pyd_status_t status = PYD_STATUS_OK;
   pyd_cpu_set_fp_mode(task->fp_mode);
   pyd_scope_set(sched->scopes, &scope);
@@ -174,7 +174,11 @@ static void run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
   if (pyd_ok(status)) {
     uint64_t fp_mode = pyd_cpu_fp_mode();
     if (fp_mode != task->fp_mode) pyd_cpu_set_fp_mode(task->fp_mode);
+    const pyd_scope_access_t scopes = task->sched->scopes;
+    const pyd_scope_t *outer = pyd_scope_now(scopes), limit = {outer, task, task->workers};
+    if (task->workers) pyd_scope_set(scopes, &limit);
     status = task->kind->run(pyd_task_payload(task), &both);
+    if (task->workers) pyd_scope_set(scopes, outer);
     if (fp_mode != task->fp_mode) pyd_cpu_set_fp_mode(fp_mode);
   }
   end(task, status);
@@ -230,6 +234,7 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   if (pyd_ok(status)) status = make_edges(task, options);
   if (!pyd_ok(status)) return status;
   task->priority = options->priority;
+  task->workers = options->workers;
   task->on_done = options->on_done;
   task->context = options->context;
   task->fp_mode = pyd_cpu_fp_mode();

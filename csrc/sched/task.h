@@ -33,6 +33,7 @@ struct pyd_task_s {
   _Atomic uint32_t references, payload_references;
   _Atomic uint32_t is_cancelled;
   uint32_t priority;
+  uint32_t workers;  // 0: all
   uint32_t epoch;  // of the scheduler, at submit
   bool is_skipped;
   pyd_sched_t* sched;

@@ -1,4 +1,4 @@
-#include "sched/internal.h"
+#include "sched/task.h"
 
 static bool has_failed(const pyd_sched_slot_t* slot) {
   return atomic_load_explicit(&slot->failure, memory_order_relaxed) != PYD_SCHED_NO_FAILURE;
@@ -34,10 +34,12 @@ static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
 }
 
 static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
+  const uint16_t* near = sched->near ? sched->near + (size_t)worker * (sched->workers - 1) : NULL;
   for (int pass = 0; pass < PYD_SCHED_STEAL_PASSES; ++pass) {
-    uint32_t victim = worker;
+    uint32_t next = worker;
     for (uint32_t i = 1; i < sched->workers; ++i) {
-      if (++victim == sched->workers) victim = 0;
+      if (++next == sched->workers) next = 0;
+      const uint32_t victim = near ? near[i - 1] : next;
       pyd_range_t stolen;
       if (pyd_range_steal(&slot->cells[victim].range, &stolen)) {
         pyd_range_store(&slot->cells[worker].range, stolen);
@@ -50,8 +52,11 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
   return false;
 }
 
-bool pyd_sched_leave_early(pyd_sched_slot_t* slot) {
+bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);  // released by leaving
+  if (slot->most > 1 && slot->most < sched->workers) {  // there is room again
+    atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_relaxed);
+  }
   if (!slot->task) {
     pyd_sched_leave(slot);
     return true;
@@ -82,12 +87,13 @@ static bool is_demanded(const pyd_sched_t* sched) {
   return atomic_load_explicit(&sched->queued, memory_order_relaxed) && !has_idle_thread(sched);
 }
 
-void pyd_sched_yield(pyd_sched_t* sched, uint32_t priority, pyd_sched_meter_t* meter) {
+void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter) {
   if (!pyd_place_is_wanted(&sched->places)) return;
   if (meter->picoseconds - meter->yielded_at < UINT64_C(1000) * PYD_SCHED_PLACE_SLICE) return;
   const uint64_t start = pyd_cpu_ticks();
   pyd_place_give(&sched->places);
-  pyd_place_take(&sched->places, priority, false);
+  const uint32_t priority = slot->task ? slot->task->priority : PYD_PRIORITY_NORMAL;
+  if (!pyd_place_take(&sched->places, priority, false, slot->job->interrupt)) pyd_sched_interrupt(slot);
   meter->yielded_at = meter->picoseconds;
   meter->waited += pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
 }
@@ -95,6 +101,7 @@ void pyd_sched_yield(pyd_sched_t* sched, uint32_t priority, pyd_sched_meter_t* m
 // Wakes a thread that had no place when one is free, if |left| picoseconds of work are worth that.
 static void use_free_place(pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint64_t left) {
   if (!pyd_place_is_free(&sched->places) || atomic_load_explicit(&sched->spinners, memory_order_relaxed)) return;
+  if (!pyd_slot_has_room(atomic_load_explicit(&slot->state, memory_order_relaxed))) return;
   if (!atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) {
     atomic_store_explicit(&sched->lacks_places, 0, memory_order_relaxed);
   } else if (left >= atomic_load_explicit(&sched->price, memory_order_relaxed)) {
@@ -144,15 +151,10 @@ bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
     if (may_leave) {
       if (is_demanded(sched) && !has_failed(slot)) return true;
     } else if (slot->has_place && pyd_place_is_wanted(&sched->places)) {
-      pyd_sched_yield(sched, PYD_PRIORITY_NORMAL, meter);
+      pyd_sched_yield(sched, slot, meter);
       before = pyd_cpu_ticks();
     }
   }
-  // All remaining work is claimed: keep new threads out. Any participant may do this, since the
-  // slot cannot get a new job before the last one has left.
-  uint32_t bit = 1u << (slot - sched->slots);
-  if (atomic_load_explicit(&sched->open, memory_order_relaxed) & bit) {
-    atomic_fetch_and_explicit(&sched->open, ~bit, memory_order_relaxed);
-  }
+  pyd_sched_hide(sched, slot);  // all work is claimed
   return false;
 }

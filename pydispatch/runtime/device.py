@@ -94,7 +94,7 @@ def _reading(what: str) -> Iterator[None]:
 def device(name: str = "cpu") -> Device:
     """The device of a name such as "cpu", "cpu?workers=8", "local-sync" (one worker) or "local-task".
 
-    Devices with as many workers share their threads and memory; plugins and imports belong to one device. Raises
+    Devices of equal options share their threads and memory; plugins and imports belong to one device. Raises
     DeviceUnavailableError for a device that does not exist here, and InvalidArgumentError for an option that it does
     not have.
     """

@@ -13,7 +13,7 @@ from pydispatch.cli import __main__ as cli
 def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["devices"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("cpu\n") and f"  workers: {sched.available_cpus()}" in out
+    assert out.startswith("cpu\n") and f"  workers: {sched.default_workers()}" in out
     assert all(feature in out for feature in sched.cpu_features()) and "\ntools\n" in out
     assert "clang" in out and "lld" in out
 

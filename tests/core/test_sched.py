@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,9 @@ def thread_count() -> int:
     return len(list(Path("/proc/self/task").iterdir()))
 
 
-def test_workers_default_to_the_cpus() -> None:
+def test_workers_default_to_the_cores() -> None:
     assert sched.available_cpus() == min(len(os.sched_getaffinity(0)), sched.available_cpus()) >= 1
-    assert sched.Scheduler().workers == sched.available_cpus()
+    assert sched.Scheduler().workers == sched.default_workers() <= sched.available_cpus()
 
 
 def test_affinity_limits_the_workers() -> None:
@@ -32,6 +33,22 @@ def test_affinity_limits_the_workers() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "1"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems refuse it")
+def test_threads_stay_on_a_cpu() -> None:
+    def masks() -> list[int]:
+        return [len(os.sched_getaffinity(int(task.name))) for task in Path("/proc/self/task").iterdir()]
+
+    before = len(masks())
+    with sched.Scheduler(4, affinity=True):
+        pinned = masks()
+        for _ in range(1000):  # a thread pins itself when it starts
+            if pinned.count(1) >= 3:
+                break
+            time.sleep(0.01)
+            pinned = masks()
+        assert len(pinned) == before + 3 and pinned.count(1) >= 3
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])

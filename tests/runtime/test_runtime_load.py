@@ -249,7 +249,14 @@ def test_code_is_announced_to_profilers(pdx: Path) -> None:
 def test_device_names() -> None:
     assert pd.devices()[0] == "cpu"
     assert pd.device("local-sync").workers == 1 and pd.device("cpu?workers=3").workers == 3
-    assert pd.device("cpu").workers == pd.device("local-task").workers == sched.available_cpus()
+    assert pd.device("cpu").workers == pd.device("local-task").workers == sched.default_workers()
+    with pd.device("cpu?workers=2&affinity=1") as pinned:
+        assert pinned.name == "cpu?workers=2&affinity=1" and pd.device("cpu?affinity=1").name == "cpu?affinity=1"
+        assert pd.device("cpu?workers=2&affinity=0").name == "cpu?workers=2"
+        a = np.arange(100_000, dtype=np.float32)
+        np.testing.assert_array_equal(pinned.load(programs.standard()).chain(a, a), (a * a) * a + a)
+    with pytest.raises(pd.InvalidArgumentError, match="affinity: expected 0 or 1, got 'on'"):
+        pd.device("cpu?affinity=on")
     held = pd.device("cpu?workers=5")
     other = pd.device("cpu?workers=5")
     assert other is not held and other.memory() == held.memory()
@@ -290,7 +297,7 @@ def test_get_include() -> None:
 def test_levels() -> None:
     assert cpu.level(frozenset()) == "generic"
     facts = pd.device("cpu").describe()
-    assert facts["workers"] == sched.available_cpus() and facts["format"].startswith("embedded-elf-")
+    assert facts["workers"] == sched.default_workers() and facts["format"].startswith("embedded-elf-")
 
 
 def test_host_answers_nothing_it_does_not_know() -> None:

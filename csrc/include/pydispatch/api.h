@@ -122,7 +122,7 @@ typedef struct pyd_api_interrupt_s {
 // A device of its own. Zero is right for everything but |struct_size|.
 typedef struct pyd_api_device_options_s {
   size_t struct_size;  // sizeof(pyd_api_device_options_t): the structure grows at its end
-  uint32_t workers;    // threads that run one dispatch or loop, including the calling one, up to 1024; 0: one for each CPU
+  uint32_t workers;    // threads that run one dispatch or loop, including the calling one, up to 1024; 0: one for each core
   uint32_t lends_threads;  // 1: the device starts no thread; those of device_lend_thread are its threads
   // Called on each thread of the device, never on callers, before and after it works for it: to name it, to bind it to CPUs, to
   // set up what bodies need. They may be NULL, and are called on any thread, also after device_create has returned, until the device has
@@ -159,6 +159,7 @@ typedef struct pyd_api_submit_s {
   // valid until it returns, also when it was released or not asked for. It may submit, and must not wait for calls.
   void (*on_done)(void* context, pyd_api_event_t* event);
   void* context;
+  uint32_t workers;  // threads that work for it at once, at most; 0: all of the device. Results do not depend on it
 } pyd_api_submit_t;
 
 #define PYD_API_FOREVER UINT64_MAX

@@ -22,6 +22,7 @@ typedef struct pyd_sched_s pyd_sched_t;
 typedef struct pyd_scope_s {
   const struct pyd_scope_s* outer;
   const void* owner;
+  uint32_t workers;  // jobs that are run within it have at most so many participants; 0: no limit of its own
 } pyd_scope_t;
 
 // Access to the innermost scope of the current thread: one variable per thread, shared by all schedulers of a process.
@@ -41,16 +42,18 @@ typedef struct pyd_sched_threads_s {
 } pyd_sched_threads_t;
 
 typedef struct pyd_sched_options_s {
-  // Participants in one job, including the calling thread: 1 starts no thread. 0: as many as the CPUs that the
-  // process may use (affinity mask and cgroup quota).
+  // Participants in one job, including the calling thread: 1 starts no thread. 0: pyd_sched_default_workers().
   uint32_t workers;
+  // Each thread of the pool stays on a CPU of its own, as long as there are enough: fast cores first, near ones one after another; and
+  // takes work from near ones first. Callers, and threads that are lent, run where they are.
+  bool has_affinity;
   // How long an idle pool thread spins before it parks, in microseconds. -1: adaptive (tuning.h).
   int32_t spin_us;
   pyd_scope_access_t scopes;
   pyd_sched_threads_t threads;
 } pyd_sched_options_t;
 
-// Starts workers - 1 threads. UNAVAILABLE or SYSTEM when that fails.
+// Starts workers - 1 threads. UNAVAILABLE or SYSTEM when that fails, UNSUPPORTED for affinity where the system has none.
 pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched);
 // Joins the threads and frees everything. No other thread may be in pyd_sched_run or enter it. NULL is allowed.
 void pyd_sched_destroy(pyd_sched_t* sched);
@@ -104,6 +107,8 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
 
 // CPUs this process may use: affinity mask and cgroup (v1, v2) quota, at least 1.
 uint32_t pyd_sched_available_cpus(void);
+// Cores among them, without their SMT siblings and, on hybrid CPUs, the slow ones: at least 1, and within the quota.
+uint32_t pyd_sched_default_workers(void);
 
 // Around fork (pthread_atfork): |before| in the parent, then |parent| and |child| on either side. In the child the pool
 // has no threads; the next job that needs them restarts them. A child that was forked from inside a body may only exec

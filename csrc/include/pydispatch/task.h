@@ -36,6 +36,7 @@ typedef enum pyd_priority_e { PYD_PRIORITY_HIGH, PYD_PRIORITY_NORMAL, PYD_PRIORI
 
 typedef struct pyd_submit_options_s {
   uint32_t priority;  // pyd_priority_t
+  uint32_t workers;   // threads that work for it at once, at most; 0: all of the scheduler
   // Tasks of the same scheduler that end first. When one of them fails or is cancelled, this one ends so too, without having run.
   pyd_task_t* const* after;
   uint32_t after_count;

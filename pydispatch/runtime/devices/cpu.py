@@ -16,7 +16,7 @@ from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
-from pydispatch.runtime.options import check_options, whole_number
+from pydispatch.runtime.options import check_options, flag, whole_number
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import CpuLinker
 from pydispatch.runtime.program.loader import load
@@ -34,7 +34,7 @@ _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of th
 
 
 class Threads:
-    """A scheduler and a memory pool, shared by all devices with the same number of workers."""
+    """A scheduler and a memory pool, shared by all devices of equal options."""
 
     def __init__(self, sched: Scheduler) -> None:
         self.sched = sched
@@ -42,15 +42,15 @@ class Threads:
         self.sharing = Sharing()
 
 
-_open: weakref.WeakValueDictionary[int, Threads] = weakref.WeakValueDictionary()
+_open: weakref.WeakValueDictionary[tuple[int, bool], Threads] = weakref.WeakValueDictionary()
 _opening = threading.Lock()
 
 
 class CpuDevice:
     """The CPUs that this process may use.
 
-    Threads and memory are shared by all devices with the same number of workers; plugins and imports belong to one
-    device.
+    Threads and memory are shared by all devices with the same number of workers, and affinity; plugins and imports
+    belong to one device.
     """
 
     def __init__(self, name: str, threads: Threads) -> None:
@@ -198,21 +198,26 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
-    """See `Scheme.open`. Options: workers, 1 to 1024; without it one per CPU."""
+    """See `Scheme.open`. Options: workers, 1 to 1024, without it one for each fast core; affinity, 0 or 1: each thread
+    stays on a CPU."""
     base, _, index = name.partition(":")
     if index not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
-    check_options(base, options, ("workers",))
+    check_options(base, options, ("workers", "affinity"))
+    affinity = flag(base, options, "affinity")
     stated = options.get("workers", "1" if base == "local-sync" else None)
     if stated is not None:
-        workers = whole_number(base, "workers", stated, 1, MAX_WORKERS, "; without it there is one for each CPU")
+        workers = whole_number(base, "workers", stated, 1, MAX_WORKERS, "; without it there is one for each core")
     else:
-        workers = sched.available_cpus()
+        workers = sched.default_workers()
     with _opening:
-        threads = _open.get(workers)
+        threads = _open.get((workers, affinity))
         if threads is None:
-            threads = _open[workers] = Threads(Scheduler(workers))
-    return CpuDevice("cpu" if stated is None else f"cpu?workers={workers}", threads)
+            threads = _open[workers, affinity] = Threads(Scheduler(workers, affinity=affinity))
+    named = [] if stated is None else [f"workers={workers}"]
+    if affinity:
+        named.append("affinity=1")
+    return CpuDevice("?".join(["cpu", "&".join(named)]) if named else "cpu", threads)
 
 
 def around(sched: Scheduler) -> CpuDevice:

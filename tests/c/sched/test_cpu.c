@@ -8,6 +8,7 @@
 #include "check.h"
 #include "platform/cpu.h"
 #include "pydispatch/cpu.h"
+#include "sched/internal.h"
 
 static void put(const char* root, const char* path, const char* text) {
   char full[512];
@@ -91,6 +92,33 @@ static void test_affinity(void) {
   CHECK(pyd_sched_workers(sched) == 1, "%u workers on one CPU", pyd_sched_workers(sched));
   pyd_sched_destroy(sched);
   sched_setaffinity(0, sizeof(before), &before);
+}
+
+// Where each worker may run: pool threads on one CPU each, the caller as before; and each steals from all others.
+static int32_t note_cpus(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  _Atomic int* counts = self;
+  cpu_set_t set;
+  (void)begin, (void)end, (void)out_failed;
+  sched_getaffinity(0, sizeof(set), &set);
+  counts[worker] = CPU_COUNT(&set);
+  while (!counts[0] || !counts[1] || !counts[2]) usleep(100);
+  return 0;
+}
+
+static void test_pinned(void) {
+  cpu_set_t all;
+  pyd_sched_t* sched = NULL;
+  pyd_sched_options_t options = {.workers = 3, .spin_us = -1, .has_affinity = true};
+  CHECK(sched_getaffinity(0, sizeof(all), &all) == 0, "affinity");
+  CHECK(pyd_ok(pyd_sched_create(&options, &sched)), "create");
+  _Atomic int counts[3] = {0};
+  CHECK(run_job(sched, note_cpus, (void*)counts, 8, SURELY_SHARED).code == 0, "run");
+  CHECK(counts[0] == CPU_COUNT(&all) && counts[1] == 1 && counts[2] == 1, "%d, %d, %d", counts[0], counts[1], counts[2]);
+  for (uint32_t i = 0; i < 3; ++i) {
+    const uint16_t* near = sched->near + 2 * i;
+    CHECK(near[0] != i && near[1] != i && near[0] != near[1] && near[0] < 3 && near[1] < 3, "%u: %u, %u", i, near[0], near[1]);
+  }
+  pyd_sched_destroy(sched);
 }
 
 static bool has(const char* name) {
@@ -186,11 +214,12 @@ static void test_words(void) {
 int main(void) {
 #if defined(PYD_PLATFORM_GENERIC)
   CHECK(pyd_cpu_available() == (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) && pyd_cpu_quota("") == 0, "%u", pyd_cpu_available());
-  (void)test_v2, (void)test_v1, (void)test_affinity;  // an unknown system has none of these
+  (void)test_v2, (void)test_v1, (void)test_affinity, (void)test_pinned;  // an unknown system has none of these
 #else
   test_v2();
   test_v1();
   test_affinity();
+  test_pinned();
 #endif
   test_words_of_a_line();
   test_features();

@@ -196,7 +196,7 @@ static void test_scopes(void) {
   pyd_sched_t* sched;
   pyd_sched_options_t options = {.workers = 2, .scopes = {get_scope, set_scope}};
   CHECK(pyd_ok(pyd_sched_create(&options, &sched)), "created");
-  pyd_scope_t scope = {NULL, sched};
+  pyd_scope_t scope = {.owner = sched};
   set_scope(&scope);
   CHECK(pyd_sched_is_inside(sched), "inside");
   set_scope(NULL);
@@ -310,7 +310,7 @@ static void test_pool_thread(pyd_sched_t* sched) {
   pyd_sched_slot_t* slot = &sched->slots[5];
   bool preempted = false;
   pyd_status_free(pyd_sched_stop(sched));
-  CHECK(!join(slot) && !help(sched, 1, 1u << 5), "a closed slot was joined");
+  CHECK(!join(sched, slot) && !help(sched, 1, 1u << 5), "a closed slot was joined");
   // Nobody is left to be woken, though somebody sleeps or is about to.
   atomic_store(&self->wake.is_set, 1);
   atomic_store(&sched->sleepers, 1);

@@ -106,7 +106,7 @@ static void test_long_job_lets_others_in(uint32_t workers, int32_t places, int i
 // A pool thread comes when a place for it gets free, though there was none when the job was published.
 static void test_helper_comes_later(void) {
   load_t load = {.sched = make_limited(2, 2, UINT64_MAX)};
-  pyd_place_take(&load.sched->places, PYD_PRIORITY_NORMAL, false);
+  pyd_place_take(&load.sched->places, PYD_PRIORITY_NORMAL, false, NULL);
   pthread_t longer;
   pthread_create(&longer, NULL, call_until, &load);
   while (load.inside != 1) usleep(100);
@@ -167,6 +167,25 @@ static void test_patience(void) {
   check_all_given_back(load.sched, 1);
 }
 
+// A thread that waits for a place hears its interrupt, and what it took meanwhile is given back.
+static int32_t is_wanted(void* self) {
+  load_t* load = self;
+  return ++load->done >= 3;
+}
+
+static void test_interrupt(void) {
+  load_t load = {.sched = make_limited(2, 2, UINT64_MAX)};
+  const pyd_interrupt_t interrupt = {is_wanted, &load};
+  pyd_sched_cost_t cost = {.picoseconds = SURELY_SHARED};
+  const pyd_sched_job_t job = {.body = count_body, .self = &load, .count = 4, .cost = &cost, .interrupt = &interrupt};
+  pyd_sched_failure_t failure;
+  for (int i = 0; i < 2; ++i) pyd_place_take(&load.sched->places, PYD_PRIORITY_NORMAL, false, NULL);
+  pyd_sched_run(load.sched, &job, &failure);
+  CHECK(failure.is_interrupted && load.done == 3 && load.most == 0, "asked %d times, %d threads", load.done, load.most);
+  for (int i = 0; i < 2; ++i) pyd_place_give(&load.sched->places);
+  check_all_given_back(load.sched, 2);
+}
+
 // ---- in which order
 
 static _Atomic uint32_t order;
@@ -180,7 +199,7 @@ typedef struct waiter_s {
 
 static void* wait_for_place(void* argument) {
   waiter_t* waiter = argument;
-  pyd_place_take(waiter->places, waiter->priority, waiter->is_for_tasks);
+  pyd_place_take(waiter->places, waiter->priority, waiter->is_for_tasks, NULL);
   waiter->at = order++;
   pyd_place_give(waiter->places);
   return NULL;
@@ -191,7 +210,7 @@ static void test_order(bool is_raised) {
   static const uint32_t kPriorities[] = {2, 1, 1, 0, 2}, kOrder[] = {3, 1, 2, 0, 4};
   waiter_t waiters[5];
   order = 0;
-  pyd_place_take(&sched->places, PYD_PRIORITY_NORMAL, false);
+  pyd_place_take(&sched->places, PYD_PRIORITY_NORMAL, false, NULL);
   for (uint32_t i = 0; i < 5; ++i) {
     waiters[i] = (waiter_t){.places = &sched->places, .priority = kPriorities[i], .is_for_tasks = i == 0 || i == 4};
     pthread_create(&waiters[i].thread, NULL, wait_for_place, &waiters[i]);
@@ -242,7 +261,7 @@ static void test_tasks_and_callers(void) {
   uint32_t at[2];
   pyd_task_t* tasks[2];
   order = 0;
-  pyd_place_take(places, PYD_PRIORITY_NORMAL, false);
+  pyd_place_take(places, PYD_PRIORITY_NORMAL, false, NULL);
   for (int i = 0; i < 2; ++i) {  // first the one of low priority, for which the only thread then waits
     pyd_submit_options_t options = {.priority = i ? PYD_PRIORITY_HIGH : PYD_PRIORITY_LOW};
     CHECK(pyd_ok(pyd_task_create(noter.sched, &kKind, sizeof(uint32_t*), &tasks[i])), "task");
@@ -274,6 +293,7 @@ int main(void) {
   test_job_in_a_job();
   test_small_job();
   test_patience();
+  test_interrupt();
   test_order(false);
   test_order(true);
   test_tasks_and_callers();

@@ -1,0 +1,175 @@
+// What /proc and /sys say about CPUs. All text is taken for hostile: a number that is too large, a list that never ends or a file that
+// is not there leaves what was known before, each CPU a core of its own.
+#include "platform/topology.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/cpu.h"
+
+static const char kCpus[] = "/sys/devices/system/cpu";
+
+typedef struct cpu_set_bits_s {
+  uint64_t words[PYD_TOPOLOGY_MOST / 64];
+} bits_t;
+
+static bool has(const bits_t* bits, uint32_t cpu) { return bits->words[cpu / 64] >> cpu % 64 & 1; }
+
+// "0-3,8,10-11", as far as it is one. Returns the first number, UINT32_MAX when there is none.
+static uint32_t parse_list(const char* text, bits_t* out_bits) {
+  uint32_t first = UINT32_MAX;
+  memset(out_bits, 0, sizeof(*out_bits));
+  for (const char* at = text; isdigit((unsigned char)*at);) {
+    char* end;
+    unsigned long low = strtoul(at, &end, 10), high = low;
+    if (*end == '-' && isdigit((unsigned char)end[1])) high = strtoul(end + 1, &end, 10);
+    if (low >= PYD_TOPOLOGY_MOST) break;
+    if (first == UINT32_MAX) first = (uint32_t)low;
+    for (unsigned long cpu = low; cpu <= high && cpu < PYD_TOPOLOGY_MOST; ++cpu) out_bits->words[cpu / 64] |= UINT64_C(1) << cpu % 64;
+    at = *end == ',' ? end + 1 : end;
+  }
+  return first;
+}
+
+typedef struct reader_s {
+  const char* root;
+  char text[1 << 14];
+} reader_t;
+
+// The text of |root| + |folder| + |name|; NULL when it cannot be read or is larger than any of its kind.
+static const char* read_text(reader_t* reader, const char* folder, const char* name) {
+  char path[PATH_MAX];
+  if (snprintf(path, sizeof(path), "%s%s%s", reader->root, folder, name) >= (int)sizeof(path)) return NULL;
+  FILE* file = fopen(path, "re");
+  if (!file) return NULL;
+  size_t length = fread(reader->text, 1, sizeof(reader->text), file);
+  fclose(file);
+  if (length == sizeof(reader->text)) return NULL;
+  reader->text[length] = 0;
+  return reader->text;
+}
+
+static bool read_list(reader_t* reader, const char* folder, const char* name, bits_t* out_bits, uint32_t* out_first) {
+  const char* text = read_text(reader, folder, name);
+  if (!text) return false;
+  *out_first = parse_list(text, out_bits);
+  return *out_first != UINT32_MAX;
+}
+
+static bool read_allowed(reader_t* reader, bits_t* out_bits) {
+  static const char kKey[] = "\nCpus_allowed_list:";
+  const char* text = read_text(reader, "/proc/thread-self", "/status");
+  const char* line = text ? strstr(text, kKey) : NULL;
+  if (!line) return false;
+  line += sizeof(kKey) - 1;
+  return parse_list(line + strspn(line, " \t"), out_bits) != UINT32_MAX;
+}
+
+static void read_core(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
+  bits_t siblings;
+  uint32_t first;
+  // The second name is that of kernels before 5.3.
+  if (!read_list(reader, folder, "/topology/core_cpus_list", &siblings, &first) &&
+      !read_list(reader, folder, "/topology/thread_siblings_list", &siblings, &first)) {
+    return;
+  }
+  if (has(&siblings, cpu->number)) cpu->core = first;
+}
+
+// The group of the cache with the highest level: it comes last.
+static void read_cluster(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
+  for (int index = 7; index >= 0; --index) {
+    char name[48];
+    bits_t sharing;
+    uint32_t first;
+    snprintf(name, sizeof(name), "/cache/index%d/shared_cpu_list", index);
+    if (!read_list(reader, folder, name, &sharing, &first)) continue;
+    if (has(&sharing, cpu->number)) cpu->cluster = first;
+    return;
+  }
+}
+
+static void read_capacity(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
+  const char* text = read_text(reader, folder, "/cpu_capacity");
+  if (!text || !isdigit((unsigned char)*text)) return;
+  unsigned long capacity = strtoul(text, NULL, 10);
+  cpu->capacity = capacity < 1 ? 1 : capacity > 1024 ? 1024 : (uint32_t)capacity;
+}
+
+static void read_nodes(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count) {
+  bits_t nodes, members;
+  uint32_t first;
+  if (!read_list(reader, "/sys/devices/system/node", "/has_cpu", &nodes, &first)) return;
+  for (uint32_t node = first; node < PYD_TOPOLOGY_MOST; ++node) {
+    if (!has(&nodes, node)) continue;
+    char name[32];
+    uint32_t unused;
+    snprintf(name, sizeof(name), "/node%u/cpulist", node);
+    if (!read_list(reader, "/sys/devices/system/node", name, &members, &unused)) continue;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (has(&members, cpus[i].number)) cpus[i].node = node;
+    }
+  }
+}
+
+// Kernels for hybrid CPUs of Intel name the efficiency cores; capacities came later.
+static void find_fast(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count) {
+  bits_t slow;
+  uint32_t unused, best = 0;
+  const bool has_slow = read_list(reader, "/sys/devices/cpu_atom", "/cpus", &slow, &unused);
+  for (uint32_t i = 0; i < count; ++i) best = cpus[i].capacity > best ? cpus[i].capacity : best;
+  bool has_fast = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    cpus[i].is_fast = 2 * cpus[i].capacity > best && !(has_slow && has(&slow, cpus[i].number));
+    has_fast |= cpus[i].is_fast;
+  }
+  for (uint32_t i = 0; i < count; ++i) cpus[i].is_fast |= !has_fast;  // it may use efficiency cores alone
+}
+
+static int by_preference(const void* left, const void* right) {
+  const pyd_topology_cpu_t *a = left, *b = right;
+  const uint32_t keys[][2] = {{a->is_sibling, b->is_sibling}, {!a->is_fast, !b->is_fast}, {a->node, b->node},
+                              {a->cluster, b->cluster}, {a->core, b->core}, {a->number, b->number}};
+  for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); ++i) {
+    if (keys[i][0] != keys[i][1]) return keys[i][0] < keys[i][1] ? -1 : 1;
+  }
+  return 0;
+}
+
+uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most) {
+  reader_t reader = {.root = root};
+  bits_t allowed, cores = {{0}};
+  if (!read_allowed(&reader, &allowed)) {  // no /proc
+    const uint32_t available = pyd_cpu_available();
+    memset(&allowed, 0, sizeof(allowed));
+    for (uint32_t i = 0; i < available && i < PYD_TOPOLOGY_MOST; ++i) allowed.words[i / 64] |= UINT64_C(1) << i % 64;
+  }
+  uint32_t count = 0;
+  for (uint32_t number = 0; number < PYD_TOPOLOGY_MOST && count < most; ++number) {
+    if (!has(&allowed, number)) continue;
+    pyd_topology_cpu_t* cpu = &out_cpus[count++];
+    *cpu = (pyd_topology_cpu_t){.number = number, .core = number, .capacity = 1024};
+    char folder[64];
+    snprintf(folder, sizeof(folder), "%s/cpu%u", kCpus, number);
+    read_core(&reader, folder, cpu);
+    read_cluster(&reader, folder, cpu);
+    read_capacity(&reader, folder, cpu);
+    cpu->is_sibling = has(&cores, cpu->core);
+    cores.words[cpu->core / 64] |= UINT64_C(1) << cpu->core % 64;
+  }
+  read_nodes(&reader, out_cpus, count);
+  find_fast(&reader, out_cpus, count);
+  qsort(out_cpus, count, sizeof(*out_cpus), by_preference);
+  return count;
+}
+
+uint32_t pyd_topology_cores(const char* root, const pyd_topology_cpu_t* cpus, uint32_t count) {
+  uint32_t cores = 0;
+  while (cores < count && cpus[cores].is_fast && !cpus[cores].is_sibling) ++cores;
+  const uint32_t quota = pyd_cpu_quota(root);
+  if (quota && quota < cores) cores = quota;
+  return cores ? cores : 1;
+}

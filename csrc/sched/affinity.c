@@ -1,0 +1,44 @@
+// Workers and the CPUs of the machine: how many there are by default, where each runs, and whom it steals from first.
+#include <stdlib.h>
+
+#include "platform/topology.h"
+#include "sched/internal.h"
+
+static pyd_topology_cpu_t* read_topology(uint32_t* out_count) {
+  pyd_topology_cpu_t* cpus = malloc(PYD_TOPOLOGY_MOST * sizeof(*cpus));
+  *out_count = cpus ? pyd_topology_read("", cpus, PYD_TOPOLOGY_MOST) : 0;
+  return cpus;
+}
+
+uint32_t pyd_sched_default_workers(void) {
+  uint32_t count;
+  pyd_topology_cpu_t* cpus = read_topology(&count);
+  const uint32_t cores = cpus ? pyd_topology_cores("", cpus, count) : pyd_sched_available_cpus();
+  free(cpus);
+  return cores < PYD_SCHED_MAX_WORKERS ? cores : PYD_SCHED_MAX_WORKERS;
+}
+
+// The others, nearest first, and equally near ones from the next number on, so that not all begin with the same.
+static void order_others(uint16_t* out_others, uint32_t worker, uint32_t workers, const pyd_topology_cpu_t* cpus, uint32_t count) {
+  for (uint32_t distance = 0; distance <= PYD_TOPOLOGY_FARTHEST; ++distance) {
+    for (uint32_t i = 1; i < workers; ++i) {
+      const uint32_t other = (worker + i) % workers;
+      if (pyd_topology_distance(&cpus[worker % count], &cpus[other % count]) == distance) *out_others++ = (uint16_t)other;
+    }
+  }
+}
+
+bool pyd_sched_assign_cpus(pyd_sched_t* sched) {
+  const uint32_t workers = sched->workers;
+  uint32_t count;
+  pyd_topology_cpu_t* cpus = read_topology(&count);
+  sched->cpus = malloc(workers * sizeof(*sched->cpus));
+  sched->near = malloc((size_t)workers * workers * sizeof(*sched->near));
+  const bool has_memory = cpus && sched->cpus && sched->near;
+  for (uint32_t i = 0; has_memory && i < workers; ++i) {
+    sched->cpus[i] = cpus[i % count].number;
+    order_others(sched->near + (size_t)i * (workers - 1), i, workers, cpus, count);
+  }
+  free(cpus);
+  return has_memory;
+}
