@@ -1,4 +1,4 @@
-"""Chains: dispatches that depend on each other tile by tile give the same bits with and without them, for every size."""
+"""Chains: dispatches that depend on each other tile by tile, which give the same bits with and without them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from pydispatch.formats.program.text import chains_of
 C = """
 #include <stddef.h>
 // out[i] = lhs[i] * rhs[i] for the |tile| elements from |first| on.
-static inline size_t end_of(size_t size, size_t first, size_t tile) { return size - first < tile ? size : first + tile; }
-void mul_tile(const float* a, size_t ao, const float* b, size_t bo, float* out, size_t oo, size_t size, size_t first) {
+static inline size_t end_of(size_t size, size_t first, size_t tile) {
+  return size - first < tile ? size : first + tile;
+}
+void mul_tile(const float* a, size_t ao, const float* b, size_t bo, float* out, size_t oo, size_t size,
+              size_t first) {
   for (size_t i = first; i < end_of(size, first, 64); ++i) out[oo + i] = a[ao + i] * b[bo + i];
 }
 void half_tile(const float* a, size_t ao, double* out, size_t oo, size_t size, size_t first) {
@@ -32,7 +35,7 @@ TURN = ("turn", 64, "[0, 512]", ("f64", "f64"))
 
 
 def executable(kernels: list[tuple[str, int, str, tuple[str, ...]]], source: Path) -> str:
-    """A stream.executable with one export for each kernel: name, elements of a workgroup, `pyd.tiles`, element types."""
+    """A stream.executable with an export for each kernel: name, elements of a workgroup, `pyd.tiles`, element types."""
     exports, bodies = [], []
     for name, tile, tiles, types in kernels:
         stated = f" attributes {{pyd.tiles = {tiles}}}" if tiles else ""
@@ -61,7 +64,8 @@ def executable(kernels: list[tuple[str, int, str, tuple[str, ...]]], source: Pat
       func.call @{name}_tile({values}, %n, %first) : {signature} -> ()
       return
     }}""")
-    return f"""stream.executable private @kernels attributes {{hal.executable.objects = [#hal.executable.object<{{path = "{source}"}}>]}} {{
+    objects = f'attributes {{hal.executable.objects = [#hal.executable.object<{{path = "{source}"}}>]}}'
+    return f"""stream.executable private @kernels {objects} {{
     {"".join(exports)}
     builtin.module {{ {"".join(bodies)} }}
   }}"""

@@ -1,5 +1,5 @@
-"""Chains: dispatches that depend on each other tile by tile, so that one tile may go through all of them before the next
-(docs/program.md)."""
+"""Chains: dispatches that depend on each other tile by tile, so that a tile may go through all of them before the next
+one (docs/program.md)."""
 
 from __future__ import annotations
 

@@ -170,8 +170,10 @@ class Executables:
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
     def tiles(self, executable: hal.ExecutableOp, export: str) -> tuple[int, ...]:
-        """Bytes of each binding that a workgroup touches, those with its number; empty when the variants for CPUs, where
-        chains run, do not all say the same, or an export may stand in for this one."""
+        """Bytes of each binding that a workgroup touches, those with its number.
+
+        Empty when the variants for CPUs, where chains run, differ, and when another export may stand in for this one.
+        """
         stated = {
             tiles_of(variant.exports[export]) if not variant.exports[export].condition.blocks else ()
             for variant in self.variants[executable.sym_name.data]

@@ -1,8 +1,8 @@
 """Contracts of exports: the requirements of a generated kernel, as a function of its constants.
 
 A contract is part of a variant's module, as a function with the attribute `pyd.export_contract`:
-`func.func @export.contract(scalars, sizes) -> (x, y, z, bytes of each binding, bytes of each that a workgroup has)`; the
-last are there where they are known. It is stored with the machine code
+`func.func @export.contract(scalars, sizes) -> (x, y, z, bytes of each binding, bytes of each that a workgroup has)`;
+the last are there where they are known. It is stored with the machine code
 (`compiler/host/contract_program.py`, docs/artifact.md), so that an edited host program cannot pass a
 kernel smaller buffers than it was compiled for.
 """

@@ -178,8 +178,8 @@ class ProgramText(Records):
             condition = f"r{a} == r{b}" if op is Op.CHECK_EQ else f"r{a}"
             return f"check {condition}, {self.string(*words_of(pool, c, 2))!r}"
         if op in COMMANDS:
-            chain = f", {b} workgroups a tile{' of the same chain' if modifier else ''}" if op is Op.DISPATCH and b else ""
-            return f"region {c}: {COMMANDS[op](pool, a)}{chain}"
+            chain = f", {b} workgroups a tile" if op is Op.DISPATCH and b else ""
+            return f"region {c}: {COMMANDS[op](pool, a)}{chain}{' of the same chain' if modifier else ''}"
         if op in (Op.CMP, Op.FCMP):
             predicate = PREDICATES[modifier >> 8] if op is Op.CMP and modifier >> 8 < 10 else str(modifier >> 8)
             return f"r{dst} = {name}.{modifier & 0xFF} {predicate} r{a}, r{b}"

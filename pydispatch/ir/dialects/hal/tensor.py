@@ -38,6 +38,7 @@ from pydispatch.ir.dialects.hal.export import PropertyList, check_sizes
 from pydispatch.ir.dialects.hal.layout import PipelineLayoutAttr
 from pydispatch.ir.dialects.hal.object import parse_object_list
 from pydispatch.ir.dialects.hal.region import check_count
+from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 
 @directive

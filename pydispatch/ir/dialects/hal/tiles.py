@@ -1,7 +1,7 @@
 """`pyd.tiles = [256, 256, 0]` on an export: the bytes of each binding that a workgroup reads and writes.
 
-Workgroup number i, x fastest, touches of binding b only the bytes from i * tiles[b] to (i + 1) * tiles[b], or to its end;
-0: any bytes. Dispatches of such exports may form chains (docs/program.md).
+Workgroup number i, x fastest, touches of binding b only the bytes from i * tiles[b] to (i + 1) * tiles[b], or to its
+end; 0: any bytes. Dispatches of such exports may form chains (docs/program.md).
 """
 
 from __future__ import annotations
