@@ -107,6 +107,10 @@ cdef extern from "pydispatch/program.h" nogil:
     pyd_status_t pyd_program_set_contracts(
         pyd_program_t* program, uint32_t executable, pyd_program_t* contracts, const uint32_t* functions,
         uint32_t count)
+    ctypedef struct pyd_chain_options_t:
+        uint64_t cache_bytes
+        uint64_t least_tiles
+    void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options)
     pyd_status_t pyd_program_settle(pyd_program_t* program)
     pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments)
     void pyd_program_set_query(pyd_program_t* program, uint32_t index, bint found, uint64_t value)

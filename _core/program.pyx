@@ -203,6 +203,13 @@ cdef class Module:
         finally:
             free(numbers)
 
+    def set_chains(self, uint64_t cache_bytes, uint64_t least_tiles):
+        """How chains of dispatches run: the bytes of a worker's cache that tiles may fill (0: one dispatch after
+        another), and the tiles that a chain must have."""
+        cdef pyd_chain_options_t options
+        options.cache_bytes, options.least_tiles = cache_bytes, least_tiles
+        pyd_program_set_chains(self.program, options)
+
     def settle(self):
         """To be called when all contracts are set."""
         with nogil:

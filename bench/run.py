@@ -183,10 +183,13 @@ def section_stream(work: Path) -> Rows:
     t, out = np.empty(n, np.float32), np.empty(n, np.float32)
     pointers = [ctypes.c_void_p(x.ctypes.data) for x in (a, b, t, out)]
     sync, task = pd.device("local-sync").load(artifact), pd.device("local-task").load(artifact)
+    sync_plain, task_plain = (pd.device(f"{name}?chains=0").load(artifact) for name in ("local-sync", "local-task"))
     rows = alternate(
         {
             "1 worker": lambda: sync.mixed_invocation(a, b),
             "2 workers": lambda: task.mixed_invocation(a, b),
+            "1 worker, one dispatch after another": lambda: sync_plain.mixed_invocation(a, b),
+            "2 workers, one dispatch after another": lambda: task_plain.mixed_invocation(a, b),
             "peer local-sync": peers.Peer(vmfb, "local-sync").raw("mixed_invocation", a, b),
             "peer local-task": peers.Peer(vmfb, "local-task").raw("mixed_invocation", a, b),
             "plain C loops, one thread, warm buffers": lambda: chain(*pointers, ctypes.c_size_t(n)),

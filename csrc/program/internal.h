@@ -29,6 +29,7 @@ typedef struct pyd_buffer_s {
   uint32_t index;     // of the argument, result or constant
   uint32_t size_reg;  // or NONE
   uint32_t first, last;
+  uint32_t tile_bytes;  // transient: what a tile of its chain has of it; 0: it is used otherwise, too
 } pyd_buffer_t;
 
 typedef struct pyd_arg_slot_s {
@@ -70,6 +71,11 @@ typedef struct pyd_function_s {
   pyd_custom_counts_t custom;
   uint32_t late_value_count;  // constants and patterns with a late register
 } pyd_function_t;
+
+// Chains, plan/chain.c. With these a workgroup of a chain is 63 bits: its tile, its command, its number in the tile.
+enum { PYD_CHAIN_MAX_COMMANDS = 1 << 8, PYD_CHAIN_MAX_GROUPS = (1 << 24) - 1, PYD_CHAIN_MAX_TILES = INT32_MAX };
+// What tiles of transients are a multiple of, so that each begins where any kernel may expect it.
+enum { PYD_TILE_ALIGNMENT = 64 };
 
 #define PYD_EXPORT_COST_CLASSES 16  // plan/learned.c
 
@@ -189,6 +195,7 @@ struct pyd_program_s {
   pyd_program_check_t* checks;
   pyd_program_parameter_t* parameters;
   bool has_contracts;
+  pyd_chain_options_t chains;
   pyd_runner_t runner;  // of calls; `run` is NULL: this process
   pyd_device_memory_t device_memory;  // of tensors in procedures; `run` is NULL: they lie in this process
   void* blocks;  // everything above that was allocated, as a list

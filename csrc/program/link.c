@@ -170,6 +170,12 @@ pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, 
   return PYD_STATUS_OK;
 }
 
+void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options) {
+  const uint64_t most = UINT64_C(1) << 32;  // keeps the sums of plan/chain.c far below 2^64
+  program->chains = options;
+  if (options.cache_bytes > most) program->chains.cache_bytes = most;
+}
+
 pyd_status_t pyd_program_set_command(pyd_program_t* program, uint32_t index, pyd_import_fn_t function, void* context) {
   if (index >= program->command_count || !function) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "host command %u: %s; the program has %u", index,

@@ -13,17 +13,18 @@ module @mixed attributes {hal.device.targets = [#cpu]} {
       #riscv64 = [#hal.executable.object<{path = "functions.c"}>]
     }>
   } {
-    // The regions compute the grid: one workgroup for each 64 elements.
+    // The regions compute the grid: one workgroup for each 64 elements. Of each binding a workgroup has 256 bytes, so that
+    // dispatches that need only what the same workgroups of others have made run together, tile by tile.
     stream.executable.export public @mul workgroups(%size: index) -> (index, index, index) {
       %x = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%size]
       %one = arith.constant 1 : index
       stream.return %x, %one, %one : index, index, index
-    }
+    } attributes {pyd.tiles = [256, 256, 256]}
     stream.executable.export public @scale workgroups(%size: index) -> (index, index, index) {
       %x = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%size]
       %one = arith.constant 1 : index
       stream.return %x, %one, %one : index, index, index
-    }
+    } attributes {pyd.tiles = [256, 256]}
     builtin.module {
       func.func private @mul_workgroup(memref<f32>, index, memref<f32>, index, memref<f32>, index, index, index)
           attributes {hal.import.static, llvm.bareptr = true}

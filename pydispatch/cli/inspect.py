@@ -18,7 +18,7 @@ from pydispatch.formats.artifact import choices, dispatches
 from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, FunctionEntry, VariantEntry, warnings_of
 from pydispatch.formats.elf import cubin, elf
 from pydispatch.formats.elf.reader import is_elf
-from pydispatch.formats.program.text import commands_of, signature_text
+from pydispatch.formats.program.text import chains_of, commands_of, signature_text
 
 DESCRIPTION = """\
 Shows the functions, executables, constants and tools of a .pdx artifact, the functions and weights of a model and which
@@ -72,13 +72,15 @@ def _run_artifact(args: argparse.Namespace) -> int:
             report["program"] = _program_text(artifact)
         if args.dispatches:
             report[dispatches.KEY] = {f: [asdict(d) for d in found] for f, found in _listing(artifact)}
+            report["chains"] = [{"function": function, "exports": names} for function, names in _chains(artifact)]
             report[choices.KEY] = [asdict(choice) for choice in _choices(artifact)]
         _print(json.dumps(report, indent=1, ensure_ascii=False))
     elif args.program or args.dispatches:
         if args.program:
             _print(_program_text(artifact))
         if args.dispatches:
-            _print(dispatches.render(_listing(artifact), _choices(artifact)))
+            chains = [f"@{function}: {' then '.join(names)} run tile by tile" for function, names in _chains(artifact)]
+            _print("\n".join([dispatches.render(_listing(artifact), _choices(artifact)), *chains]))
     else:
         _print(render(args.file, artifact))
         if args.verify:
@@ -103,6 +105,11 @@ def _program_text(artifact: Artifact) -> str:
 def _listing(artifact: Artifact) -> dispatches.Listing:
     text = artifact.manifest.extra.get(dispatches.KEY)
     return [] if text is None else dispatches.decode(text)
+
+
+def _chains(artifact: Artifact) -> list[tuple[str, list[str]]]:
+    artifact.file().verify(PROGRAM)
+    return chains_of(artifact.read(PROGRAM))
 
 
 def _choices(artifact: Artifact) -> list[choices.Choice]:

@@ -169,6 +169,13 @@ void pyd_derived_fork_child(pyd_derived_t* derived);
 // INVALID_ARGUMENT when it was made for another number of constants.
 pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* derived);
 
+// How dispatches that depend on each other tile by tile are run (docs/program.md, "Chains"). All zero: one after another.
+typedef struct pyd_chain_options_s {
+  uint64_t cache_bytes;  // that tiles may fill on each worker
+  uint64_t least_tiles;  // fewer tiles than this are no chain: they would keep too few workers busy
+} pyd_chain_options_t;
+// Before any plan; not thread safe. Only for kernels of this process.
+void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options);
 // Required alignment of each constant in bytes; the caller must copy less aligned ones. Derived ones are aligned.
 pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments);
 

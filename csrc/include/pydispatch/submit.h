@@ -20,6 +20,7 @@ pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* optio
 typedef struct pyd_step_job_s {
   const pyd_call_t* call;
   const struct pyd_plan_step_s* step;
+  uint64_t failed;  // of a chain: the workgroup that failed (call/chain.c); accessed atomically
 } pyd_step_job_t;
 typedef struct pyd_call_progress_s {
   pyd_call_t* call;

@@ -23,7 +23,7 @@ static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   PYD_CARVE(&block, call->scalars, fn->scalar_count);
   PYD_CARVE(&block, call->is_bound, fn->buffer_count);
   call->scratch = pyd_carve(&block, call->workers, plan->local_bytes);
-  PYD_CARVE(&block, call->arena, call->is_arena_kept ? plan->arena_bytes : 0);
+  PYD_CARVE(&block, call->arena, call->is_arena_kept ? call->arena_bytes : 0);
   return block.size;
 }
 
@@ -56,17 +56,18 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
       .pool = pool,
       .workers = sched ? pyd_sched_workers(sched) : 1,
       .is_late_stale = false,
-      .is_arena_kept = plan->arena_bytes <= PYD_ARENA_KEPT_BYTES || !pool,
   };
+  head.arena_bytes = plan->arena_bytes + plan->tile_area * head.workers;  // below 2^63 and 2^43
+  head.is_arena_kept = head.arena_bytes <= PYD_ARENA_KEPT_BYTES || !pool;
   size_t size = 0;
   uint64_t fixed = (uint64_t)plan->local_bytes * head.workers;
-  bool fits = fixed < SIZE_MAX / 4 && (!head.is_arena_kept || plan->arena_bytes < SIZE_MAX / 4);
+  bool fits = fixed < SIZE_MAX / 4 && (!head.is_arena_kept || head.arena_bytes < SIZE_MAX / 4);
   if (fits) size = lay_out(&head, plan, NULL);
   uint8_t* memory = fits ? malloc(size + kCacheLine) : NULL;
   if (!memory) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of function '%.*s': %llu bytes of local memory, "
                            "%llu of transients", (int)fn->info.name.length, fn->info.name.data, (unsigned long long)fixed,
-                           (unsigned long long)plan->arena_bytes);
+                           (unsigned long long)head.arena_bytes);
   }
   uint8_t* base = (uint8_t*)(((uintptr_t)memory + kCacheLine - 1) & ~(uintptr_t)(kCacheLine - 1));
   pyd_call_t* call = (pyd_call_t*)base;
@@ -111,9 +112,11 @@ void pyd_call_free(pyd_call_t* call) {
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {
   const pyd_function_t* fn = call->plan->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
-    if (fn->buffers[i].kind == PYD_BUFFER_TRANSIENT) pyd_call_patch(call, i, arena + call->plan->buffer_offset[i]);
+    if (fn->buffers[i].kind != PYD_BUFFER_TRANSIENT || call->plan->buffer_tile[i]) continue;
+    pyd_call_patch(call, i, arena + call->plan->buffer_offset[i]);
   }
   pyd_call_patch(call, fn->buffer_count, arena + call->plan->stage_offset);
+  call->tiles = arena + call->plan->arena_bytes;
 }
 
 static void bind(pyd_call_t* call, uint32_t buffer, const void* data) {

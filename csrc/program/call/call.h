@@ -44,6 +44,8 @@ struct pyd_call_s {
   uint8_t* is_bound;   // by buffer
   uint8_t* scratch;    // local memory, plan->local_bytes per worker
   uint8_t* arena;      // when kept
+  uint8_t* tiles;      // behind the arena: plan->tile_area per worker
+  uint64_t arena_bytes;  // with the tiles
   void* memory;        // what malloc returned
 };
 

@@ -23,10 +23,11 @@ static const pyd_call_command_t* find_command(const pyd_call_t* call, const pyd_
 }
 
 int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
-  const pyd_step_job_t* job = self;
+  pyd_step_job_t* job = self;
   const pyd_call_t* call = job->call;
   const pyd_call_command_t* command = &call->commands[job->step->first_command];
   if (LIKELY(job->step->command_count == 1)) return command->run(call, command, worker, begin, end, out_failed);
+  if (job->step->chunk) return pyd_chain_run(job, worker, begin, end, out_failed);
   int32_t code = 0;
   for (command = find_command(call, job->step, begin); begin < end && code == 0; ++command) {
     uint64_t start = command->plan->start, stop = start + command->plan->count;
@@ -50,12 +51,13 @@ pyd_status_t pyd_call_interrupted(const pyd_call_t* call) {
 
 pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure_t* failure) {
   if (failure->is_interrupted) return pyd_call_interrupted(job->call);
-  return LIKELY(failure->code == 0) ? PYD_STATUS_OK : refuse(job->call, job->step, failure->index, failure->code);
+  if (LIKELY(failure->code == 0)) return PYD_STATUS_OK;
+  return refuse(job->call, job->step, job->step->chunk ? pyd_chain_failed(job) : failure->index, failure->code);
 }
 
 static pyd_status_t run_step(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
   const pyd_plan_step_t* step = &call->plan->steps[number];
-  pyd_step_job_t job = {call, step};
+  pyd_step_job_t job = {call, step, PYD_CHAIN_SOUND};
   pyd_sched_failure_t failure = {0};
   if (step->total == 1 || (call->workers == 1 && (!interrupt || !call->sched))) {
     failure.code = pyd_step_run(&job, 0, 0, step->total, &failure.index);
@@ -151,7 +153,7 @@ static inline pyd_status_t begin(pyd_call_t* call, void** out_arena) {
   *out_arena = NULL;
   pyd_status_t status = make_ready(call);
   if (LIKELY(call->is_arena_kept) || !pyd_ok(status) || call->plan->program->runner.run) return status;
-  status = pyd_pool_acquire(call->pool, call->plan->arena_bytes, out_arena);
+  status = pyd_pool_acquire(call->pool, call->arena_bytes, out_arena);
   if (pyd_ok(status)) pyd_call_patch_arena(call, *out_arena);
   return status;
 }

@@ -7,6 +7,11 @@
 
 // The body of a pyd_step_job_t: a step as a job, whose indices are the workgroups and pieces of all its commands one after another.
 int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
+// chain.c: the same for a step that is a chain, whose indices are tiles.
+int32_t pyd_chain_run(pyd_step_job_t* job, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
+// Of a chain that failed: the index of the workgroup, as its commands count them.
+uint64_t pyd_chain_failed(const pyd_step_job_t* job);
+#define PYD_CHAIN_SOUND UINT64_MAX  // pyd_step_job_t.failed at first
 // The status that the job's end means.
 pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure_t* failure);
 // Runs a step of one workgroup. False: it is another kind of step, and was not run.

@@ -23,7 +23,7 @@ static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
       ++s->step;
       continue;
     }
-    s->job = (pyd_step_job_t){s->call, step};
+    s->job = (pyd_step_job_t){s->call, step, PYD_CHAIN_SOUND};
     s->is_first = !pyd_plan_known_cost(plan, s->step);
     s->is_shared = true;  // before another thread may look
     const pyd_sched_job_t job = {pyd_step_run, &s->job, step->total, &plan->costs[s->step], NULL};

@@ -11,9 +11,24 @@ typedef unsigned long long ull_t;
 
 // ---- records
 
+// Its place in a chain: the workgroups that make a tile, and whether it continues the chain of the command before it.
+static pyd_status_t verify_chain(const pyd_verifier_t* v) {
+  const pyd_function_t* fn = v->fn;
+  const pyd_insn_t* insn = &fn->insns[v->insn];
+  if (insn->modifier > 1 || insn->b > PYD_CHAIN_MAX_GROUPS) {
+    return PYD_INSN_CORRUPT(v, "a place %u in a chain with tiles of %u workgroups", insn->modifier, insn->b);
+  }
+  if (insn->modifier == 0) return PYD_STATUS_OK;
+  const pyd_insn_t* before = fn->command_count > 1 ? &fn->insns[fn->commands[fn->command_count - 2]] : NULL;
+  bool follows = before && before->op == PYD_OP_DISPATCH && before->b && insn->b && before->c < insn->c;
+  if (follows) return PYD_STATUS_OK;
+  return PYD_INSN_CORRUPT(v, "%s", "it continues a chain, but no dispatch of an earlier region with tiles precedes it");
+}
+
 static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_function_t* fn = v->fn;
   pyd_status_t status = pyd_verify_record(v, at, 6);
+  if (pyd_ok(status)) status = verify_chain(v);
   if (!pyd_ok(status)) return status;
   const uint32_t* record = fn->pool + at;
   for (uint32_t i = 0; i < 4 && pyd_ok(status); ++i) status = pyd_verify_read(v, record[i]);
@@ -137,7 +152,10 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
            export->name.data);
   status = set_grid(plan, &view, who, command);
   uint32_t alignment = plan->program->links[export->executable].alignment;
-  if (command->count) command->alignment = alignment;
+  if (command->count) {
+    command->alignment = alignment;
+    if (command->local_bytes > plan->local_bytes) plan->local_bytes = command->local_bytes;
+  }
   size_t end = strlen(who);
   for (uint32_t i = 0; i < view.binding_count && pyd_ok(status); ++i) {
     const uint32_t* binding = view.bindings + 3 * i;

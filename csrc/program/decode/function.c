@@ -65,7 +65,7 @@ static pyd_status_t decode_body(pyd_program_t* program, pyd_function_t* fn, cons
   fn->reg_flags = pyd_program_allocate(program, fn->reg_count, 1);
   if (!fn->buffers || !fn->insns || !fn->reg_flags) return pyd_reader_no_memory();
   for (uint32_t i = 0; i < fn->buffer_count; ++i, buffers += kBufferWords) {
-    fn->buffers[i] = (pyd_buffer_t){buffers[0], buffers[1], buffers[2], buffers[3], buffers[4]};
+    fn->buffers[i] = (pyd_buffer_t){buffers[0], buffers[1], buffers[2], buffers[3], buffers[4], buffers[5]};
   }
   for (uint32_t i = 0; i < fn->insn_count; ++i, insns += kInsnWords) {
     fn->insns[i] = (pyd_insn_t){(uint16_t)insns[0], (uint16_t)(insns[0] >> 16), insns[1], insns[2], insns[3], insns[4]};

@@ -120,7 +120,7 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
         fits = b->index < fn->info.result_count && fn->info.results[b->index].kind == 0 && fn->results[b->index].target == i;
         break;
       case PYD_BUFFER_TRANSIENT:
-        fits = b->first <= b->last && b->last < fn->region_count;
+        fits = b->first <= b->last && b->last < fn->region_count && b->tile_bytes % PYD_TILE_ALIGNMENT == 0;
         break;
       case PYD_BUFFER_CONSTANT:
         fits = b->index < v->program->constant_count;
@@ -130,9 +130,10 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
     }
     bool sized = b->kind == PYD_BUFFER_RESULT || b->kind == PYD_BUFFER_TRANSIENT;
     if (sized) fits &= b->size_reg < fn->reg_count && fn->reg_flags[b->size_reg] & PYD_REG_WRITTEN;
+    if (b->kind != PYD_BUFFER_TRANSIENT) fits &= b->tile_bytes == 0;
     if (!fits) {
-      return pyd_status_make(PYD_CODE_CORRUPT, "buffer %u: kind %u, index %u, size register %u, regions %u to %u do not fit "
-                             "the function", i, b->kind, b->index, b->size_reg, b->first, b->last);
+      return pyd_status_make(PYD_CODE_CORRUPT, "buffer %u: kind %u, index %u, size register %u, regions %u to %u, %u bytes of a "
+                             "tile do not fit the function", i, b->kind, b->index, b->size_reg, b->first, b->last, b->tile_bytes);
     }
   }
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {

@@ -16,7 +16,8 @@ bool pyd_contract_reads(const pyd_export_t* export, uint32_t word) {
 static bool fits(const pyd_export_t* export, const pyd_function_t* fn) {
   const pyd_program_function_t* info = &fn->info;
   bool all = info->arg_count == export->constant_count && fn->command_count == 0 &&
-             info->result_count == PYD_CONTRACT_BYTES + export->binding_count;
+             (info->result_count == PYD_CONTRACT_BYTES + export->binding_count ||
+              info->result_count == PYD_CONTRACT_BYTES + 2 * export->binding_count);
   for (uint32_t i = 0; all && i < info->arg_count; ++i) all = info->args[i].kind == 1;
   for (uint32_t i = 0; all && i < info->result_count; ++i) all = info->results[i].kind == 1;
   return all;
@@ -105,18 +106,30 @@ static pyd_status_t hold(const dispatch_t* d, uint64_t* scalars, uint64_t* regs)
   return status;
 }
 
-uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
+// Result |index| of the contract of a dispatch, |otherwise| where it is not known or too long to compute here.
+static uint64_t result_of(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t otherwise) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   const pyd_function_t* contract = export->contract;
   enum { kMost = 256 };
   uint64_t memory[kMost];
-  if (!contract || contract->reg_count + command->constant_count > kMost) return UINT64_MAX;
+  if (!contract || index >= contract->info.result_count) return otherwise;
+  if ((uint64_t)contract->reg_count + command->constant_count > kMost) return otherwise;
   uint64_t* scalars = memory + contract->reg_count;
   for (uint32_t i = 0; i < command->constant_count; ++i) scalars[i] = plan->constants[command->first_constant + i];
   pyd_status_t status = pyd_function_interpret(export->contracts, contract, NULL, scalars, memory);
-  uint64_t written = pyd_ok(status) ? memory[contract->results[PYD_CONTRACT_WRITTEN].target] : UINT64_MAX;
+  uint64_t result = pyd_ok(status) ? memory[contract->results[index].target] : otherwise;
   pyd_status_free(status);
-  return written;
+  return result;
+}
+
+uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
+  return result_of(plan, command, PYD_CONTRACT_WRITTEN, UINT64_MAX);
+}
+
+bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes) {
+  if (!plan->program->exports[command->export].contract) return true;
+  const uint64_t each = result_of(plan, command, PYD_CONTRACT_BYTES + command->slot_count + index, 0);
+  return each != 0 && bytes % command->tile_groups == 0 && bytes / command->tile_groups == each;
 }
 
 pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants) {

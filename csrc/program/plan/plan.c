@@ -1,5 +1,5 @@
 // Sizes to plan. The order is: arguments, registers and checks, buffers, commands, copies of
-// bindings that are not aligned, arena, patch lists, steps.
+// bindings that are not aligned, steps, arena, patch lists.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,20 +93,27 @@ static pyd_status_t size_results(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
+static bool is_in_arena(const pyd_plan_t* plan, uint32_t buffer) {
+  return plan->fn->buffers[buffer].kind == PYD_BUFFER_TRANSIENT && !plan->buffer_tile[buffer];
+}
+
 static pyd_status_t place_transients(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
   pyd_arena_block_t* blocks = malloc(((size_t)fn->buffer_count + 1) * sizeof(*blocks));
   if (!blocks) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to place %u buffers", fn->buffer_count);
-  uint32_t count = 0;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     const pyd_buffer_t* buffer = &fn->buffers[i];
-    if (buffer->kind != PYD_BUFFER_TRANSIENT) continue;
-    blocks[count++] = (pyd_arena_block_t){plan->buffer_bytes[i], buffer->first, buffer->last, 0};
+    blocks[i] = (pyd_arena_block_t){plan->buffer_bytes[i], buffer->first, buffer->last, 0};
   }
-  pyd_status_t status = pyd_arena_place(blocks, count, &plan->arena_bytes);
+  pyd_status_t status = pyd_plan_place_tiles(plan, blocks);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    if (is_in_arena(plan, i)) blocks[count++] = blocks[i];
+  }
+  if (pyd_ok(status)) status = pyd_arena_place(blocks, count, &plan->arena_bytes);
   count = 0;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
-    if (fn->buffers[i].kind == PYD_BUFFER_TRANSIENT) plan->buffer_offset[i] = blocks[count++].offset;
+    if (is_in_arena(plan, i)) plan->buffer_offset[i] = blocks[count++].offset;
   }
   free(blocks);
   if (pyd_ok(status) && plan->stage_bytes) {  // the arena's size is a multiple of 64
@@ -137,6 +144,11 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
   pyd_plan_step_t* step = NULL;
   for (uint32_t i = 0; i < plan->command_count; ++i) {
     pyd_plan_command_t* command = &plan->commands[i];
+    if (pyd_plan_form_chain(plan, i, &plan->steps[plan->step_count])) {
+      i += plan->steps[plan->step_count++].command_count - 1;
+      step = NULL;
+      continue;
+    }
     if (command->count == 0) {
       command->start = step ? step->total : 0;
       if (step) ++step->command_count;
@@ -152,7 +164,6 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': region %u has more than 2^64 workgroups",
                              STRING(plan->fn->info.name), command->region);
     }
-    if (command->local_bytes > plan->local_bytes) plan->local_bytes = command->local_bytes;
   }
   return PYD_STATUS_OK;
 }
@@ -169,6 +180,7 @@ static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base)
   PYD_CARVE(&block, plan->buffer_bytes, fn->buffer_count);
   PYD_CARVE(&block, plan->buffer_offset, fn->buffer_count);
   PYD_CARVE(&block, plan->buffer_alignment, fn->buffer_count);
+  PYD_CARVE(&block, plan->buffer_tile, (size_t)fn->buffer_count + 1);
   PYD_CARVE(&block, plan->patch_first, (size_t)fn->buffer_count + 2);
   PYD_CARVE(&block, plan->patches, slots);
   PYD_CARVE(&block, plan->slots, slots);
@@ -205,9 +217,9 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
   if (pyd_ok(status)) status = size_results(plan);
   if (pyd_ok(status)) status = pyd_plan_add_commands(plan);
   if (pyd_ok(status)) status = pyd_plan_stage(plan);
+  if (pyd_ok(status)) status = form_steps(plan);
   if (pyd_ok(status)) status = place_transients(plan);
   if (pyd_ok(status)) sort_patches(plan);
-  if (pyd_ok(status)) status = form_steps(plan);
   if (pyd_ok(status)) pyd_plan_expect_costs(plan);
   if (!pyd_ok(status)) {
     pyd_plan_free(plan);

@@ -25,6 +25,7 @@ typedef struct pyd_plan_command_s {
   uint32_t export;
   uint32_t grid[3];
   uint32_t local_bytes;
+  uint32_t tile_groups;  // workgroups of a tile, in a chain
   // Dispatch and host command:
   uint32_t first_constant;
   uint32_t constant_count;
@@ -62,6 +63,7 @@ typedef struct pyd_plan_step_s {
   uint32_t first_command;
   uint32_t command_count;
   uint64_t total;  // indices; 1: not worth a job
+  uint64_t chunk;  // not 0: a chain, whose indices are tiles; so many of them go through all its commands at a time
 } pyd_plan_step_t;
 
 struct pyd_plan_s {
@@ -74,6 +76,7 @@ struct pyd_plan_s {
   uint64_t* buffer_bytes;
   uint64_t* buffer_offset;  // transients: in the arena
   uint32_t* buffer_alignment;
+  uint32_t* buffer_tile;    // transients that only tiles are kept of: bytes of a tile, else 0. Then the offset is in |tile_area|
   uint32_t* patch_first;    // by buffer, and one more
   pyd_plan_patch_t* patches;
   pyd_plan_slot_t* slots;
@@ -84,6 +87,7 @@ struct pyd_plan_s {
   pyd_plan_step_t* steps;
   pyd_sched_cost_t* costs;  // by step
   uint64_t arena_bytes;
+  uint64_t tile_area;  // bytes behind the arena for each worker, for the tiles of a chunk
   uint64_t stage_bytes, stage_offset;  // of one more transient, number |fn->buffer_count|: see stage.c
   uint32_t slot_count, constant_count, late_count, command_count, step_count;
   pyd_custom_counts_t custom;
@@ -102,10 +106,18 @@ pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t
 // commands.c: one per command of the function, after all registers and buffer sizes are known.
 pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan);
 
+// chain.c: whether the commands from |first| on are a chain. Then |*out_step| is its step, and they are part of it.
+bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_step);
+// When all steps are there: which transients only tiles are kept of, and how long the others live.
+pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes);
+
 // contract.c: CORRUPT when a dispatch, whose slots and constants are there, breaks the contract of its export. |constants|: the
 // registers of its record.
 pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants);
 
+// Whether a tile of |groups| workgroups touches no more than |bytes| of binding |index|, those with the number of the tile. Without a
+// contract the program is believed.
+bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes);
 // Which bindings of a dispatch are written, one bit each: all that its contract does not say to be only read.
 uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command);
 

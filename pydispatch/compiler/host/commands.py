@@ -24,6 +24,7 @@ class Storage:
     index: int = 0
     buffer: int = NONE
     copied_from: Storage | None = None  # the argument whose copy it begins as
+    tile_bytes: int = 0  # of a transient that only one chain uses: what a tile has of it
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,19 @@ class Range:
 
 
 @dataclass
+class Tiles:
+    """How a dispatch goes through memory, for chains (host/chains.py).
+
+    bytes: what each workgroup has of a storage, those with its number; 0 where it may touch others. groups, follows:
+    as in `Function.dispatch`.
+    """
+
+    bytes: dict[Storage, int]
+    groups: int = 0
+    follows: bool = False
+
+
+@dataclass
 class Command:
     """One command: what it reads and writes, and how to emit it once buffers have numbers."""
 
@@ -71,6 +85,7 @@ class Command:
     emit: Callable[[Function], None]
     is_ordered: bool = False  # after all earlier ones that are
     region: int = 0
+    tiles: Tiles | None = None
 
 
 @dataclass
@@ -86,15 +101,24 @@ class CommandList:
         return Range(tensor.storage) if first is None or count is None else Range(tensor.storage, first, count)
 
     def dispatch(
-        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[tuple[Tensor, bool]]
-    ) -> None:
-        """bindings: tensor and whether the dispatch writes it."""
+        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[tuple[Tensor, bool]],
+        tiles: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        """bindings: tensor and whether the dispatch writes it. tiles: what a workgroup has of each, see `Tiles`; empty
+        when nothing is known."""
+        known: dict[Storage, int] = {}
+        for (tensor, _), size in zip(bindings, tiles, strict=False):
+            whole = 0 if tensor.is_part else size
+            known[tensor.storage] = whole if known.get(tensor.storage, whole) == whole else 0
+        stated = Tiles(known) if tiles else None
 
         def emit(function: Function) -> None:
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in bindings]
-            function.dispatch(export, grid, constants, ranges)
+            place = (stated.groups, stated.follows) if stated else ()
+            function.dispatch(export, grid, constants, ranges, *place)
 
         self.add([t for t, write in bindings if not write], [t for t, write in bindings if write], emit)
+        self.commands[-1].tiles = stated
 
     def copy(self, source: Tensor, target: Tensor, length: int) -> None:
         """length: register of the bytes."""

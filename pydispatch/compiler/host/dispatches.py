@@ -66,7 +66,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
             location_of(op),
             "tensor operands come first, in order, then the results that are not tied to an operand",
         )
-    straight.commands.dispatch(number, grid, words, bindings)
+    straight.commands.dispatch(number, grid, words, bindings, executables.tiles(executable, export))
 
 
 def _tied(

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, Region
 from pydispatch.compiler.host.scalars import Registers, ScalarLowering
 from pydispatch.compiler.kernel_ir.kernel import Layout
 from pydispatch.compiler.kernel_ir.words import words_of
+from pydispatch.compiler.target.backend import require_backend
 from pydispatch.compiler.target.variants import (
     constant_blocks,
     constant_words,
@@ -35,6 +36,7 @@ from pydispatch.formats.program.program import (
 )
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.hal.tiles import tiles_of
 
 
 @dataclass
@@ -166,6 +168,18 @@ class Executables:
         """The `hal.interface.bindings` of an export: the binding of each tensor operand and result."""
         declarations = self._declarations(executable, export)
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
+
+    def tiles(self, executable: hal.ExecutableOp, export: str) -> tuple[int, ...]:
+        """Bytes of each binding that a workgroup touches, those with its number.
+
+        Empty when the variants for CPUs, where chains run, differ, and when another export may stand in for this one.
+        """
+        stated = {
+            tiles_of(variant.exports[export]) if not variant.exports[export].condition.blocks else ()
+            for variant in self.variants[executable.sym_name.data]
+            if not require_backend(variant.op.target).has_invocations
+        }
+        return stated.pop() if len(stated) == 1 else ()
 
     def export_number(self, executable: hal.ExecutableOp, export: str) -> int:
         """The index of an export in the program's table."""

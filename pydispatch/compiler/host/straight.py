@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.analysis.types import dtype_of
+from pydispatch.compiler.host.chains import form_chains
 from pydispatch.compiler.host.commands import CommandList, Storage, Tensor
 from pydispatch.compiler.host.scalars import Registers, ScalarLowering
 from pydispatch.compiler.kernel_ir.words import bit_width
@@ -241,6 +242,7 @@ class Straight:
             self.function.results.append(Result(tensor.dtype, tensor.dims, name=names[number]))
         self.commands.assign_regions()
         self._take_over(placed)
+        form_chains(self.commands.commands)
         for storage in dict.fromkeys([*self.commands.storages(), *placed]):
             self._place(storage)
         results = iter(placed)
@@ -272,7 +274,7 @@ class Straight:
         if storage.kind is BufferKind.RESULT:
             storage.buffer = self.function.add_result_buffer(storage.index, storage.size)
         elif storage.kind is BufferKind.TRANSIENT:
-            storage.buffer = self.function.add_transient(storage.size)
+            storage.buffer = self.function.add_transient(storage.size, storage.tile_bytes)
         elif storage.kind is BufferKind.CONSTANT:
             storage.buffer = self.function.add_constant_buffer(storage.index)
 

@@ -1,7 +1,8 @@
 """Contracts of exports: the requirements of a generated kernel, as a function of its constants.
 
 A contract is part of a variant's module, as a function with the attribute `pyd.export_contract`:
-`func.func @export.contract(scalars, sizes) -> (x, y, z, bytes of each binding)`. It is stored with the machine code
+`func.func @export.contract(scalars, sizes) -> (x, y, z, bytes of each binding, bytes of each that a workgroup has)`;
+the last are there where they are known. It is stored with the machine code
 (`compiler/host/contract_program.py`, docs/artifact.md), so that an edited host program cannot pass a
 kernel smaller buffers than it was compiled for.
 """
@@ -51,7 +52,7 @@ class _Contract:
         self._check_sizes()
         if GRID not in self.source.attributes:  # the author of a grid is responsible for its slices
             self._check_bounds()
-        results = [*self._grid(), *self._bytes()]
+        results = [*self._grid(), *self._bytes(), *map(self._number, self.kernel.tiles)]
         self._put(func.ReturnOp(*results))
         name = self.source.sym_name.data + SUFFIX
         types = [a.type for a in self.scalars], [IndexType() for _ in results]

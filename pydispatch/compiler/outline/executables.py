@@ -19,8 +19,10 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     TensorType,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.kernel_ir.kernel import Layout
 from pydispatch.compiler.kernel_ir.words import words_of
@@ -35,6 +37,7 @@ from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.hal.tiles import TILES, check_tiles
 from pydispatch.ir.functions import symbol_name
 
 EXECUTABLES = ("stream.executable", "flow.executable", "hal.executable", "hal.executable.source")
@@ -325,9 +328,14 @@ def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) 
             "layout": hal.PipelineLayoutAttr(IntAttr(layout.constants), ArrayAttr(bindings), ArrayAttr([])),
             "workgroup_size": stated if isinstance(stated, ArrayAttr) else None,
         },
+        attributes={TILES: source.attributes[TILES]} if TILES in source.attributes else {},
         regions=[Region(), count],
     )
     set_location(export, source)
+    try:
+        check_tiles(export, len(bindings))
+    except VerifyException as error:
+        raise CompileError(f"export '@{symbol_name(source)}': {error}", location_of(source)) from None
     return export
 
 
@@ -341,7 +349,10 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
     for ordinal, export in enumerate(exports):
         kernel = lower(functions[symbol_name(export)], target)
         count = _with_device(export.count, export) if export.count.blocks else kernel.count
-        body.append(make_export(export, ordinal, kernel.layout, count))
+        made = make_export(export, ordinal, kernel.layout, count)
+        if kernel.tiles and not export.count.blocks:
+            made.attributes[TILES] = ArrayAttr([IntegerAttr(size, i64) for size in kernel.tiles])
+        body.append(made)
         body.append(contract_of(functions[symbol_name(export)], kernel))
         kernels += [*kernel.globals, kernel.function]
     inner = ModuleOp(kernels)

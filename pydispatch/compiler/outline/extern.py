@@ -10,6 +10,7 @@ from pydispatch.compiler.target.select import canonical
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.hal.tiles import TILES
 from pydispatch.ir.functions import FUNCTIONS
 
 
@@ -53,7 +54,7 @@ def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
     out = StringIO()
     Printer(out, print_generic_format=True).print_region(op.count)
     kept = [(k, v) for k, v in sorted(op.properties.items()) if k not in ("operandSegmentSizes", "tied_operands")]
-    return (*kept, out.getvalue())
+    return (*kept, op.attributes.get(TILES), out.getvalue())
 
 
 def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
@@ -71,7 +72,8 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
             "layout": op.layout, "workgroup_size": op.workgroup_size, "subgroup_size": op.subgroup_size,
             "workgroup_local_memory": op.workgroup_local_memory,
         }  # fmt: skip
-        export = hal.ExecutableExportOp(properties=properties, regions=[Region(), op.count.clone()])
+        stated = {TILES: op.attributes[TILES]} if TILES in op.attributes else {}
+        export = hal.ExecutableExportOp(properties=properties, attributes=stated, regions=[Region(), op.count.clone()])
         variant = hal.ExecutableVariantOp(
             properties={
                 "sym_name": StringAttr(names[-1]), "sym_visibility": StringAttr("public"), "target": target,

@@ -121,7 +121,7 @@ class Encoder:
             tied = 0 if r.tied == NONE else r.tied + 1
             head = [int(r.dims is None), r.dtype, len(r.dims or ()), push(r.dims or ()), *string(r.name)]
             results += [*head, place, tied]
-        buffers = [word for b in f.buffers for word in (b.kind, b.index, b.size, b.first, b.last, 0)]
+        buffers = [word for b in f.buffers for word in (b.kind, b.index, b.size, b.first, b.last, b.tile_bytes)]
         instructions = [word for instruction in f.instructions for word in instruction]
         tables = self.tables(
             (arguments, len(f.arguments)),

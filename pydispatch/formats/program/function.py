@@ -43,6 +43,7 @@ class Buffer:
     first: int = 0
     last: int = 0
     used: bool = False
+    tile_bytes: int = 0  # of a transient that only one chain uses
 
     def touch(self, region: int) -> None:
         """Extends the lifetime to `region`."""
@@ -130,9 +131,12 @@ class Function:
         self.arguments.append(argument)
         return index
 
-    def add_transient(self, size: int) -> int:
-        """A buffer that lives within one call; `size`: register of its bytes."""
-        return self._buffer(BufferKind.TRANSIENT, 0, size)
+    def add_transient(self, size: int, tile_bytes: int = 0) -> int:
+        """A buffer that lives within one call; `size`: register of its bytes. tile_bytes: what a tile has of it, when
+        the dispatches of one chain alone use it."""
+        number = self._buffer(BufferKind.TRANSIENT, 0, size)
+        self.buffers[number].tile_bytes = tile_bytes
+        return number
 
     def add_constant_buffer(self, constant: int) -> int:
         return self._buffer(BufferKind.CONSTANT, constant, NONE)
@@ -152,9 +156,12 @@ class Function:
         self.region += 1
 
     def dispatch(
-        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[BindingRange]
-    ) -> None:
-        self.command(Dispatch(export, grid, constants, bindings))
+        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[BindingRange],
+        tile_groups: int = 0, follows: bool = False,
+    ) -> None:  # fmt: skip
+        """tile_groups: the workgroups of a tile, 0 outside chains. follows: it continues the chain of the command
+        before it."""
+        self.command(Dispatch(export, grid, constants, bindings), tile_groups, int(follows))
 
     def fill(self, target: BindingRange, pattern: int, pattern_bytes: int) -> None:
         self.command(Fill(target, pattern, pattern_bytes))
@@ -162,11 +169,11 @@ class Function:
     def copy(self, source: int, source_offset: int, target: int, target_offset: int, length: int) -> None:
         self.command(Copy(source, source_offset, target, target_offset, length))
 
-    def command(self, command: Command) -> None:
+    def command(self, command: Command, b: int = 0, modifier: int = 0) -> None:
         """Adds a command to the current region."""
         for buffer in command.buffers():
             self.buffers[buffer].touch(self.region)
-        self.instructions.append((command.op, NONE, self._push(command.words()), 0, self.region))
+        self.instructions.append((command.op | modifier << 16, NONE, self._push(command.words()), b, self.region))
 
     def _push(self, words: Iterable[int]) -> int:
         start = len(self.pool)

@@ -126,7 +126,8 @@ class ProgramText(Records):
         for i, b in enumerate(self.table(r[9], r[10], 6)):
             size = "" if b[2] == NONE else f", r{b[2]} bytes"
             kind = BufferKind(b[0]).name.lower() if b[0] < len(BufferKind) else f"kind {b[0]}"
-            lines.append(f"  buffer {i}: {kind} {b[1]}{size}, regions {b[3]}..{b[4]}")
+            tile = f", {b[5]} bytes a tile" if b[5] else ""
+            lines.append(f"  buffer {i}: {kind} {b[1]}{size}, regions {b[3]}..{b[4]}{tile}")
         for instruction in self.table(r[11], r[12], 5):
             lines.append("  " + self.instruction(instruction, flat))
         for i, x in enumerate(self.table(r[7], r[8], 8)):
@@ -137,6 +138,27 @@ class ProgramText(Records):
                 tied = f", may take over argument {x[7] - 1}" if x[7] else ""
                 lines.append(f"  result {i}: {shape}{dtype_name(x[1])} in buffer {x[6]}{tied}")
         return lines
+
+    def chains(self) -> list[tuple[str, list[str]]]:
+        """(function, exports) of every chain of dispatches, in order."""
+        exports = [f"@{self.string(x[2], x[3])}" for x in self.table(self.words[7], self.words[8], 6)]
+        found: list[tuple[str, list[str]]] = []
+        for record in self.table(self.words[13], self.words[14], 20):
+            flat = [word for (word,) in self.table(record[13], record[14], 1)]
+            known: dict[int, int] = {}
+            begun: list[str] = []
+            for opcode, dst, a, b, c in self.table(record[11], record[12], 5):
+                if opcode == Op.CONST:
+                    known[dst] = b | c << 32
+                elif opcode & 0xFFFF == Op.DISPATCH:
+                    number = known.get(words_of(flat, a, 1)[0], NONE)
+                    name = exports[number] if number < len(exports) else "one of several exports"
+                    if opcode >> 16:
+                        begun.append(name)
+                        continue
+                    begun = [name]
+                    found.append((self.string(record[0], record[1]), begun))
+        return [(function, names) for function, names in found if len(names) > 1]
 
     def instruction(self, words: tuple[int, ...], pool: list[int]) -> str:
         opcode, modifier = words[0] & 0xFFFF, words[0] >> 16
@@ -156,7 +178,8 @@ class ProgramText(Records):
             condition = f"r{a} == r{b}" if op is Op.CHECK_EQ else f"r{a}"
             return f"check {condition}, {self.string(*words_of(pool, c, 2))!r}"
         if op in COMMANDS:
-            return f"region {c}: {COMMANDS[op](pool, a)}"
+            chain = f", {b} workgroups a tile" if op is Op.DISPATCH and b else ""
+            return f"region {c}: {COMMANDS[op](pool, a)}{chain}{' of the same chain' if modifier else ''}"
         if op in (Op.CMP, Op.FCMP):
             predicate = PREDICATES[modifier >> 8] if op is Op.CMP and modifier >> 8 < 10 else str(modifier >> 8)
             return f"r{dst} = {name}.{modifier & 0xFF} {predicate} r{a}, r{b}"
@@ -177,6 +200,14 @@ def signature_text(operands: Sequence[HostOperand]) -> str:
         return f"{shape}{dtype_name(operand.dtype)}{operand.access.label}"
 
     return f"({', '.join(map(one, operands))})"
+
+
+def chains_of(program: bytes | memoryview) -> list[tuple[str, list[str]]]:
+    """(function, exports) of the chains of a program; none of bytes that are no program."""
+    try:
+        return ProgramText(bytes(program)).chains()
+    except ArtifactError:  # loading reports the fault
+        return []
 
 
 def commands_of(program: bytes | memoryview) -> list[tuple[str, list[HostOperand]]]:

@@ -34,6 +34,7 @@ from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.flow.parameter import StreamParameterAttr
 from pydispatch.ir.dialects.hal.interface import WorkgroupOp
 from pydispatch.ir.dialects.hal.region import check_children, check_region
+from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 
 @irdl_attr_definition
@@ -99,6 +100,7 @@ class ExportLikeOp(IRDLOperation):
 
     def verify_(self) -> None:
         check_region(self, self.count, [IndexType()] * 3, "workgroups", device=False)
+        check_tiles(self)
 
 
 @op_definition

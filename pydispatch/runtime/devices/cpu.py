@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 MAX_WORKERS = 1024
 RETAIN_BYTES = 256 << 20
+CACHE_BYTES = 1 << 20
+"""Of the second-level cache of a CPU that does not say."""
+TILES_PER_WORKER = 4
+"""Fewer tiles keep workers waiting for each other at the end of a chain."""
 _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of the architectures
 
 
@@ -53,8 +57,9 @@ class CpuDevice:
     belong to one device.
     """
 
-    def __init__(self, name: str, threads: Threads) -> None:
+    def __init__(self, name: str, threads: Threads, chains: bool = True) -> None:
         self.name = name
+        self._chains = chains
         self._threads = threads
         self._sched, self._pool = threads.sched, threads.pool
         self._host = _host(self._sched.workers)
@@ -90,7 +95,8 @@ class CpuDevice:
             raise InvalidArgumentError(
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
-        linker = CpuLinker(self._host.processor_data, self._registry)
+        chains = ((_cache_sizes()[1] or CACHE_BYTES) // 2, TILES_PER_WORKER * self.workers) if self._chains else (0, 0)
+        linker = CpuLinker(self._host.processor_data, self._registry, chains)
         module = load(file, self._host, self._sched, self._pool, linker, parameters, self._threads.sharing)
         return Program(module, file.name, linker.imports)
 
@@ -162,7 +168,7 @@ class CpuDevice:
 
     def describe(self) -> Mapping[str, Any]:
         """A description of the device: workers, instruction set and level, features, cache sizes in bytes."""
-        l1, l2 = sched.cache_sizes()
+        l1, l2 = _cache_sizes()
         return {
             "name": self.name,
             "workers": self.workers,
@@ -199,12 +205,12 @@ def available() -> list[str]:
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     """See `Scheme.open`. Options: workers, 1 to 1024, without it one for each fast core; affinity, 0 or 1: each thread
-    stays on a CPU."""
+    stays on a CPU; chains, 0 or 1: whether dispatches that depend on each other tile by tile run so, 1 without it."""
     base, _, index = name.partition(":")
     if index not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
-    check_options(base, options, ("workers", "affinity"))
-    affinity = flag(base, options, "affinity")
+    check_options(base, options, ("workers", "affinity", "chains"))
+    affinity, chains = flag(base, options, "affinity"), flag(base, {"chains": "1", **options}, "chains")
     stated = options.get("workers", "1" if base == "local-sync" else None)
     if stated is not None:
         workers = whole_number(base, "workers", stated, 1, MAX_WORKERS, "; without it there is one for each core")
@@ -214,10 +220,9 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
         threads = _open.get((workers, affinity))
         if threads is None:
             threads = _open[workers, affinity] = Threads(Scheduler(workers, affinity=affinity))
-    named = [] if stated is None else [f"workers={workers}"]
-    if affinity:
-        named.append("affinity=1")
-    return CpuDevice("?".join(["cpu", "&".join(named)]) if named else "cpu", threads)
+    named = [f"workers={workers}"] if stated is not None else []
+    named += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
+    return CpuDevice("?".join(["cpu", "&".join(named)]) if named else "cpu", threads, chains)
 
 
 def around(sched: Scheduler) -> CpuDevice:
@@ -238,6 +243,13 @@ def level(features: frozenset[str]) -> str:
             break
         reached = name
     return reached
+
+
+@cache
+def _cache_sizes() -> tuple[int, int]:
+    """Bytes of the level 1 data and the level 2 cache; 0 where the system does not say."""
+    l1, l2 = sched.cache_sizes()
+    return l1, l2
 
 
 @cache

@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 class CpuLinker:
     """Links the executables of one program: loader.Linker. imports: who provides which import, when it is done.
 
-    processor_data: the eight words that kernels are given.
+    processor_data: the eight words that kernels are given. chains: what `Module.set_chains` is given.
     """
 
-    def __init__(self, processor_data: tuple[int, ...], registry: Registry | None) -> None:
-        self.processor_data, self.registry = processor_data, registry
+    def __init__(
+        self, processor_data: tuple[int, ...], registry: Registry | None, chains: tuple[int, int] = (0, 0)
+    ) -> None:
+        self.processor_data, self.registry, self.chains = processor_data, registry, chains
         self.imports: Sequence[Import] = ()
         self._resolution: Resolution | None = None
         self._importing: list[Chosen] = []  # executables with imports, in the order of loading
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
         """Raises ArtifactError, and MissingImportError for unresolved imports or code."""
+        module.set_chains(*self.chains)
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
         module.map_executables([(chosen.index, chosen.name, elf) for chosen, (elf, _) in linked if elf is not None])

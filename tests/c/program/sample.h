@@ -95,17 +95,22 @@ static inline pyd_span_t make_sample(void) {
   uint32_t small = op(f, PYD_OP_CMP, 64 | 3 << 8, n, limit, 0);
   add_check(&b, f, PYD_OP_CHECK, small, 0, "too large");
   add_check(&b, f, PYD_OP_CHECK_EQ, four, four, "{a} is not {b}");
-  uint32_t grid_x = op(f, PYD_OP_CEILDIVS, 64, n, four, 0), variant = op(f, PYD_OP_VARIANT, 0, e, 0, 0);
+  uint32_t grid_x = op(f, PYD_OP_CEILDIVS, 64, n, one, 0), variant = op(f, PYD_OP_VARIANT, 0, e, 0, 0);
   uint32_t export = op(f, PYD_OP_SELECT, 0, variant, constant(f, t1), constant(f, m));
   uint32_t f32 = op(f, PYD_OP_SITOFP, 32, op(f, PYD_OP_ADD, 64, scalar, n, 0), 64, 0);
-  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 1, 2);
-  uint32_t constants = add_buffer(f, PYD_BUFFER_CONSTANT, k, NONE, 0, 2);
+  uint32_t wide = op(f, PYD_OP_MUL, 64, n, constant(f, 64), 0);
+  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, wide, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 2, 3);
+  uint32_t constants = add_buffer(f, PYD_BUFFER_CONSTANT, k, NONE, 0, 1);
   uint32_t r = add_result(f, F32, 2, (uint32_t[]){n, four}, bytes);
   const uint32_t grid[] = {grid_x, one, one};
-  add_dispatch(f, 0, export, grid, 1, &f32, 3, (uint32_t[]){0, NONE, NONE, constants, NONE, NONE, t, NONE, bytes});
-  add_fill(f, 1, u, NONE, NONE, f32, 4);
+  add_dispatch(f, 0, export, grid, 1, &f32, 3, (uint32_t[]){0, NONE, NONE, constants, NONE, NONE, t, NONE, NONE});
+  f->insns.data[f->insns.count - 2] = 1;  // a chain of two dispatches, and 64 bytes of their transient in each tile
+  f->buffers.data[6 * t + 5] = 64;
   add_dispatch(f, 1, export, grid, 1, (uint32_t[]){scalar | 1u << 31}, 3, (uint32_t[]){t, NONE, NONE, 0, NONE, NONE, r, NONE, NONE});
-  add_copy(f, 2, u, NONE, r, NONE, bytes);
+  f->insns.data[f->insns.count - 5] |= 1 << 16;
+  f->insns.data[f->insns.count - 2] = 1;
+  add_fill(f, 2, u, NONE, NONE, f32, 4);
+  add_copy(f, 3, u, NONE, r, NONE, bytes);
   add_scalar_result(f, op(f, PYD_OP_FMATH, 32, f32, 0, 0));
   add_sample_procedures(&b);
   return encode(&b);
@@ -187,6 +192,7 @@ static inline bool try_program(pyd_span_t bytes, bool is_linked) {
   for (uint32_t i = 0; is_linked && i < pyd_program_executable_count(program) && i < 64; ++i) {
     pyd_status_free(pyd_program_set_executable(program, i, &kSampleExecutable, 0, 4));
   }
+  pyd_program_set_chains(program, (pyd_chain_options_t){300, 1});  // of the sample two tiles fit, one at a time
   if (!is_linked) try_procedures(program, sample_pool());
   for (uint32_t i = 0; i < pyd_program_function_count(program) && i < 16; ++i) {
     const pyd_program_function_t* fn = pyd_program_function(program, i);
@@ -202,7 +208,7 @@ static inline bool try_program(pyd_span_t bytes, bool is_linked) {
     pyd_plan_t* plan = NULL;
     pyd_call_t* call = NULL;
     status = pyd_plan_create(program, i, dims, scalars, &plan);
-    bool runs = pyd_ok(status) && pyd_plan_arena_bytes(plan) < 1 << 20;
+    bool runs = pyd_ok(status) && pyd_plan_arena_bytes(plan) < 1 << 20 && plan->tile_area < 1 << 20;
     pyd_status_free(status);
     if (plan) {
       char text[200];

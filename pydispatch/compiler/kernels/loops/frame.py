@@ -33,6 +33,8 @@ class Kernel:
     layout: Layout
     count: Region
     globals: tuple[Operation, ...] = field(default=())
+    tiles: tuple[int, ...] = ()
+    """Bytes of each binding that a workgroup touches, those with its number, 0 for any; empty: nothing is known."""
 
 
 def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
@@ -122,13 +124,13 @@ class Frame:
         )
         return self.build.add(op)
 
-    def finish(self, grid: Grid | None) -> Kernel:
+    def finish(self, grid: Grid | None, tiles: tuple[int, ...] = ()) -> Kernel:
         """The kernel. grid: None for one workgroup."""
         self.build.add(func.ReturnOp())
         function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))
         set_location(function, self.source)
         count = count_region(self.source, grid, self.elements)
-        return Kernel(function, Layout(self.words, self.bindings), count, tuple(self.elements.globals))
+        return Kernel(function, Layout(self.words, self.bindings), count, tuple(self.elements.globals), tiles)
 
 
 def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None = None) -> Region:

@@ -56,7 +56,16 @@ def lower_loops(frame: Frame) -> Kernel:
     else:
         for nest, cut in zip(nests, cuts, strict=True):
             build.when(build.less(group, cut.workgroups), partial(_guarded, frame, nest, cut, group))
-    return frame.finish(lambda elements, b: _grid(frame.backend, nests, elements, b))
+    run = cuts[0].run if len(nests) == 1 else 0
+    return frame.finish(lambda elements, b: _grid(frame.backend, nests, elements, b), tiles_of(frame, run))
+
+
+def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
+    """What each workgroup has of the bindings of a flat kernel, of whose elements it has a run of this many."""
+    tensors = [*frame.tensors, *(v for v, t in zip(frame.returned, frame.updated, strict=True) if t < 0)]
+    if frame.elements.flat is None or not run or any(packed(v) > 1 for v in tensors):
+        return ()
+    return tuple(run * width_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
 
 
 def lower_whole(frame: Frame) -> Kernel:

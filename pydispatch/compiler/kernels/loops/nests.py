@@ -41,6 +41,8 @@ class Cut:
     tile: Index
     tiles: Index
     workgroups: Index
+    run: int = 0
+    """Elements of each workgroup, where these follow each other in memory and only the last one has fewer; else 0."""
 
 
 def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Cut:
@@ -54,7 +56,8 @@ def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_
     tiles = build.ceil_quotient(inner, tile)
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
     blocks = build.ceil_quotient(outer, rows)
-    return Cut(outer, rows, tile, tiles, build.times(blocks, tiles))
+    run = budget if len(dims) == 1 and isinstance(budget, int) else 0
+    return Cut(outer, rows, tile, tiles, build.times(blocks, tiles), run)
 
 
 def cut_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Cut:

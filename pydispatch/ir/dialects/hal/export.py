@@ -36,6 +36,7 @@ from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import directive, word_printed
 from pydispatch.ir.dialects.hal.layout import PipelineLayoutAttr
 from pydispatch.ir.dialects.hal.region import check_count, check_region
+from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 
 @directive
@@ -140,6 +141,7 @@ class ExecutableExportOp(IRDLOperation):
         if self.condition_fallback is not None and not self.condition.blocks:
             raise VerifyException("fallback(@export) is given, but there is no condition(...) region")
         check_sizes(self.workgroup_size)
+        check_tiles(self, len(self.layout.bindings.data))
 
 
 def check_sizes(sizes: ArrayAttr[Attribute] | None) -> None:

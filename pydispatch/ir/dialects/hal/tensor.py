@@ -38,6 +38,7 @@ from pydispatch.ir.dialects.hal.export import PropertyList, check_sizes
 from pydispatch.ir.dialects.hal.layout import PipelineLayoutAttr
 from pydispatch.ir.dialects.hal.object import parse_object_list
 from pydispatch.ir.dialects.hal.region import check_count
+from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 
 @directive
@@ -219,6 +220,7 @@ class DispatchExternOp(DispatchLikeOp):
         super().verify_()
         check_count(self, self.count, device=True)
         check_sizes(self.workgroup_size)
+        check_tiles(self, len(self.layout.bindings.data))
         buffers = sum(1 for a in self.arguments if hasattr(a.type, "get_shape"))
         fresh = sum(1 for i in range(len(self.results_)) if self.tied_argument(i) is None)
         if buffers + fresh != len(self.layout.bindings):

@@ -1,0 +1,63 @@
+// Running a chain: a chunk of tiles goes through all its commands before the next one begins.
+#include <string.h>
+
+#include "program/call/step.h"
+
+// A workgroup that failed, in the order in which the job reports failures: by tile.
+static uint64_t pack(uint64_t tile, uint32_t command, uint64_t number) { return tile << 32 | (uint64_t)command << 24 | number; }
+
+static void note_failure(pyd_step_job_t* job, uint64_t failed) {
+  uint64_t seen = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
+  while (failed < seen &&
+         !__atomic_compare_exchange_n(&job->failed, &seen, failed, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+uint64_t pyd_chain_failed(const pyd_step_job_t* job) {
+  const uint64_t failed = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
+  const uint32_t number = failed >> 24 & (PYD_CHAIN_MAX_COMMANDS - 1);
+  const pyd_plan_command_t* command = &job->call->plan->commands[job->step->first_command + number];
+  return command->start + (failed >> 32) * command->tile_groups + (failed & PYD_CHAIN_MAX_GROUPS);
+}
+
+// Runs workgroups [first, last) of |command|, which begin with tile |tile|. Kernels find each element where it would be in the whole
+// buffer: of one that only tiles are kept of, they are given an address that is so much lower.
+static int32_t run_groups(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t tile, uint64_t first,
+                          uint64_t last, uint64_t* out_failed) {
+  const pyd_plan_t* plan = call->plan;
+  const pyd_plan_slot_t* slots = plan->slots + command->plan->first_slot;
+  const uint32_t count = command->plan->slot_count;
+  const uintptr_t tiles = (uintptr_t)call->tiles + (size_t)worker * plan->tile_area;
+  void* pointers[PYD_LIBRARY_MAX_BINDINGS];
+  bool has_tiles = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t bytes = plan->buffer_tile[slots[i].buffer];
+    has_tiles |= bytes != 0;
+    pointers[i] = bytes ? (void*)(tiles + plan->buffer_offset[slots[i].buffer] - tile * bytes)
+                        : call->pointers[command->plan->first_slot + i];
+  }
+  if (!has_tiles) return command->run(call, command, worker, first, last, out_failed);
+  pyd_call_command_t own = *command;
+  own.state.binding_ptrs = pointers;
+  return own.run(call, &own, worker, first, last, out_failed);
+}
+
+int32_t pyd_chain_run(pyd_step_job_t* job, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  const pyd_call_t* call = job->call;
+  const pyd_plan_step_t* step = job->step;
+  for (uint64_t stop; begin < end; begin = stop) {
+    stop = end - begin > step->chunk ? begin + step->chunk : end;
+    for (uint32_t i = 0; i < step->command_count; ++i) {
+      const pyd_call_command_t* command = &call->commands[step->first_command + i];
+      const uint64_t groups = command->plan->tile_groups, last = stop * groups, count = command->plan->count;
+      uint64_t failed = 0;
+      int32_t code = run_groups(call, command, worker, begin, begin * groups, last < count ? last : count, &failed);
+      if (__builtin_expect(code == 0, 1)) continue;
+      failed -= command->plan->start;
+      *out_failed = failed / groups;
+      note_failure(job, pack(*out_failed, i, failed % groups));
+      return code;
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,138 @@
+// Chains: dispatches that depend on each other tile by tile run one tile after another, each through all of them, so that what one
+// writes is in the cache when the next one reads it. A transient that nothing else uses has memory for the tiles that are under way.
+#include <stdlib.h>
+
+#include "program/plan/plan.h"
+
+static const pyd_insn_t* insn_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
+  return &plan->fn->insns[plan->fn->commands[command->number]];
+}
+
+// 0: it runs nothing, or is no part of a chain.
+static uint64_t tiles_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
+  const uint32_t groups = command->kind == PYD_COMMAND_DISPATCH ? insn_of(plan, command)->b : 0;
+  return groups ? command->count / groups + (command->count % groups != 0) : 0;
+}
+
+// Whether no other command is in its region.
+static bool is_alone(const pyd_plan_t* plan, uint32_t index) {
+  const pyd_plan_command_t* command = &plan->commands[index];
+  return (index == 0 || command[-1].region != command->region) &&
+         (index + 1 == plan->command_count || command[1].region != command->region);
+}
+
+// The number of commands from |first| on that go through |tiles| tiles together.
+static uint32_t find_links(const pyd_plan_t* plan, uint32_t first, uint64_t tiles) {
+  uint32_t end = first;
+  for (; end < plan->command_count && end - first < PYD_CHAIN_MAX_COMMANDS; ++end) {
+    const pyd_plan_command_t* command = &plan->commands[end];
+    PYD_COUNT_WORK(1);
+    if (tiles_of(plan, command) != tiles || insn_of(plan, command)->modifier != (end != first) || !is_alone(plan, end)) break;
+    if (end != first && command->number != command[-1].number + 1) break;  // what lay between them runs nothing, or was staged
+  }
+  return end - first;
+}
+
+static uint64_t tile_bytes_of(const pyd_plan_t* plan, uint32_t first, uint32_t count, uint64_t tiles) {
+  uint64_t bytes = 0;
+  for (uint32_t i = first; i < first + count; ++i) {
+    const pyd_plan_slot_t* slots = plan->slots + plan->commands[i].first_slot;
+    for (uint32_t k = 0; k < plan->commands[i].slot_count; ++k) bytes += slots[k].length / tiles + 1;
+  }
+  return bytes;
+}
+
+bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_step) {
+  const pyd_chain_options_t* options = &plan->program->chains;
+  if (!options->cache_bytes) return false;
+  const uint64_t tiles = tiles_of(plan, &plan->commands[first]);
+  if (tiles < 2 || tiles < options->least_tiles || tiles > PYD_CHAIN_MAX_TILES) return false;
+  const uint32_t count = find_links(plan, first, tiles);
+  if (count < 2) return false;
+  const uint64_t chunk = options->cache_bytes / tile_bytes_of(plan, first, count, tiles);
+  if (chunk == 0 || chunk >= tiles) return false;  // no tile fits the cache, or all of them do
+  *out_step = (pyd_plan_step_t){.first_command = first, .command_count = count, .total = tiles, .chunk = chunk};
+  uint64_t start = 0;
+  for (uint32_t i = first; i < first + count; ++i) {
+    plan->commands[i].tile_groups = insn_of(plan, &plan->commands[i])->b;
+    plan->commands[i].start = start;
+    start += plan->commands[i].count;
+  }
+  return true;
+}
+
+enum { kUnused = 0, kElsewhere = UINT32_MAX };
+
+// Whether |slot| of a command in the chain |step| could be given tiles instead of the whole buffer.
+static bool takes_tiles(const pyd_plan_t* plan, const pyd_plan_step_t* step, const pyd_plan_command_t* command, uint32_t index) {
+  const pyd_plan_slot_t* slot = &plan->slots[command->first_slot + index];
+  const uint64_t tile = slot->buffer < plan->fn->buffer_count ? plan->fn->buffers[slot->buffer].tile_bytes : 0;
+  if (!step->chunk || !tile || plan->buffer_alignment[slot->buffer] > PYD_TILE_ALIGNMENT) return false;
+  const uint64_t whole = plan->buffer_bytes[slot->buffer];
+  return slot->offset == 0 && slot->length == whole && whole / tile + (whole % tile != 0) == step->total &&
+         pyd_plan_keeps_tile(plan, command, index, tile);
+}
+
+// |users|: for each buffer one more than the number of the chain that alone uses it.
+static void find_users(const pyd_plan_t* plan, uint32_t* users) {
+  for (uint32_t i = 0; i < plan->step_count; ++i) {
+    const pyd_plan_step_t* step = &plan->steps[i];
+    for (uint32_t k = 0; k < step->command_count; ++k) {
+      const pyd_plan_command_t* command = &plan->commands[step->first_command + k];
+      for (uint32_t j = 0; j < command->slot_count; ++j) {
+        uint32_t* user = &users[plan->slots[command->first_slot + j].buffer];
+        if (*user == kUnused) *user = i + 1;
+        if (*user != i + 1 || !takes_tiles(plan, step, command, j)) *user = kElsewhere;
+      }
+    }
+  }
+}
+
+// Tiles of a chain lie one after another, those of different chains in the same place.
+static void place(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas) {
+  for (uint32_t i = 0; i < plan->fn->buffer_count; ++i) {
+    if (users[i] == kUnused || users[i] == kElsewhere) continue;
+    uint64_t* area = &areas[users[i] - 1];
+    plan->buffer_tile[i] = plan->fn->buffers[i].tile_bytes;
+    plan->buffer_offset[i] = *area;
+    *area += plan->steps[users[i] - 1].chunk * plan->buffer_tile[i];  // about what the chunk was made for
+    if (*area > plan->tile_area) plan->tile_area = *area;
+  }
+  plan->tile_area = (plan->tile_area + 2 * PYD_TILE_ALIGNMENT - 1) & ~(uint64_t)(2 * PYD_TILE_ALIGNMENT - 1);
+}
+
+// A buffer that a command of a chain uses lives as long as the chain: other tiles may need it before and after its regions.
+static void lengthen(const pyd_plan_t* plan, const pyd_plan_step_t* chain, pyd_arena_block_t* lifetimes) {
+  const pyd_plan_command_t* commands = plan->commands + chain->first_command;
+  const uint32_t first = insn_of(plan, commands)->c, last = insn_of(plan, &commands[chain->command_count - 1])->c;
+  for (uint32_t k = 0; k < chain->command_count; ++k) {
+    const pyd_plan_slot_t* slots = plan->slots + commands[k].first_slot;
+    for (uint32_t j = 0; j < commands[k].slot_count; ++j) {
+      if (slots[j].buffer == plan->fn->buffer_count) continue;
+      pyd_arena_block_t* block = &lifetimes[slots[j].buffer];
+      if (block->first > first) block->first = first;
+      if (block->last < last) block->last = last;
+    }
+  }
+}
+
+pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes) {
+  bool has_chains = false;
+  for (uint32_t i = 0; i < plan->step_count; ++i) {
+    if (!plan->steps[i].chunk) continue;
+    has_chains = true;
+    lengthen(plan, &plan->steps[i], lifetimes);
+  }
+  if (!has_chains) return PYD_STATUS_OK;
+  uint32_t* users = calloc((size_t)plan->fn->buffer_count + 1, sizeof(*users));
+  uint64_t* areas = calloc(plan->step_count, sizeof(*areas));
+  if (users && areas) {
+    find_users(plan, users);
+    place(plan, users, areas);
+  }
+  const bool has_memory = users && areas;
+  free(areas);
+  free(users);
+  return has_memory ? PYD_STATUS_OK
+                    : pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the chains of %u buffers", plan->fn->buffer_count);
+}

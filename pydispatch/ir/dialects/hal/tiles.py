@@ -1,0 +1,34 @@
+"""`pyd.tiles = [256, 256, 0]` on an export: the bytes of each binding that a workgroup reads and writes.
+
+Workgroup number i, x fastest, touches of binding b only the bytes from i * tiles[b] to (i + 1) * tiles[b], or to its
+end; 0: any bytes. Dispatches of such exports may form chains (docs/program.md).
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
+
+TILES = "pyd.tiles"
+_MOST = 1 << 31
+
+
+def tiles_of(export: Operation) -> tuple[int, ...]:
+    """The bytes of each binding; empty when the export does not say."""
+    stated = export.attributes.get(TILES)
+    if not isinstance(stated, ArrayAttr):
+        return ()
+    return tuple(n.value.data if isinstance(n, IntegerAttr) else -1 for n in stated)
+
+
+def check_tiles(export: Operation, bindings: int | None = None) -> None:
+    """VerifyException when the attribute is not one number for each binding, of whose number None says nothing."""
+    stated = export.attributes.get(TILES)
+    if stated is None:
+        return
+    sizes = tiles_of(export)
+    if not sizes or not all(0 <= size < _MOST for size in sizes):
+        raise VerifyException(f"{TILES} is the bytes of each binding that a workgroup has, 0 for any, got {stated}")
+    if bindings is not None and len(sizes) != bindings:
+        raise VerifyException(f"{TILES} has {len(sizes)} sizes, the layout has {bindings} bindings")
