@@ -137,8 +137,6 @@ cdef extern from "pydispatch/program.h" nogil:
     uint64_t pyd_plan_arena_bytes(const pyd_plan_t* plan)
     uint32_t pyd_plan_command_count(const pyd_plan_t* plan)
     pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size)
-    uint64_t pyd_plan_command_bytes(const pyd_plan_t* plan, uint32_t index)
-    uint64_t pyd_plan_command_workgroups(const pyd_plan_t* plan, uint32_t index)
 
     pyd_status_t pyd_call_create(
         const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call)
@@ -148,6 +146,7 @@ cdef extern from "pydispatch/program.h" nogil:
     void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars)
     pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt)
     ctypedef struct pyd_command_time_t:
-        uint64_t nanoseconds
-    pyd_status_t pyd_call_time(pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* times)
+        uint64_t begin, end
+    pyd_status_t pyd_call_run_timed(
+        pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* out_times)
     uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result)

@@ -157,7 +157,7 @@ cdef class Plan:
             if staged:
                 self.stage(slot, args)
             if slot.times != NULL:
-                status = pyd_call_time(slot.call, interrupt, slot.times)
+                status = pyd_call_run_timed(slot.call, interrupt, slot.times)
             else:
                 status = pyd_call_run_until(slot.call, interrupt)
             if self.module.flushes:

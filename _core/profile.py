@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pydispatch._core.commands import Command, Dispatch
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -20,6 +22,21 @@ class Timing:
     def gigabytes_per_second(self) -> float:
         """0 where no time was measured."""
         return self.nbytes / self.seconds / 1e9 if self.seconds > 0 else 0.0
+
+
+    def followed_by(self, other: Timing) -> Timing:
+        """Both as one, where they run together."""
+        name = f"{self.command}, then {other.command}"
+        return Timing(
+            name, self.seconds + other.seconds, self.nbytes + other.nbytes, self.workgroups + other.workgroups
+        )
+
+
+def timing_of(text: str, seconds: float, command: Command) -> Timing:
+    """text: the command in words."""
+    grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
+    nbytes = sum(slot.size for slot in command.slots)
+    return Timing(text, seconds, nbytes, grid[0] * grid[1] * grid[2])
 
 
 class Profile(list[Timing]):

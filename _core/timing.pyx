@@ -4,19 +4,15 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
 
 from pydispatch._core.bound cimport Binding
-from pydispatch._core.c_program cimport (
-    pyd_command_time_t,
-    pyd_plan_command_bytes,
-    pyd_plan_command_count,
-    pyd_plan_command_workgroups,
-)
+from pydispatch._core.c_program cimport pyd_command_time_t, pyd_plan_command_count
 from pydispatch._core.function cimport Function
 from pydispatch._core.plan cimport Plan, Slot
 
 import time
 from statistics import median
 
-from pydispatch._core.profile import Profile, Timing
+from pydispatch._core.plan_data import data_of
+from pydispatch._core.profile import Profile, timing_of
 from pydispatch._core.status import InvalidArgumentError
 
 
@@ -37,24 +33,31 @@ def profile(Function function not None, args, runs):
     if times == NULL:
         raise MemoryError()
     plan.take(&slot)
-    found = [[] for _ in range(count)]
-    calls = []
+    found, calls = [], []
     try:
         for _run in range(runs + 1):
             slot.times = times
             binding.execute(&slot)
             slot.times = NULL
+            found.append([(times[i].begin, times[i].end) for i in range(count)])
             start = time.perf_counter()
             binding.execute(&slot)
             calls.append(time.perf_counter() - start)
-            for i in range(count):
-                found[i].append(times[i].nanoseconds)
     finally:
         slot.times = NULL
         plan.give(&slot)
         free(times)
-    return Profile(
-        [Timing(line, median(found[i][1:]) * 1e-9, pyd_plan_command_bytes(plan.plan, i),
-                pyd_plan_command_workgroups(plan.plan, i))
-         for i, line in enumerate(plan.describe())],
-        median(calls[1:]))
+    return Profile(rows(data_of(plan), plan.describe(), found[1:]), median(calls[1:]))
+
+
+def rows(data, lines, found):
+    """A Timing for each command that does something; commands of a chain, whose times are the same, have one."""
+    made, last = [], None
+    for number, command in zip(data.numbers, data.commands):
+        seconds = median([end - begin for begin, end in (run[number] for run in found)]) * 1e-9
+        if found[-1][number] == last:
+            made.append(made.pop().followed_by(timing_of(lines[number], 0.0, command)))
+        else:
+            made.append(timing_of(lines[number], seconds, command))
+        last = found[-1][number]
+    return made

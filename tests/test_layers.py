@@ -24,7 +24,7 @@ C_FOLDERS = {
     "fatelf": {"base"},
     "plugin": {"base", "platform"},
     "sched": {"base", "platform"},
-    "program": {"base"},
+    "program": {"base", "platform"},
     "process": {"base", "platform"},
     "api": {"base"},
     "target": {"api"},

@@ -222,8 +222,6 @@ void pyd_sched_destroy(pyd_sched_t* sched) {
   pyd_aligned_free(sched);
 }
 
-uint64_t pyd_sched_nanoseconds(void) { return pyd_cpu_nanoseconds(); }
-
 uint32_t pyd_sched_workers(const pyd_sched_t* sched) { return sched->workers; }
 
 uint32_t pyd_sched_available_cpus(void) { return pyd_cpu_available(); }

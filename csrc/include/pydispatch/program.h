@@ -140,6 +140,8 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
 // docs/program.md) and agrees in its constants and bindings. Borrowed. A refusal changes nothing.
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment);
+// The executable that was linked and its chosen variant; NULL before, and on a device that runs executables by itself.
+const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* program, uint32_t index, uint32_t* out_variant);
 
 // The code of host command |index|, which outlives the program. Without it, plans that call the command are refused, unless
 // a runner (program_device.h) runs them.
@@ -218,9 +220,6 @@ uint64_t pyd_plan_arena_bytes(const pyd_plan_t* plan);
 uint32_t pyd_plan_command_count(const pyd_plan_t* plan);
 // One line for people: "region 0: dispatch @executable::@simple_mul 16x1x1", for index < pyd_plan_command_count.
 pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size);
-// Bytes of the ranges that a command uses, 0 when it runs nothing; workgroups of a dispatch, 0 for another command.
-uint64_t pyd_plan_command_bytes(const pyd_plan_t* plan, uint32_t index);
-uint64_t pyd_plan_command_workgroups(const pyd_plan_t* plan, uint32_t index);
 
 // A call holds the state of one execution: filled dispatch states, binding tables, scratch memory, the arena. The plan,
 // the scheduler and the pool must outlive it. Without a scheduler (NULL) the caller runs everything; without a pool
@@ -241,15 +240,14 @@ pyd_status_t pyd_call_run(pyd_call_t* call);
 // the call may be run again. It is polled between two workgroups, after 1024 of them or a millisecond at the latest; a
 // workgroup that has begun always finishes. Ignored with a runner (program_device.h).
 pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt);
-// How long a command took by itself, and what one of its workgroups costs. Zero before the first of several runs.
+// Nanoseconds since the run began; both 0 for a command that ran nothing.
 typedef struct pyd_command_time_s {
-  uint64_t nanoseconds;
-  pyd_sched_cost_t cost;
+  uint64_t begin, end;
 } pyd_command_time_t;
-
-// As pyd_call_run_until, but one command after another, each with all workers. |times| has one for each command of the plan.
-// INVALID_ARGUMENT with a runner.
-pyd_status_t pyd_call_time(pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* times);
+// As pyd_call_run_until, with commands one after another also where they are independent, each with all threads, and the time that
+// each took: |out_times| has room for pyd_plan_command_count. Commands of a chain run together and have one time. After a failure
+// those that did not run have zeros. UNSUPPORTED with a runner.
+pyd_status_t pyd_call_run_timed(pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* out_times);
 // A scalar result of the last run, as a 64-bit register value.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result);
 

@@ -69,8 +69,6 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until);
 bool pyd_sched_is_inside(pyd_sched_t* sched);
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched);
 uint32_t pyd_sched_workers(const pyd_sched_t* sched);
-// Nanoseconds of the clock that jobs are measured with; it never goes back.
-uint64_t pyd_sched_nanoseconds(void);
 
 // Runs indices [begin, end) of a job, in order. |worker| < pyd_sched_workers(): no two calls that run at the same time
 // within one job have the same worker number, so it may index scratch memory. Returns 0, or the non-zero code of the

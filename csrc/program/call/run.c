@@ -55,7 +55,7 @@ pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure
   return refuse(job->call, job->step, job->step->chunk ? pyd_chain_failed(job) : failure->index, failure->code);
 }
 
-static pyd_status_t run_step(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
+pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
   const pyd_plan_step_t* step = &call->plan->steps[number];
   pyd_step_job_t job = {call, step, PYD_CHAIN_SOUND};
   pyd_sched_failure_t failure = {0};
@@ -92,7 +92,7 @@ static pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt_t* int
     const uint32_t end = count - begin > kAskSteps ? begin + kAskSteps : count;
     for (uint32_t i = begin; i < end; ++i) {
       pyd_status_t status;
-      if (!run_single(call, &plan->steps[i], &status)) status = run_step(call, i, interrupt);
+      if (!run_single(call, &plan->steps[i], &status)) status = pyd_step_run_whole(call, i, interrupt);
       if (!LIKELY(pyd_ok(status))) return status;
     }
     if (LIKELY(end == count)) return PYD_STATUS_OK;

@@ -14,6 +14,8 @@ uint64_t pyd_chain_failed(const pyd_step_job_t* job);
 #define PYD_CHAIN_SOUND UINT64_MAX  // pyd_step_job_t.failed at first
 // The status that the job's end means.
 pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure_t* failure);
+// Runs step |number| of the plan.
+pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt);
 // Runs a step of one workgroup. False: it is another kind of step, and was not run.
 bool pyd_step_run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status);
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pydispatch._core.commands import Command, Dispatch
+from pydispatch._core.commands import Command
 from pydispatch._core.device import DeviceFunction
 from pydispatch._core.plan_data import data_of
-from pydispatch._core.profile import Profile, Timing
+from pydispatch._core.profile import Profile, Timing, timing_of
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory, bytes_of
 from pydispatch.runtime.accelerators.given import check_out
@@ -241,9 +241,7 @@ class AcceleratorFunction(Submitted, Callee):
 
 def _median(times: Sequence[Timing], command: Command) -> Timing:
     """Of runs of one command."""
-    grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
-    nbytes = sum(slot.size for slot in command.slots)
-    return Timing(times[0].command, median(each.seconds for each in times), nbytes, grid[0] * grid[1] * grid[2])
+    return timing_of(times[0].command, median(each.seconds for each in times), command)
 
 
 def raw_bytes(buffer: Buffer) -> bytearray:
