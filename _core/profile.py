@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from pydispatch._core.commands import Command, Dispatch
 
@@ -37,6 +38,24 @@ def timing_of(text: str, seconds: float, command: Command) -> Timing:
     grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
     nbytes = sum(slot.size for slot in command.slots)
     return Timing(text, seconds, nbytes, grid[0] * grid[1] * grid[2])
+
+
+def timings_of(
+    commands: Iterable[tuple[int, Command]], lines: Sequence[str], runs: Sequence[Sequence[tuple[int, int]]]
+) -> list[Timing]:
+    """Of medians. commands: those that do something, with their numbers in the plan; lines: all of them in words; runs:
+    for each run and command when it began and ended, in nanoseconds. Commands of a chain, which begin and end together,
+    have one Timing."""
+    made: list[Timing] = []
+    last = None
+    for number, command in commands:
+        seconds = median(end - begin for begin, end in (run[number] for run in runs)) * 1e-9
+        if runs[-1][number] == last:
+            made.append(made.pop().followed_by(timing_of(lines[number], 0.0, command)))
+        else:
+            made.append(timing_of(lines[number], seconds, command))
+        last = runs[-1][number]
+    return made
 
 
 class Profile(list[Timing]):

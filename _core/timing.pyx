@@ -12,7 +12,7 @@ import time
 from statistics import median
 
 from pydispatch._core.plan_data import data_of
-from pydispatch._core.profile import Profile, timing_of
+from pydispatch._core.profile import Profile, timings_of
 from pydispatch._core.status import InvalidArgumentError
 
 
@@ -47,17 +47,5 @@ def profile(Function function not None, args, runs):
         slot.times = NULL
         plan.give(&slot)
         free(times)
-    return Profile(rows(data_of(plan), plan.describe(), found[1:]), median(calls[1:]))
-
-
-def rows(data, lines, found):
-    """A Timing for each command that does something; commands of a chain, whose times are the same, have one."""
-    made, last = [], None
-    for number, command in zip(data.numbers, data.commands):
-        seconds = median([end - begin for begin, end in (run[number] for run in found)]) * 1e-9
-        if found[-1][number] == last:
-            made.append(made.pop().followed_by(timing_of(lines[number], 0.0, command)))
-        else:
-            made.append(timing_of(lines[number], seconds, command))
-        last = found[-1][number]
-    return made
+    data = data_of(plan)
+    return Profile(timings_of(zip(data.numbers, data.commands), plan.describe(), found[1:]), median(calls[1:]))
