@@ -185,7 +185,7 @@ def test_sums_that_may_leave_i32_are_sums_of_floats(steps: int, fits: bool) -> N
 
 
 def window(zero: int, layout: str) -> str:
-    """A 3x3 convolution of a padded image."""
+    """A 3x3 convolution of a padded image of 8 channels."""
     maps = {"first": "(n, c, y + u, x + v)", "last": "(n, y + u, x + v, c)"}[layout]
     image, padded = {"first": ("1x8x6x7", "1x8x8x9"), "last": ("1x6x7x8", "1x8x9x8")}[layout]
     low = {"first": "0, 0, 1, 1", "last": "0, 1, 1, 0"}[layout]
@@ -234,15 +234,20 @@ func.func @f(%q: tensor<{image}xi8>, %w: tensor<32x8x3x3xi8>, %s: tensor<32xf32>
 }}"""
 
 
+def convolution(image: Array, filters: Array) -> Array:
+    """[f, y, x] of integers, with padding."""
+    padded = np.pad(image.astype(np.int64), ((0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
+    return np.einsum("cyxuv,fcuv->fyx", windows, filters.astype(np.int64))
+
+
 @pytest.mark.parametrize("layout", ["first", "last"])
 @pytest.mark.parametrize("zero", [0, 120])
 def test_padding_of_a_convolution_holds_zero_points(zero: int, layout: str) -> None:
     rng = np.random.default_rng(zero)
     image, filters = rng.integers(0, 256, (8, 6, 7), np.uint8), rng.integers(-128, 128, (32, 8, 3, 3), np.int8)
     scales = rng.uniform(0.01, 0.03, 32).astype(np.float32)
-    padded = np.pad(image.astype(np.int64) - zero, ((0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))  # c, y, x, u, v
-    sums = np.einsum("cyxuv,fcuv->fyx", windows, filters.astype(np.int64))
+    sums = convolution(image.astype(np.int64) - zero, filters)
     expected = (sums.astype(np.float32) * (np.float32(0.25) * scales)[:, None, None])[None]
     text, last = window(zero, layout), layout == "last"
     given = np.moveaxis(image, 0, -1) if last else image
@@ -250,6 +255,48 @@ def test_padding_of_a_convolution_holds_zero_points(zero: int, layout: str) -> N
     stored = np.ascontiguousarray(given[None]).view(np.int8)
     got = np.asarray(pd.device("cpu").load(pd.compile(text, targets="cpu")).f(stored, filters, scales))
     np.testing.assert_array_equal(np.moveaxis(got, -1, 1) if last else got, expected)
+
+
+CHAIN = """
+func.func @main(%a: tensor<1x16x6x7x!quant.uniform<u8:f32, 0.5:3>>) -> tensor<1x16x6x7xf32> {{
+  %v = stablehlo.constant() <{{value = dense<"0x{first}"> : tensor<32x16x3x3xi8>}}>
+    : () -> tensor<32x16x3x3x!quant.uniform<i8:f32, 0.25>>
+  %w = stablehlo.constant() <{{value = dense<"0x{second}"> : tensor<16x32x3x3xi8>}}>
+    : () -> tensor<16x32x3x3x!quant.uniform<i8:f32, 0.5>>
+  %x = stablehlo.uniform_dequantize %a
+    : (tensor<1x16x6x7x!quant.uniform<u8:f32, 0.5:3>>) -> tensor<1x16x6x7xf32>
+  %y = stablehlo.uniform_dequantize %v
+    : (tensor<32x16x3x3x!quant.uniform<i8:f32, 0.25>>) -> tensor<32x16x3x3xf32>
+  %c = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+    window = {{pad = [[1, 1], [1, 1]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+    : (tensor<1x16x6x7xf32>, tensor<32x16x3x3xf32>) -> tensor<1x32x6x7xf32>
+  %q = stablehlo.uniform_quantize %c : (tensor<1x32x6x7xf32>) -> tensor<1x32x6x7x!quant.uniform<u8:f32, 256.0:130>>
+  %d = stablehlo.uniform_dequantize %q
+    : (tensor<1x32x6x7x!quant.uniform<u8:f32, 256.0:130>>) -> tensor<1x32x6x7xf32>
+  %z = stablehlo.uniform_dequantize %w
+    : (tensor<16x32x3x3x!quant.uniform<i8:f32, 0.5>>) -> tensor<16x32x3x3xf32>
+  %r = stablehlo.convolution(%d, %z) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+    window = {{pad = [[1, 1], [1, 1]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+    : (tensor<1x32x6x7xf32>, tensor<16x32x3x3xf32>) -> tensor<1x16x6x7xf32>
+  return %r : tensor<1x16x6x7xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(("cpu", "features"), LEVELS)
+def test_a_chain_of_convolutions_is_transposed_at_its_ends(cpu: str, features: str) -> None:
+    rng = np.random.default_rng(7)
+    image = rng.integers(0, 256, (16, 6, 7), np.uint8)
+    first, second = (rng.integers(-128, 128, s, np.int8) for s in ((32, 16, 3, 3), (16, 32, 3, 3)))
+    text = CHAIN.format(first=first.tobytes().hex(), second=second.tobytes().hex())
+    options = {"targets": "cpu", "cpu": cpu, "cpu_features": features}
+    middle = convolution(image.astype(np.int64) - 3, first).astype(np.float32) * np.float32(0.125)
+    stored = np.clip(np.rint(middle / np.float32(256)) + 130, 0, 255)
+    expected = convolution(stored - 130, second).astype(np.float32) * np.float32(128)
+    names = re.findall(r"flow.dispatch @main\w*::@(\w+)", compile_to("dispatches", text, **options))
+    assert ["transpose" in name for name in names] == [True, False, True], names
+    got = pd.device("cpu").load(pd.compile(text, **options)).main(image[None])
+    np.testing.assert_array_equal(got, expected[None])
 
 
 def test_stablehlo_numbers_that_are_quantized() -> None:

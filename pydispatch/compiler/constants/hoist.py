@@ -126,7 +126,7 @@ def _pays(known: Known, value: OpResult) -> bool:
     if cost >= Cost.DIVISION and size <= TABLE_BYTES:
         return True
     given = sum(bytes_of(op.results[0]) for op in known.sources[value.op])
-    return LEAST_BYTES <= size <= given or LEAST_BYTES <= REDUCED * size <= given
+    return LEAST_BYTES <= size <= given or given >= max(LEAST_BYTES, REDUCED * size)
 
 
 def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:

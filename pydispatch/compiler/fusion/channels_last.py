@@ -12,14 +12,14 @@ from typing import cast
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IntegerType, TensorType, i32
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.fusion.im2col import Convolution, convolution_of
-from pydispatch.compiler.fusion.maps import copied, pad_before_copy, read_through_copies
-from pydispatch.compiler.fusion.orders import permuted_fill, transposed, write_as_computed
+from pydispatch.compiler.fusion.maps import copied, padded, pads_simply, read_through_copies
+from pydispatch.compiler.fusion.orders import computed_in, permuted_fill, transposed
 from pydispatch.compiler.fusion.simplify import erase_unused
 from pydispatch.ir.affine_maps import is_identity
 from pydispatch.ir.structured import GENERIC, structured
@@ -89,21 +89,59 @@ def _reordered(map_: AffineMap, order: list[int]) -> AffineMap:
 
 def _in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
     """A tensor with its dimensions in another order, transposed before it is padded."""
-    pad = value.owner
-    if isinstance(pad, tensor.PadOp):
-        source = transposed(_in_order(op, pad.source, order), order, op)
-        again = pad.clone({pad.source: source})
-        moved = pad_before_copy(cast(Operation, before(again, op).owner))
-        copy = None if moved is None else copied(moved)
-        if copy is not None and shape_of(copy.inputs[0]) == tuple(shape_of(value)[d] for d in order):
-            return copy.inputs[0]
+    owner = value.owner
+    if isinstance(owner, tensor.PadOp) and pads_simply(owner):
+        source = _in_order(op, owner.source, order)
+        again = before(owner.clone(), op).owner
+        return padded(cast(tensor.PadOp, again), source, order)
+    if isinstance(owner, tensor.ExpandShapeOp) and (expanded := _expanded(op, owner, order)) is not None:
+        return expanded
+    if isinstance(owner, tensor.CollapseShapeOp) and (collapsed := _collapsed(op, owner, order)) is not None:
+        return collapsed
     copy = copied(value)
     if copy is not None and is_identity(copy.maps[1]):
-        places = [cast(AffineDimExpr, r).position if isinstance(r, AffineDimExpr) else -1 for r in copy.maps[0].results]
+        places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in copy.maps[0].results]
         if places == order:
             return copy.inputs[0]  # it was transposed from there
     inverse = [order.index(d) for d in range(len(order))]
     return transposed(value, inverse, op)
+
+
+def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
+    """A tensor that lacks dimensions of size 1 that another one has, with its dimensions in another order."""
+    source, shape = shape_of(collapse.src), shape_of(collapse.result)
+    own: list[int] = []  # for each dimension the one of the source that it is
+    for group in collapse.reassociation.data:
+        axes = [d.value.data for d in group.data]
+        own.append(next((a for a in axes if source[a] != 1), axes[0]))
+    if [source[a] for a in own] != list(shape):
+        return None
+    units = [a for a in range(len(source)) if a not in own]
+    inner = _in_order(op, collapse.src, [*units, *(own[d] for d in order)])
+    count = len(units)
+    groups = [[*range(count + 1)], *([count + place] for place in range(1, len(order)))]
+    type_ = TensorType(cast("TensorType[Attribute]", collapse.result.type).element_type, [shape[d] for d in order])
+    properties = {"reassociation": reassociation(groups)}
+    return before(tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties), op)
+
+
+def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
+    """A tensor that differs from another one by dimensions of size 1, with its dimensions in another order."""
+    shape, source = shape_of(expand.result), shape_of(expand.src)
+    own: dict[int, int] = {}  # dimensions of the source, by those that they are
+    for number, group in enumerate(expand.reassociation.data):
+        axes = [d.value.data for d in group.data]
+        own[next((a for a in axes if shape[a] != 1), axes[0])] = number
+    if any(shape[a] != source[d] for a, d in own.items()) or any(n != 1 for a, n in enumerate(shape) if a not in own):
+        return None
+    inner = _in_order(op, expand.src, [own[a] for a in order if a in own])
+    starts = [place for place, a in enumerate(order) if a in own]
+    ends = [*starts[1:], len(order)]
+    starts[0] = 0
+    sizes = [shape[a] for a in order]
+    groups = reassociation([list(range(first, end)) for first, end in zip(starts, ends, strict=True)])
+    type_ = TensorType(cast("TensorType[Attribute]", expand.result.type).element_type, sizes)
+    return before(tensor.ExpandShapeOp(inner, [], groups, sizes, type_), op)
 
 
 def _replace(op: Operation, copy: SSAValue) -> None:
@@ -111,18 +149,34 @@ def _replace(op: Operation, copy: SSAValue) -> None:
     op.results[0].replace_all_uses_with(copy)
     op.detach()
     op.erase()
-    while True:
-        uses = list(copy.uses)
-        user = uses[0].operation if len(uses) == 1 else None
-        if not isinstance(user, GenericOp) or structured(user).reduces or user.parent is not copy.owner.parent:
+    while (user := _elementwise_reader(copy)) is not None:
+        source = structured(cast(Operation, copy.owner)).inputs[0]
+        reader = _replaced(user, read_through_copies(user))
+        g = None if reader is None else structured(cast(Operation, reader.owner))
+        if g is None or source not in g.inputs:
             return
-        for rule in (read_through_copies, write_as_computed):
-            made = rule(user)
-            if made is None:
-                return
-            user.results[0].replace_all_uses_with(made)
-            user.detach()
-            user.erase()
-            assert isinstance(made, OpResult)
-            user = made.op
-        copy = user.results[0]
+        order = [r.position for r in g.maps[g.inputs.index(source)].results if isinstance(r, AffineDimExpr)]
+        made = _replaced(g.op, computed_in(g.op, order))
+        if made is None:
+            return
+        copy = made
+
+
+def _elementwise_reader(copy: SSAValue) -> Operation | None:
+    """The only operation that reads a tensor, where it computes a tensor of the same dimensions elementwise."""
+    uses = list(copy.uses)
+    user = uses[0].operation if len(uses) == 1 else None
+    if not isinstance(user, GenericOp) or user.parent is not cast(Operation, copy.owner).parent:
+        return None
+    g = structured(user)
+    plain = len(user.results) == 1 and g.is_parallel and is_identity(g.maps[-1])
+    return user if plain and is_identity(g.maps[uses[0].index]) and not copied(user.results[0]) else None
+
+
+def _replaced(op: Operation, value: SSAValue | None) -> SSAValue | None:
+    """Puts `value`, if there is one, in the place of what an operation gives."""
+    if value is not None:
+        op.results[0].replace_all_uses_with(value)
+        op.detach()
+        op.erase()
+    return value

@@ -76,29 +76,29 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
     """A padded transpose becomes a transpose of what is padded, which its readers read through."""
     pad = cast(tensor.PadOp, op)
     copy = copied(pad.source)
-    if copy is None or not is_permutation(copy.maps[0]) or not _pads_simply(pad):
+    if copy is None or not is_permutation(copy.maps[0]) or not pads_simply(pad):
         return None
     loops = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]  # the loop of each dimension of the result
     order = [loops.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results]
-    padded, type_ = _padded(pad, copy.inputs[0], order), pad.result.type
+    wide, type_ = padded(pad, copy.inputs[0], order), pad.result.type
     assert isinstance(type_, TensorType)
     empty = before(tensor.EmptyOp([], type_), op)
-    return generic_like(copy.op, copy.op.regions[0].clone(), [padded], [empty], copy.maps, copy.iterators, place=op)
+    return generic_like(copy.op, copy.op.regions[0].clone(), [wide], [empty], copy.maps, copy.iterators, place=op)
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
     """A padded tensor without the dimensions of size 1 that are not padded."""
     pad = cast(tensor.PadOp, op)
     source, shape = shape_of(pad.source), shape_of(pad.result)
-    if not any(a == b == 1 for a, b in zip(source, shape, strict=True)) or not _pads_simply(pad):
+    if not any(a == b == 1 for a, b in zip(source, shape, strict=True)) or not pads_simply(pad):
         return None
     if any(a == 1 != b for a, b in zip(source, shape, strict=True)):
         return None
     kept = [d for d, n in enumerate(shape) if n != 1]
-    return _with_units(op, _padded(pad, _without_units(op, pad.source), kept), pad.result)
+    return _with_units(op, padded(pad, _without_units(op, pad.source), kept), pad.result)
 
 
-def _padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
+def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
     """`source` padded like the dimensions `dims` of `pad`."""
     assert isinstance(source.type, TensorType)
     low, high = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
@@ -110,7 +110,7 @@ def _padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValu
     return before(tensor.PadOp(source, [], [], region, [low[d] for d in dims], [high[d] for d in dims], type_), pad)
 
 
-def _pads_simply(pad: tensor.PadOp) -> bool:
+def pads_simply(pad: tensor.PadOp) -> bool:
     """Whether the widths and sizes are known, and the value depends on no index."""
     ops = list(pad.region.block.ops)
     known = not pad.low and not pad.high and all(n >= 0 for n in shape_of(pad.result))

@@ -56,8 +56,14 @@ def write_as_computed(op: Operation) -> SSAValue | None:
     order = _order_computed(g)
     if order is None or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or copied(op.results[0]):
         return None
+    return computed_in(op, order)
+
+
+def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
+    """A generic with its loops in another order, which writes its result in it; a copy that has the old order."""
+    g = structured(op)
     written = [order.index(cast(AffineDimExpr, e).position) for e in g.maps[-1].results]
-    if order == sorted(order) and written == sorted(written):
+    if list(order) == sorted(order) and written == sorted(written):
         return None
     dims = sorted(range(len(written)), key=written.__getitem__)
     init = permuted_fill(op, g.outputs[0], dims)

@@ -96,8 +96,7 @@ class Tensors:
         element = body.input(inner.stored, inner.places)
         return self.add(*body.generic(element, like, AffineMap.identity(len(shape_of(like)))))
 
-    @staticmethod
-    def _padded(op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
+    def _padded(self, op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
         """What is stored, with zero points around it where zeros are around the numbers."""
         last = op.region.block.last_op
         zero = 0 if inner.zero is None else inner.zero.number
@@ -108,10 +107,10 @@ class Tensors:
             return None
         block = Block(arg_types=[IndexType()] * len(shape_of(op.result)))
         around = arith.ConstantOp(IntegerAttr(zero, cast(IntegerType, element_of(stored)), truncate_bits=True))
-        block.add_ops([around, tensor.YieldOp(around)])
-        widths = [[int(n) for n in a.get_values()] for a in (op.static_low, op.static_high)]
+        block.add_op(tensor.YieldOp(self.add(around)))
+        least, most = ([int(n) for n in a.get_values()] for a in (op.static_low, op.static_high))
         type_ = TensorType(element_of(stored), shape_of(op.result))
-        return tensor.PadOp(stored, op.low, op.high, Region(block), *widths, type_)
+        return tensor.PadOp(stored, op.low, op.high, Region(block), least, most, type_)
 
 
 class Scalars:
