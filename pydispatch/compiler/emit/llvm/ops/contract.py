@@ -408,8 +408,8 @@ def _sums_of_lanes(f: FunctionEmitter, piece: Piece, values: list[str]) -> list[
                     for lane in range(start, min(start + block, lanes), width):
                         low += range(number * lanes + lane, number * lanes + lane + half)
                         owners.append(owned[lane // width])
-            halves = [_shuffled(f, type_, pair[0][0], pair[-1][0], [lane + by for lane in low]) for by in (0, half)]
-            vectors.append((_sum(f, f"<{len(low)} x {scalar(element)}>", *halves, element), owners))
+            x, y = (_shuffled(f, type_, pair[0][0], pair[-1][0], [lane + by for lane in low]) for by in (0, half))
+            vectors.append((_sum(f, f"<{len(low)} x {scalar(element)}>", x, y, element), owners))
         lanes, width = len(low), half
     (total, owners), type_ = vectors[0], f"<{lanes} x {scalar(element)}>"
     places = (owners.index(number) for number in range(len(values)))
