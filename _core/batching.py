@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from pydispatch._core.rowwise import Key, Row, Stacking
 from pydispatch._core.status import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
+    from contextvars import Context
     from types import TracebackType
 
     from typing_extensions import Self
@@ -163,11 +164,16 @@ class Request:
         batch = self._batch
         if not batch.done and not batch.event.wait(timeout):
             raise TimeoutError(f"the request is not done after {timeout} seconds")
-        made = batch.outcomes[self._index] if batch.outcomes else batch.results
-        if isinstance(made, BaseException):
-            raise made.with_traceback(None)
-        if not batch.outcomes and batch.size > 1:
-            made = [result[self._first : self._last] for result in made]
+        if batch.outcomes:
+            made = batch.outcomes[self._index]
+            if isinstance(made, BaseException):
+                raise made.with_traceback(None)
+        else:
+            made = batch.results
+            if batch.size > 1:
+                if len(made) == 1:
+                    return made[0][self._first : self._last]
+                made = [result[self._first : self._last] for result in made]
         return made[0] if len(made) == 1 else tuple(made)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -183,17 +189,47 @@ class Request:
     def __await__(self) -> Generator[Any, None, Any]:
         batch = self._batch
         if not batch.done:
-            loop = asyncio.get_running_loop()
-            future = loop.create_future()
-            batch.waiting.append((loop, future, self))
-            if not batch.done:
-                return future.__await__()
-            future.cancel()  # nobody may look at the list any more
-        return self._at_once()
-
-    def _at_once(self) -> Generator[Any, None, Any]:
+            waiter = _Waiter(asyncio.get_running_loop())
+            batch.waiting.append(waiter)
+            if not batch.done:  # else nobody may look at the list any more
+                yield waiter
         return self.result()
-        yield
+
+
+class _Waiter:
+    """What a task of asyncio waits for: as much of a future as it uses. All that wait for a batch in one loop go on in
+    one callback of it, where futures would make one for each."""
+
+    __slots__ = ("_asyncio_future_blocking", "_context", "_reason", "_wakeup", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._asyncio_future_blocking = True
+        self._wakeup: Callable[[_Waiter], Any] | None = None  # of the task; None again when it goes on
+        self._reason: tuple[Any, ...] | None = None  # it was cancelled
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self.loop
+
+    def add_done_callback(self, wakeup: Callable[[_Waiter], Any], *, context: Context) -> None:
+        self._wakeup, self._context = wakeup, context
+
+    def cancel(self, msg: Any = None) -> bool:
+        wakeup, self._wakeup = self._wakeup, None
+        if wakeup is None:
+            return False
+        self._reason = () if msg is None else (msg,)
+        self.loop.call_soon(wakeup, self, context=self._context)
+        return True
+
+    def result(self) -> None:
+        if self._reason is not None:
+            raise asyncio.CancelledError(*self._reason)
+
+    def wake(self) -> None:
+        wakeup, self._wakeup = self._wakeup, None
+        if wakeup is not None:
+            self._context.run(wakeup, self)
 
 
 class _Batch:
@@ -210,7 +246,7 @@ class _Batch:
         self.outcomes: list[Any] = []  # for each request, where they ran one by one: results or an exception
         self.done = False
         self.event = threading.Event()
-        self.waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any], Request]] = []
+        self.waiting: list[_Waiter] = []
 
     def run(self, stacking: Stacking) -> None:
         """Calls the function. Never raises: errors belong to requests."""
@@ -225,12 +261,12 @@ class _Batch:
         self.rows = []
         self.done = True
         self.event.set()
-        loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Request]]] = {}
-        for loop, future, request in self.waiting:
-            loops.setdefault(loop, []).append((future, request))
+        loops: dict[asyncio.AbstractEventLoop, list[_Waiter]] = {}
+        for waiter in self.waiting:
+            loops.setdefault(waiter.loop, []).append(waiter)
         for loop, waiting in loops.items():
             try:
-                loop.call_soon_threadsafe(_wake, waiting)
+                loop.call_soon_threadsafe(_wake, loop, iter(waiting))
             except RuntimeError:  # the loop was closed: nobody waits in it
                 continue
 
@@ -241,14 +277,13 @@ class _Batch:
             return error
 
 
-def _wake(waiting: Sequence[tuple[asyncio.Future[Any], Request]]) -> None:
-    for future, request in waiting:
-        if future.done():  # cancelled
-            continue
-        try:
-            future.set_result(request.result())
-        except BaseException as error:
-            future.set_exception(error)
+def _wake(loop: asyncio.AbstractEventLoop, waiting: Iterator[_Waiter]) -> None:
+    try:
+        for waiter in waiting:
+            waiter.wake()
+    except BaseException:  # of a task that ends the process; another loop may still run the others
+        loop.call_soon(_wake, loop, waiting)
+        raise
 
 
 class _Collector:
@@ -261,14 +296,15 @@ class _Collector:
         _collectors.add(self)
 
     def _reset(self) -> None:
-        self._changed = threading.Condition()  # its lock may be taken again: `close` may run in a garbage collection
+        self._lock = threading.RLock()  # may be taken again: `close` may run in a garbage collection
+        self._changed = threading.Condition(self._lock)
         self._open: dict[Key, _Batch] = {}  # the oldest first
         self._full: deque[_Batch] = deque()
         self._thread: threading.Thread | None = None
 
     def add(self, key: Key, row: Row, count: int) -> Request:
         most = self._stacking.max_batch
-        with self._changed:
+        with self._lock:
             if self._is_closed:
                 raise Error(f"@{self._stacking.name}: its batches were closed")
             batch = self._open.get(key)

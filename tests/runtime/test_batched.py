@@ -152,6 +152,26 @@ def test_a_cancelled_coroutine_leaves_the_others(program: Any) -> None:
         asyncio.run(main())
 
 
+def test_a_task_that_ends_its_loop_leaves_the_others(program: Any) -> None:
+    xs = inputs(3)
+
+    async def interrupted(request: Any) -> None:
+        await request
+        raise KeyboardInterrupt
+
+    with program.dense.batched(3, 60.0, constants=CONSTANTS) as batch:
+        loop = asyncio.new_event_loop()
+        first = loop.create_task(interrupted(batch.submit(xs[0])))
+        others = [loop.create_task(_awaited(batch.submit(x))) for x in xs[1:]]
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(first)
+        for other, x in zip(others, xs[1:], strict=True):
+            np.testing.assert_array_equal(loop.run_until_complete(other), program.dense(x, W, B))
+        with pytest.raises(KeyboardInterrupt):
+            first.result()
+        loop.close()
+
+
 async def _awaited(request: Any) -> Any:
     return await request
 
