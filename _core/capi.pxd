@@ -65,6 +65,27 @@ cdef extern from "pydispatch/api.h" nogil:
         void (*on_done)(void* context, pyd_api_event_t* event) noexcept nogil
         void* context
 
+    ctypedef struct pyd_api_text_t:
+        const char* data
+        size_t length
+    ctypedef struct pyd_api_executable_t:
+        size_t struct_size
+        pyd_api_text_t name
+        uint32_t variant
+        uint32_t variant_count
+        uint32_t export_count
+        uint32_t import_count
+        const char* const* imports
+    uint32_t PYD_API_COMMAND_DISPATCH, PYD_API_COMMAND_FILL, PYD_API_COMMAND_COPY, PYD_API_COMMAND_HOST
+    ctypedef struct pyd_api_command_t:
+        size_t struct_size
+        uint32_t kind
+        uint32_t region
+        pyd_api_text_t executable
+        pyd_api_text_t name
+        uint32_t grid[3]
+        uint64_t bytes
+
     ctypedef int32_t (*pyd_api_body_fn_t)(void* context, uint32_t x, uint32_t y, uint32_t z) noexcept nogil
     ctypedef int32_t (*pyd_api_range_fn_t)(
         void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) noexcept nogil
@@ -151,6 +172,18 @@ cdef extern from "pydispatch/api.h" nogil:
         pyd_status_t (*device_create)(
             const pyd_api_device_options_t* options, pyd_api_device_t** out_device) noexcept nogil
         pyd_status_t (*device_lend_thread)(pyd_api_device_t*, const pyd_api_interrupt_t* until) noexcept nogil
+        uint32_t (*program_executable_count)(const pyd_api_program_t*) noexcept nogil
+        pyd_status_t (*program_executable)(
+            const pyd_api_program_t*, uint32_t index, pyd_api_executable_t* out_executable) noexcept nogil
+        uint32_t (*program_host_command_count)(const pyd_api_program_t*) noexcept nogil
+        pyd_api_text_t (*program_host_command)(const pyd_api_program_t*, uint32_t index) noexcept nogil
+        uint32_t (*call_command_count)(const pyd_api_call_t*) noexcept nogil
+        pyd_status_t (*call_command)(
+            const pyd_api_call_t*, uint32_t index, pyd_api_command_t* out_command) noexcept nogil
+        uint64_t (*call_arena_bytes)(const pyd_api_call_t*) noexcept nogil
+        pyd_status_t (*call_run_timed)(
+            pyd_api_call_t*, const pyd_api_interrupt_t* interrupt, uint64_t* out_times,
+            uint32_t count) noexcept nogil
 
     uint64_t pyd_api_from_f32(float value)
     uint64_t pyd_api_from_f64(double value)

@@ -87,4 +87,14 @@ pyd_status_t pyd_api_event_status(pyd_api_event_t* event);
 uint32_t pyd_api_event_cancel(pyd_api_event_t* event);
 void pyd_api_event_release(pyd_api_event_t* event);
 
+uint32_t pyd_api_program_executable_count(const pyd_api_program_t* program);
+pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32_t index, pyd_api_executable_t* out_executable);
+uint32_t pyd_api_program_host_command_count(const pyd_api_program_t* program);
+pyd_api_text_t pyd_api_program_host_command(const pyd_api_program_t* program, uint32_t index);
+uint32_t pyd_api_call_command_count(const pyd_api_call_t* call);
+pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command);
+uint64_t pyd_api_call_arena_bytes(const pyd_api_call_t* call);
+pyd_status_t pyd_api_call_run_timed(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt, uint64_t* out_times,
+                                    uint32_t count);
+
 #endif  // PYD_API_INTERNAL_H_

@@ -31,7 +31,15 @@ PYD_API_AT(status_name, 46);
 PYD_API_AT(device_close, 47);
 PYD_API_AT(device_create, 48);
 PYD_API_AT(device_lend_thread, 49);
-_Static_assert(sizeof(pyd_api_t) == 8 + 50 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+PYD_API_AT(program_executable_count, 50);
+PYD_API_AT(program_executable, 51);
+PYD_API_AT(program_host_command_count, 52);
+PYD_API_AT(program_host_command, 53);
+PYD_API_AT(call_command_count, 54);
+PYD_API_AT(call_command, 55);
+PYD_API_AT(call_arena_bytes, 56);
+PYD_API_AT(call_run_timed, 57);
+_Static_assert(sizeof(pyd_api_t) == 8 + 58 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
 // Handed out by pointer; these members stay where they are.
@@ -47,6 +55,10 @@ _Static_assert(offsetof(pyd_api_submit_t, priority) == sizeof(void*) && offsetof
                    offsetof(pyd_api_submit_t, context) == 3 * sizeof(void*) + 8, "pyd_api_submit_t has changed");
 _Static_assert(offsetof(pyd_api_device_options_t, on_thread_start) == sizeof(void*) + 8 &&
                    offsetof(pyd_api_device_options_t, context) == 3 * sizeof(void*) + 8, "pyd_api_device_options_t has changed");
+_Static_assert(offsetof(pyd_api_executable_t, variant) == 3 * sizeof(void*) &&
+                   offsetof(pyd_api_executable_t, imports) == 3 * sizeof(void*) + 16, "pyd_api_executable_t has changed");
+_Static_assert(offsetof(pyd_api_command_t, executable) == sizeof(void*) + 8 &&
+                   offsetof(pyd_api_command_t, bytes) == 5 * sizeof(void*) + 24, "pyd_api_command_t has changed");
 _Static_assert(sizeof(pyd_api_cost_t) == 16 && sizeof(pyd_sched_cost_t) <= sizeof(pyd_api_cost_t) &&
                    _Alignof(pyd_sched_cost_t) <= _Alignof(pyd_api_cost_t), "the scheduler keeps its memory there");
 
@@ -109,5 +121,13 @@ void pyd_api_fill(pyd_api_t* out_table) {
       .status_name = status_name,
       .device_close = pyd_api_device_close,
       .device_lend_thread = pyd_api_device_lend_thread,
+      .program_executable_count = pyd_api_program_executable_count,
+      .program_executable = pyd_api_program_executable,
+      .program_host_command_count = pyd_api_program_host_command_count,
+      .program_host_command = pyd_api_program_host_command,
+      .call_command_count = pyd_api_call_command_count,
+      .call_command = pyd_api_call_command,
+      .call_arena_bytes = pyd_api_call_arena_bytes,
+      .call_run_timed = pyd_api_call_run_timed,
   };
 }

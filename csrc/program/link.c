@@ -176,6 +176,11 @@ void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options)
   if (options.cache_bytes > most) program->chains.cache_bytes = most;
 }
 
+const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* program, uint32_t index, uint32_t* out_variant) {
+  *out_variant = program->links[index].variant;
+  return program->links[index].executable;
+}
+
 pyd_status_t pyd_program_set_command(pyd_program_t* program, uint32_t index, pyd_import_fn_t function, void* context) {
   if (index >= program->command_count || !function) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "host command %u: %s; the program has %u", index,

@@ -58,7 +58,16 @@ static void use_call(take_t* t, pyd_api_call_t* call, const pyd_api_function_t* 
   uint64_t word, scalars[8];
   for (int i = 0; i < 8; ++i) scalars[i] = take_number(t);
   size_t offset = take_u16(t) % 4096, size = (size_t)take_number(t);
-  switch (take_u8(t) % 8) {
+  switch (take_u8(t) % 9) {
+    case 8: {
+      uint64_t times[16];
+      pyd_api_command_t one = {.struct_size = size & 2 ? sizeof(one) : size % 32};
+      uint32_t commands = pd.call_command_count(call);
+      require(settle(pd.call_command(call, index, size & 1 ? NULL : &one)) <= (index < commands));
+      if (commands > 16) break;
+      settle(pd.call_run_timed(call, NULL, times, size & 4 ? commands : index % 16));
+      break;
+    }
     case 0:
     case 1: {  // as it should be, from any address
       bool fits = true;
@@ -152,7 +161,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         settle(pd.parallel_range(device, limits[0], command > 220 ? NULL : range, limits, NULL));
         break;
       }
-      case 6: pd.program_function(handle, (uint32_t)take_number(&t)), pd.program_function(NULL, 0), pd.program_device(handle), pd.device_workers(device); break;
+      case 6: pd.program_function(handle, (uint32_t)take_number(&t)), pd.program_function(NULL, 0), pd.program_device(handle), pd.device_workers(device);
+        settle(pd.program_executable(handle, (uint32_t)take_number(&t), &(pyd_api_executable_t){.struct_size = sizeof(pyd_api_executable_t)}));
+        break;
       default: use_call(&t, command > 250 ? NULL : calls[at], functions[at]); break;
     }
   }

@@ -164,6 +164,44 @@ typedef struct pyd_api_submit_s {
 
 #define PYD_API_FOREVER UINT64_MAX
 
+// ---- what programs and calls are made of. Texts that are returned here end with their length, not with a NUL.
+
+typedef struct pyd_api_text_s {
+  const char* data;  // may be NULL when |length| is 0
+  size_t length;
+} pyd_api_text_t;
+
+// An executable of a program. Valid while the program is. The caller sets |struct_size|; what an older library does not know
+// stays as it was.
+typedef struct pyd_api_executable_s {
+  size_t struct_size;  // sizeof(pyd_api_executable_t): the structure grows at its end
+  pyd_api_text_t name;
+  uint32_t variant;       // the number of the one that runs here, among |variant_count|
+  uint32_t variant_count;
+  uint32_t export_count;  // of its library
+  uint32_t import_count;
+  const char* const* imports;  // symbols, each with a NUL; optional ones begin with '?'
+} pyd_api_executable_t;
+
+typedef enum pyd_api_command_kind_e {
+  PYD_API_COMMAND_DISPATCH = 0,
+  PYD_API_COMMAND_FILL = 1,
+  PYD_API_COMMAND_COPY = 2,
+  PYD_API_COMMAND_HOST = 3,
+} pyd_api_command_kind_t;
+
+// A command of a call. Valid while the call is. |struct_size| as above.
+typedef struct pyd_api_command_s {
+  size_t struct_size;  // sizeof(pyd_api_command_t): the structure grows at its end
+  uint32_t kind;       // pyd_api_command_kind_t
+  uint32_t region;     // commands of one region are independent and run at the same time, regions one after another
+  pyd_api_text_t executable;  // of a dispatch
+  pyd_api_text_t name;        // the export of a dispatch; a host command
+  uint32_t grid[3];           // workgroups of a dispatch in x, y and z; zeros when it runs nothing
+  uint32_t reserved;
+  uint64_t bytes;             // of all ranges of memory that it is given
+} pyd_api_command_t;
+
 // ---- the table
 
 typedef struct pyd_api_s {
@@ -323,6 +361,23 @@ typedef struct pyd_api_s {
   // with threads of its own, for one more thread than the device has workers, while the device is being closed, and on a thread that works
   // for a device. Closing ends the lending of threads that are there, not of those that come later. Release the GIL around it.
   pyd_status_t (*device_lend_thread)(pyd_api_device_t* device, const pyd_api_interrupt_t* until);
+
+  // The executables of a program: which variant runs here, and what it imports. INVALID_ARGUMENT.
+  uint32_t (*program_executable_count)(const pyd_api_program_t* program);
+  pyd_status_t (*program_executable)(const pyd_api_program_t* program, uint32_t index, pyd_api_executable_t* out_executable);
+  // The host commands that a program calls, by name; no text when |index| is too large.
+  uint32_t (*program_host_command_count)(const pyd_api_program_t* program);
+  pyd_api_text_t (*program_host_command)(const pyd_api_program_t* program, uint32_t index);
+  // The commands that a call runs for the sizes that it was prepared for. A function with control flow or state decides that
+  // while it runs: 0. INVALID_ARGUMENT.
+  uint32_t (*call_command_count)(const pyd_api_call_t* call);
+  pyd_status_t (*call_command)(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command);
+  // Bytes of the temporary memory that a run needs; 0 as above.
+  uint64_t (*call_arena_bytes)(const pyd_api_call_t* call);
+  // As call_run_until, and measures each command in nanoseconds: |out_times| has |count| entries, call_command_count of them. Commands run
+  // one after another, each on all threads, so that their times do not depend on one another; the whole takes longer than call_run.
+  // UNSUPPORTED for a function with control flow or state. Those that did not run, or had nothing to run, have zeros.
+  pyd_status_t (*call_run_timed)(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt, uint64_t* out_times, uint32_t count);
 } pyd_api_t;
 
 // ---- on the extension's side

@@ -140,6 +140,8 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
 // docs/program.md) and agrees in its constants and bindings. Borrowed. A refusal changes nothing.
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment);
+// The executable that was linked and its chosen variant; NULL before, and on a device that runs executables by itself.
+const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* program, uint32_t index, uint32_t* out_variant);
 
 // The code of host command |index|, which outlives the program. Without it, plans that call the command are refused, unless
 // a runner (program_device.h) runs them.

@@ -108,7 +108,7 @@ static void test_layout(void) {
   CHECK(!pyd_api_accept(NULL, 1, 0));
   pyd_api_t older = pd;
   older.size -= sizeof(void*);
-  CHECK(PYD_API_HAS(&pd, device_lend_thread) && !PYD_API_HAS(&older, device_lend_thread) && PYD_API_HAS(&older, device_create));
+  CHECK(PYD_API_HAS(&pd, call_run_timed) && !PYD_API_HAS(&older, call_run_timed) && PYD_API_HAS(&older, call_arena_bytes));
 }
 
 static void test_description(pyd_api_program_t* program) {

@@ -1,0 +1,133 @@
+// What programs and calls are made of, and how long each part takes.
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "pydispatch/program_device.h"
+
+static pyd_api_text_t text_of(pyd_string_t text) { return (pyd_api_text_t){text.data, text.length}; }
+
+// Hands |made| to a caller who may know less of the structure, or more.
+static void hand_out(const void* made, size_t size, void* out) {
+  size_t known;
+  memcpy(&known, out, sizeof(known));
+  if (known > size) known = size;
+  memcpy((uint8_t*)out + sizeof(size_t), (const uint8_t*)made + sizeof(size_t), known - sizeof(size_t));
+}
+
+static pyd_status_t check_out(const char* function, const size_t* struct_size, size_t least, uint32_t index, uint32_t count,
+                              const char* what) {
+  if (!struct_size) return pyd_api_null(function, "the structure to fill");
+  if (*struct_size < least) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the structure to fill has %zu bytes, at least %zu are needed; set its "
+                           "struct_size to its size", function, *struct_size, least);
+  }
+  if (index < count) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u does not exist, there are %u", function, what, index, count);
+}
+
+// ---- programs
+
+uint32_t pyd_api_program_executable_count(const pyd_api_program_t* program) {
+  return program ? pyd_program_executable_count(program->program) : 0;
+}
+
+pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32_t index, pyd_api_executable_t* out_executable) {
+  if (!program) return pyd_api_null("program_executable", "program");
+  pyd_status_t status = check_out("program_executable", out_executable ? &out_executable->struct_size : NULL,
+                                  sizeof(*out_executable), index, pyd_api_program_executable_count(program), "executable");
+  if (!pyd_ok(status)) return status;
+  const pyd_program_executable_t* found = pyd_program_executable(program->program, index);
+  pyd_api_executable_t made = {.name = text_of(found->name), .variant_count = found->variant_count};
+  const pyd_executable_t* linked = pyd_program_linked_executable(program->program, index, &made.variant);
+  if (linked) {
+    const pyd_library_t* library = pyd_executable_library(linked);
+    made.export_count = library->exports.count;
+    made.import_count = library->imports.count;
+    made.imports = library->imports.symbols;
+  }
+  hand_out(&made, sizeof(made), out_executable);
+  return PYD_STATUS_OK;
+}
+
+uint32_t pyd_api_program_host_command_count(const pyd_api_program_t* program) {
+  return program ? pyd_program_command_count(program->program) : 0;
+}
+
+pyd_api_text_t pyd_api_program_host_command(const pyd_api_program_t* program, uint32_t index) {
+  if (index >= pyd_api_program_host_command_count(program)) return (pyd_api_text_t){NULL, 0};
+  return text_of(pyd_program_command(program->program, index)->name);
+}
+
+// ---- calls
+
+uint32_t pyd_api_call_command_count(const pyd_api_call_t* call) {
+  return call && call->plan ? pyd_plan_command_count(call->plan) : 0;
+}
+
+uint64_t pyd_api_call_arena_bytes(const pyd_api_call_t* call) {
+  return call && call->plan ? pyd_plan_arena_bytes(call->plan) : 0;
+}
+
+_Static_assert((int)PYD_API_COMMAND_DISPATCH == PYD_COMMAND_DISPATCH && (int)PYD_API_COMMAND_FILL == PYD_COMMAND_FILL &&
+                   (int)PYD_API_COMMAND_COPY == PYD_COMMAND_COPY && (int)PYD_API_COMMAND_HOST == PYD_COMMAND_CUSTOM,
+               "the kinds of commands are numbered as in plans");
+
+static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
+  const pyd_program_t* program = pyd_plan_program(plan);
+  pyd_command_info_t info;
+  pyd_plan_command(plan, index, &info);
+  pyd_api_command_t made = {.kind = info.kind, .region = info.region};
+  if (info.kind == PYD_COMMAND_DISPATCH) {
+    made.executable = text_of(pyd_program_executable(program, info.executable)->name);
+    made.name = text_of(info.name);
+    if (!info.is_empty) memcpy(made.grid, info.grid, sizeof(made.grid));
+  } else if (info.kind == PYD_COMMAND_CUSTOM) {
+    made.name = text_of(pyd_program_command(program, info.command)->name);
+  }
+  made.bytes = pyd_plan_command_bytes(plan, index);
+  return made;
+}
+
+pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command) {
+  if (!call) return pyd_api_null("call_command", "call");
+  pyd_status_t status = check_out("call_command", out_command ? &out_command->struct_size : NULL, sizeof(*out_command), index,
+                                  pyd_api_call_command_count(call), "command");
+  if (!pyd_ok(status)) return status;
+  pyd_api_command_t made = describe(call->plan, index);
+  hand_out(&made, sizeof(made), out_command);
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t check_times(const pyd_api_call_t* call, const uint64_t* times, uint32_t count) {
+  if (!call) return pyd_api_null("call_run_timed", "call");
+  if (pyd_api_is_procedure(call)) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "call_run_timed: '%s' has control flow or state; only functions without can be "
+                           "measured by command", call->entry->info.name);
+  }
+  if (count && !times) return pyd_api_null("call_run_timed", "out_times");
+  uint32_t commands = pyd_api_call_command_count(call);
+  if (count == commands) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_run_timed: this call of '%s' has %u commands, got room for %u times",
+                         call->entry->info.name, commands, count);
+}
+
+pyd_status_t pyd_api_call_run_timed(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt, uint64_t* out_times,
+                                    uint32_t count) {
+  pyd_interrupt_t asked;
+  pyd_status_t status = check_times(call, out_times, count);
+  if (pyd_ok(status) && interrupt) status = pyd_api_interrupt_of("call_run_timed", interrupt, &asked);
+  if (!pyd_ok(status)) return status;
+  pyd_command_time_t* times = calloc((size_t)count + 1, sizeof(*times));
+  if (!times) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "call_run_timed: no memory for the times of %u commands", count);
+  status = pyd_api_call_enter(call, "call_run_timed");
+  if (pyd_ok(status)) {
+    pyd_api_call_copy_in(call);
+    status = pyd_call_time(call->call, interrupt ? &asked : NULL, times);
+    if (pyd_ok(status)) pyd_api_call_copy_out(call);
+    pyd_api_call_leave(call);
+  }
+  for (uint32_t i = 0; i < count; ++i) out_times[i] = times[i].nanoseconds;
+  free(times);
+  return status;
+}
