@@ -30,6 +30,7 @@ C_FOLDERS = {
     "target": {"api"},
     "xla": {"api", "target"},
     "torch": {"api", "target"},
+    "standalone": {"base", "api"},
 }
 
 # What each side of the package may import: the compiler and the runtime never see each other.

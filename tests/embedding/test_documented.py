@@ -61,9 +61,9 @@ PyMODINIT_FUNC PyInit_documented(void) {
 
 
 def test_calls_in_flight(pdx: Path, tmp_path: Path) -> None:
-    _, flight = re.findall(r"```c\n(.*?)```", (ROOT / "docs" / "embedding.md").read_text(), re.S)
+    _, *flight = re.findall(r"```c\n(.*?)```", (ROOT / "docs" / "embedding.md").read_text(), re.S)
     source = tmp_path / "documented.c"
-    source.write_text("#define PY_SSIZE_T_CLEAN" + HEAD + flight + TAIL)
+    source.write_text("#define PY_SSIZE_T_CLEAN" + HEAD + "#include <stdlib.h>\n" + "".join(flight) + TAIL)
     module = import_file(build(source, tmp_path))
     succeeded, out, text = module.drive(str(pdx), 20)
     a = np.arange(1, 9, dtype=np.float32)

@@ -1,0 +1,134 @@
+// Which variant of an executable runs on this machine.
+#include <stdio.h>
+#include <string.h>
+
+#include "pydispatch/cpu.h"
+#include "pydispatch/elf.h"
+#include "standalone/standalone.h"
+
+static bool is(pyd_string_t text, const char* expected) {
+  return text.length == strlen(expected) && memcmp(text.data, expected, text.length) == 0;
+}
+
+// The format of executables for this machine, in IREE's spelling.
+static bool is_format(pyd_string_t format) {
+  switch (pyd_elf_machine_host()) {
+    case PYD_ELF_MACHINE_X86_64: return is(format, "embedded-elf-x86_64");
+    case PYD_ELF_MACHINE_AARCH64: return is(format, "embedded-elf-arm_64");
+    case PYD_ELF_MACHINE_RISCV64: return is(format, "embedded-elf-riscv_64");
+    default: return false;
+  }
+}
+
+// Whether the machine has a feature; |out_known|: whether there is one of that name.
+static bool has_feature(pyd_string_t name, bool* out_known) {
+  uint64_t bits[PYD_CPU_FEATURE_WORDS];
+  pyd_cpu_features(bits, PYD_CPU_FEATURE_WORDS);
+  for (size_t i = 0; i < 64 * PYD_CPU_FEATURE_WORDS && pyd_cpu_feature_name(i); ++i) {
+    if (!is(name, pyd_cpu_feature_name(i))) continue;
+    *out_known = true;
+    return bits[i / 64] >> (i % 64) & 1;
+  }
+  *out_known = false;
+  return false;
+}
+
+// ---- queries
+
+// A pattern with '*' and '?'. The work is at most the product of both lengths.
+static bool matches(pyd_string_t pattern, const char* name) {
+  uint32_t at = 0, star = UINT32_MAX;
+  const char* back = NULL;
+  while (*name) {
+    if (at < pattern.length && pattern.data[at] == '*') {
+      star = at++, back = name;
+    } else if (at < pattern.length && (pattern.data[at] == '?' || pattern.data[at] == *name)) {
+      ++at, ++name;
+    } else if (back) {
+      at = star + 1, name = ++back;
+    } else {
+      return false;
+    }
+  }
+  while (at < pattern.length && pattern.data[at] == '*') ++at;
+  return at == pattern.length;
+}
+
+pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found, uint64_t* out_value) {
+  *out_found = true;
+  *out_value = 0;
+  if (is(query->category, "hal.executable.format")) {
+    *out_value = is_format(query->key);
+  } else if (is(query->category, "hal.cpu")) {
+    *out_value = has_feature(query->key, out_found);
+  } else if (is(query->category, "hal.device.id")) {
+    if (query->key.length && memchr(query->key.data, '[', query->key.length)) {
+      return pyd_status_make(PYD_CODE_UNSUPPORTED, "the program asks for a device '%.*s'; sets of characters are not supported "
+                             "without Python", (int)query->key.length, query->key.data);
+    }
+    *out_value = matches(query->key, "cpu") || matches(query->key, "local") ||
+                 matches(query->key, workers == 1 ? "local-sync" : "local-task");
+  } else if (is(query->key, "concurrency") && is(query->category, "hal.device")) {
+    *out_value = 1;
+  } else if (is(query->key, "concurrency") && is(query->category, "hal.dispatch")) {
+    *out_value = workers;
+  } else {
+    *out_found = false;
+  }
+  return PYD_STATUS_OK;
+}
+
+// ---- variants
+
+// The first requirement that the machine does not meet, or NULL.
+static const pyd_string_t* missing(const pyd_manifest_t* manifest, const pyd_manifest_variant_t* variant) {
+  bool is_known;
+  for (uint32_t i = 0; i < variant->requirement_count; ++i) {
+    const pyd_string_t* need = &manifest->requirements[variant->first_requirement + i];
+    if (!has_feature(*need, &is_known)) return need;
+  }
+  return NULL;
+}
+
+static pyd_status_t holds(const pyd_program_t* program, uint32_t condition, bool* out_holds) {
+  uint64_t result = 1, no_argument = 0;
+  pyd_status_t status =
+      condition == PYD_PROGRAM_NONE ? PYD_STATUS_OK : pyd_program_evaluate(program, condition, &no_argument, &result);
+  *out_holds = result & 1;
+  return status;
+}
+
+static pyd_status_t refuse(const pyd_manifest_t* manifest, const pyd_manifest_executable_t* executable) {
+  const pyd_manifest_variant_t* variants = &manifest->variants[executable->first_variant];
+  const pyd_string_t* lacks = NULL;
+  char why[200] = "";
+  for (uint32_t i = 0; i < executable->variant_count && !lacks; ++i) {
+    if (is_format(variants[i].format)) lacks = missing(manifest, &variants[i]);
+  }
+  if (lacks) snprintf(why, sizeof(why), "; the machine lacks %.*s", (int)lacks->length, lacks->data);
+  return pyd_status_make(PYD_CODE_UNAVAILABLE, "none of the %u variants of executable '%.*s' runs on this machine%s; compile the "
+                         "program for it", executable->variant_count, (int)executable->name.length, executable->name.data, why);
+}
+
+pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_program_t* program, uint32_t index,
+                                   uint32_t* out_variant) {
+  const pyd_manifest_executable_t* executable = &manifest->executables[index];
+  const pyd_program_executable_t* found = pyd_program_executable(program, index);
+  if (executable->name.length != found->name.length || executable->variant_count != found->variant_count ||
+      memcmp(executable->name.data, found->name.data, found->name.length) != 0) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "executable %u is '%.*s' with %u variants in manifest.json, '%.*s' with %u in program.bin",
+                           index, (int)executable->name.length, executable->name.data, executable->variant_count,
+                           (int)found->name.length, found->name.data, found->variant_count);
+  }
+  uint32_t best = PYD_PROGRAM_NONE, most = 0;
+  for (uint32_t i = 0; i < executable->variant_count; ++i) {
+    const pyd_manifest_variant_t* variant = &manifest->variants[executable->first_variant + i];
+    bool is_better = best == PYD_PROGRAM_NONE || variant->requirement_count > most, is_wanted = false;
+    if (!is_better || !is_format(variant->format) || missing(manifest, variant)) continue;
+    pyd_status_t status = holds(program, found->variant_conditions[i], &is_wanted);
+    if (!pyd_ok(status)) return status;
+    if (is_wanted) best = i, most = variant->requirement_count;
+  }
+  *out_variant = best;
+  return best == PYD_PROGRAM_NONE ? refuse(manifest, executable) : PYD_STATUS_OK;
+}

@@ -1,0 +1,193 @@
+#include "standalone/json.h"
+
+#include <string.h>
+
+enum { kMaxDepth = 64 };
+
+bool pyd_json_refuse(pyd_json_t* json, const char* expected) {
+  if (!json->fault) json->fault = expected;
+  return false;
+}
+
+// The next byte, or 0 at the end and after a fault: 0 is nowhere allowed.
+static char peek(const pyd_json_t* json) { return json->fault || json->at == json->size ? 0 : json->text[json->at]; }
+
+static bool take(pyd_json_t* json, char byte) {
+  if (peek(json) != byte) return false;
+  ++json->at;
+  return true;
+}
+
+void pyd_json_skip_space(pyd_json_t* json) {
+  while (take(json, ' ') || take(json, '\n') || take(json, '\t') || take(json, '\r')) continue;
+}
+
+static bool take_word(pyd_json_t* json, const char* word) {
+  size_t length = strlen(word);
+  if (json->fault || length > json->size - json->at || memcmp(json->text + json->at, word, length) != 0) return false;
+  json->at += length;
+  return true;
+}
+
+// ---- strings
+
+static bool take_hex(pyd_json_t* json, uint32_t* out_unit) {
+  *out_unit = 0;
+  for (int i = 0; i < 4; ++i) {
+    char c = peek(json);
+    uint32_t digit = c >= '0' && c <= '9' ? (uint32_t)(c - '0') : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
+                   : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10) : 16;
+    if (digit == 16) return pyd_json_refuse(json, "four hexadecimal digits after \\u");
+    *out_unit = *out_unit << 4 | digit;
+    ++json->at;
+  }
+  return true;
+}
+
+static size_t encode(uint32_t point, char* out) {
+  if (point < 0x80) return out[0] = (char)point, 1;
+  if (point < 0x800) return out[0] = (char)(0xC0 | point >> 6), out[1] = (char)(0x80 | (point & 63)), 2;
+  if (point < 0x10000) {
+    out[0] = (char)(0xE0 | point >> 12), out[1] = (char)(0x80 | (point >> 6 & 63)), out[2] = (char)(0x80 | (point & 63));
+    return 3;
+  }
+  out[0] = (char)(0xF0 | point >> 18), out[1] = (char)(0x80 | (point >> 12 & 63));
+  out[2] = (char)(0x80 | (point >> 6 & 63)), out[3] = (char)(0x80 | (point & 63));
+  return 4;
+}
+
+// After \u. An escape is never shorter than what it stands for, so that it can be decoded in place.
+static bool take_point(pyd_json_t* json, uint32_t* out_point) {
+  uint32_t low;
+  if (!take_hex(json, out_point)) return false;
+  if (*out_point == 0 || (*out_point >= 0xDC00 && *out_point < 0xE000)) return pyd_json_refuse(json, "a character after \\u");
+  if (*out_point < 0xD800 || *out_point >= 0xE000) return true;
+  if (!take_word(json, "\\u") || !take_hex(json, &low) || low < 0xDC00 || low >= 0xE000) {
+    return pyd_json_refuse(json, "the second half of a surrogate pair");
+  }
+  *out_point = 0x10000 + ((*out_point - 0xD800) << 10) + (low - 0xDC00);
+  return true;
+}
+
+static bool take_escape(pyd_json_t* json, char** end) {
+  static const char kNames[] = "\"\\/bfnrt", kBytes[] = "\"\\/\b\f\n\r\t";
+  char c = peek(json);
+  const char* found = c ? strchr(kNames, c) : NULL;
+  uint32_t point;
+  if (!found && c != 'u') return pyd_json_refuse(json, "an escape after \\");
+  ++json->at;
+  if (found) {
+    *(*end)++ = kBytes[found - kNames];
+    return true;
+  }
+  if (!take_point(json, &point)) return false;
+  *end += encode(point, *end);
+  return true;
+}
+
+bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text) {
+  *out_text = (pyd_string_t){"", 0};
+  if (!take(json, '"')) return pyd_json_refuse(json, "a string");
+  char *begin = json->text + json->at, *end = begin;
+  while (!take(json, '"')) {
+    unsigned char c = (unsigned char)peek(json);
+    if (c < 0x20) return pyd_json_refuse(json, "the end of a string");
+    ++json->at;
+    if (c != '\\') {
+      *end++ = (char)c;
+    } else if (!take_escape(json, &end)) {
+      return false;
+    }
+  }
+  if ((size_t)(end - begin) > UINT32_MAX) return pyd_json_refuse(json, "a shorter string");
+  *out_text = (pyd_string_t){begin, (uint32_t)(end - begin)};
+  return true;
+}
+
+// ---- other values
+
+static bool take_digits(pyd_json_t* json) {
+  size_t from = json->at;
+  while (peek(json) >= '0' && peek(json) <= '9') ++json->at;
+  return json->at > from || pyd_json_refuse(json, "a digit");
+}
+
+static void skip_number(pyd_json_t* json) {
+  take(json, '-');
+  if (!take(json, '0') && !take_digits(json)) return;
+  if (take(json, '.') && !take_digits(json)) return;
+  if (!take(json, 'e') && !take(json, 'E')) return;
+  if (!take(json, '+')) take(json, '-');
+  take_digits(json);
+}
+
+bool pyd_json_number(pyd_json_t* json, uint64_t* out_number) {
+  *out_number = 0;
+  size_t from = json->at;
+  if (peek(json) < '0' || peek(json) > '9') return pyd_json_refuse(json, "a whole number");
+  skip_number(json);
+  for (size_t i = from; i < json->at && !json->fault; ++i) {
+    uint64_t digit = (uint64_t)(json->text[i] - '0');
+    if (json->text[i] < '0' || json->text[i] > '9' || *out_number > ((uint64_t)INT64_MAX - digit) / 10) {
+      return pyd_json_refuse(json, "a whole number below 2^63");
+    }
+    *out_number = *out_number * 10 + digit;
+  }
+  return !json->fault;
+}
+
+bool pyd_json_bool(pyd_json_t* json, bool* out_value) {
+  *out_value = take_word(json, "true");
+  return *out_value || take_word(json, "false") || pyd_json_refuse(json, "true or false");
+}
+
+bool pyd_json_null(pyd_json_t* json) { return take_word(json, "null"); }
+
+// ---- lists
+
+// Whether there is another entry.
+static bool next(pyd_json_t* json, pyd_json_list_t* list, const char* brackets, const char* what) {
+  bool is_first = !list->has_begun;
+  if (is_first && (json->depth == kMaxDepth || !take(json, brackets[0]))) {
+    return pyd_json_refuse(json, json->depth == kMaxDepth ? "less nesting" : what);
+  }
+  json->depth += is_first;
+  list->has_begun = true;
+  pyd_json_skip_space(json);
+  if (take(json, brackets[1])) {
+    --json->depth;
+    return false;
+  }
+  if (!is_first && !take(json, ',')) return pyd_json_refuse(json, "',' or the end of a list");
+  pyd_json_skip_space(json);
+  return !json->fault;
+}
+
+bool pyd_json_element(pyd_json_t* json, pyd_json_list_t* list) { return next(json, list, "[]", "an array"); }
+
+bool pyd_json_member(pyd_json_t* json, pyd_json_list_t* list, pyd_string_t* out_key) {
+  if (!next(json, list, "{}", "an object") || !pyd_json_text(json, out_key)) return false;
+  pyd_json_skip_space(json);
+  if (!take(json, ':')) return pyd_json_refuse(json, "':'");
+  pyd_json_skip_space(json);
+  return true;
+}
+
+void pyd_json_skip(pyd_json_t* json) {
+  pyd_json_list_t list = {false};
+  pyd_string_t text;
+  bool value;
+  switch (peek(json)) {
+    case '{': while (pyd_json_member(json, &list, &text)) pyd_json_skip(json); return;
+    case '[': while (pyd_json_element(json, &list)) pyd_json_skip(json); return;
+    case '"': pyd_json_text(json, &text); return;
+    case 't': case 'f': pyd_json_bool(json, &value); return;
+    case 'n': if (!pyd_json_null(json)) pyd_json_refuse(json, "null"); return;
+    default: skip_number(json); return;
+  }
+}
+
+void pyd_json_finish(pyd_json_t* json) {
+  pyd_json_skip_space(json);
+  if (json->at < json->size) pyd_json_refuse(json, "nothing after the value");
+}

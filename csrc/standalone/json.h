@@ -1,0 +1,40 @@
+// A strict reader of JSON that builds nothing: callers go through the text once and take what they need. Any bytes are accepted
+// as input; the first fault ends it, and everything returns false from then on.
+#ifndef PYD_STANDALONE_JSON_H_
+#define PYD_STANDALONE_JSON_H_
+
+#include "pydispatch/program.h"
+
+typedef struct pyd_json_s {
+  char* text;  // strings are decoded in place
+  size_t size, at;
+  uint32_t depth;
+  const char* fault;  // what was expected at |at|; NULL: none so far
+} pyd_json_t;
+
+// A position in an object or array. Zero at first.
+typedef struct pyd_json_list_s {
+  bool has_begun;
+} pyd_json_list_t;
+
+// The next member of an object, before its value; false at the end, and after a fault.
+bool pyd_json_member(pyd_json_t* json, pyd_json_list_t* list, pyd_string_t* out_key);
+// The next element of an array, likewise.
+bool pyd_json_element(pyd_json_t* json, pyd_json_list_t* list);
+
+// A value of that type; another one is a fault. Strings lie in the text and have no NUL inside.
+bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text);
+bool pyd_json_number(pyd_json_t* json, uint64_t* out_number);  // an integer below 2^63
+bool pyd_json_bool(pyd_json_t* json, bool* out_value);
+// Whether the value is null, which is consumed then.
+bool pyd_json_null(pyd_json_t* json);
+// Any value, which must be well-formed.
+void pyd_json_skip(pyd_json_t* json);
+// Before the first value.
+void pyd_json_skip_space(pyd_json_t* json);
+// After the only value of the text.
+void pyd_json_finish(pyd_json_t* json);
+
+bool pyd_json_refuse(pyd_json_t* json, const char* expected);
+
+#endif  // PYD_STANDALONE_JSON_H_

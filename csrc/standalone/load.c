@@ -1,0 +1,239 @@
+// From the bytes of an artifact to a program that can be called.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/span.h"
+#include "pydispatch/cpu.h"
+#include "pydispatch/elf.h"
+#include "standalone/standalone.h"
+
+enum { kMaxConstants = 256 };
+
+// All that a program needs as long as it is used.
+typedef struct loaded_s {
+  pyd_standalone_source_t source;
+  pyd_sched_t* sched;
+  pyd_pool_t* pool;
+  pyd_artifact_t* artifact;
+  pyd_manifest_t manifest;
+  pyd_program_t* program;
+  pyd_program_t* contracts;
+  pyd_executable_t** executables;
+  uint32_t executable_count;
+  void** blocks;  // by constant: a copy of one that is not aligned in the file, or NULL
+  uint32_t constant_count;
+  pyd_derived_t* derived;
+  pyd_state_t* state;
+} loaded_t;
+
+static void drop(void* self) {
+  loaded_t* p = self;
+  if (p->state) pyd_state_free(p->state);
+  if (p->program) pyd_program_free(p->program);
+  if (p->contracts) pyd_program_free(p->contracts);
+  if (p->derived) pyd_derived_free(p->derived);
+  for (uint32_t i = 0; p->executables && i < p->executable_count; ++i) {
+    if (p->executables[i]) pyd_executable_free(p->executables[i]);
+  }
+  for (uint32_t i = 0; p->blocks && i < p->constant_count; ++i) pyd_pool_release(p->pool, p->blocks[i]);
+  free(p->executables);
+  free(p->blocks);
+  pyd_manifest_free(&p->manifest);
+  if (p->artifact) pyd_artifact_free(p->artifact);
+  if (p->source.copy) {
+    pyd_pool_release(p->pool, p->source.copy);
+  } else {
+    pyd_file_unmap(&p->source.map);
+  }
+  free(p);
+}
+
+// The bytes of a member, compared with their checksum when |is_checked|.
+static pyd_status_t find(const loaded_t* p, const char* name, size_t length, bool is_checked, pyd_span_t* out_bytes) {
+  *out_bytes = (pyd_span_t){NULL, 0};
+  const pyd_artifact_member_t* member = pyd_artifact_find(p->artifact, name, length);
+  if (!member) return pyd_status_make(PYD_CODE_CORRUPT, "there is no member '%.*s'", (int)length, name);
+  *out_bytes = member->data;
+  return is_checked ? pyd_artifact_verify(member) : PYD_STATUS_OK;
+}
+
+static pyd_status_t open_members(loaded_t* p) {
+  pyd_span_t manifest, program;
+  pyd_status_t status = pyd_artifact_open(p->source.file, &p->artifact);
+  if (pyd_ok(status)) status = find(p, "manifest.json", strlen("manifest.json"), true, &manifest);
+  if (pyd_ok(status)) status = pyd_manifest_read(manifest, &p->manifest);
+  if (pyd_ok(status)) status = find(p, "program.bin", strlen("program.bin"), true, &program);
+  if (pyd_ok(status)) status = pyd_program_decode(program, &p->program);
+  if (!pyd_ok(status)) return status;
+  p->executable_count = pyd_program_executable_count(p->program);
+  p->constant_count = pyd_program_constant_count(p->program);
+  p->executables = calloc((size_t)p->executable_count + 1, sizeof(*p->executables));
+  p->blocks = calloc((size_t)p->constant_count + 1, sizeof(*p->blocks));
+  if (!p->executables || !p->blocks) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the tables of a program");
+  if (p->manifest.executable_count == p->executable_count) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_CORRUPT, "manifest.json lists %u executables, program.bin %u", p->manifest.executable_count,
+                         p->executable_count);
+}
+
+// What only code that is not here could give.
+static pyd_status_t refuse_needs(const loaded_t* p) {
+  if (pyd_program_parameter_count(p->program)) {
+    pyd_string_t key = pyd_program_parameter(p->program, 0)->key;
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "the program takes parameters ('%.*s' is one), which can be given with Python only",
+                           (int)key.length, key.data);
+  }
+  if (!pyd_program_command_count(p->program)) return PYD_STATUS_OK;
+  pyd_string_t name = pyd_program_command(p->program, 0)->name;
+  pyd_status_t status = pyd_status_make(PYD_CODE_MISSING_IMPORT, "the program calls the host command '%.*s', which nothing provides",
+                                        (int)name.length, name.data);
+  return pyd_status_add_name(status, PYD_STATUS_SYMBOL, name.data, name.length);
+}
+
+static pyd_status_t answer_queries(const loaded_t* p) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < pyd_program_query_count(p->program) && pyd_ok(status); ++i) {
+    bool found;
+    uint64_t value;
+    status = pyd_standalone_answer(pyd_program_query(p->program, i), pyd_sched_workers(p->sched), &found, &value);
+    if (pyd_ok(status)) pyd_program_set_query(p->program, i, found, value);
+  }
+  return status;
+}
+
+// ---- executables
+
+static pyd_status_t link_contracts(loaded_t* p, uint32_t index, const pyd_manifest_variant_t* variant) {
+  if (!variant->has_contracts) return PYD_STATUS_OK;
+  pyd_span_t bytes;
+  pyd_status_t status = PYD_STATUS_OK;
+  if (!p->contracts) {
+    status = find(p, "contracts.bin", strlen("contracts.bin"), true, &bytes);
+    if (pyd_ok(status)) status = pyd_program_decode(bytes, &p->contracts);
+  }
+  if (!pyd_ok(status)) return status;
+  static const uint32_t kNone = 0;
+  const uint32_t* functions = variant->contract_count ? &p->manifest.contracts[variant->first_contract] : &kNone;
+  return pyd_program_set_contracts(p->program, index, p->contracts, functions, variant->contract_count);
+}
+
+static pyd_status_t compute_constants(const loaded_t* p, uint32_t function, uint32_t variant, uint32_t* out_words,
+                                      uint32_t* out_count) {
+  uint64_t results[kMaxConstants], argument = variant;
+  *out_count = 0;
+  if (function == PYD_PROGRAM_NONE) return PYD_STATUS_OK;
+  uint32_t count = pyd_program_function(p->program, function)->result_count;
+  if (count > kMaxConstants) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "an executable has %u constants; at most %d are supported", count, kMaxConstants);
+  }
+  pyd_status_t status = pyd_program_evaluate(p->program, function, &argument, results);
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) out_words[i] = (uint32_t)results[i];
+  *out_count = count;
+  return status;
+}
+
+static pyd_status_t link_executable(loaded_t* p, uint32_t index) {
+  uint32_t number, words[kMaxConstants];
+  uint64_t processor[PYD_CPU_WORDS];
+  char name[128];
+  pyd_span_t elf;
+  pyd_status_t status = pyd_standalone_choose(&p->manifest, p->program, index, &number);
+  if (!pyd_ok(status)) return status;
+  const pyd_manifest_variant_t* variant = &p->manifest.variants[p->manifest.executables[index].first_variant + number];
+  const pyd_program_executable_t* executable = pyd_program_executable(p->program, index);
+  size_t length = executable->name.length < sizeof(name) ? executable->name.length : sizeof(name) - 1;
+  if (length) memcpy(name, executable->name.data, length);
+  name[length] = 0;
+  if (variant->is_dynamic) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "the program only declares executable '%s': its code can be supplied with Python only", name);
+  }
+  pyd_cpu_query(processor);
+  pyd_executable_options_t options = {.name = name, .constants = words, .processor_data = processor};
+  status = compute_constants(p, executable->constants_function, number, words, &options.constant_count);
+  if (pyd_ok(status)) status = find(p, variant->member.data, variant->member.length, true, &elf);
+  if (pyd_ok(status)) status = pyd_executable_load_elf(elf, &options, &p->executables[index]);
+  if (pyd_ok(status)) status = pyd_program_set_executable(p->program, index, p->executables[index], number, variant->alignment);
+  return pyd_ok(status) ? link_contracts(p, index, variant) : status;
+}
+
+static pyd_status_t link_executables(loaded_t* p) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < p->executable_count && pyd_ok(status); ++i) status = link_executable(p, i);
+  return pyd_ok(status) && p->contracts ? pyd_program_settle(p->program) : status;
+}
+
+// ---- constants
+
+static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, uint32_t alignment) {
+  const pyd_program_constant_t* constant = pyd_program_constant(p->program, index);
+  if (constant->derivation != PYD_PROGRAM_NONE) return PYD_STATUS_OK;
+  pyd_span_t member;
+  pyd_status_t status = find(p, constant->member.data, constant->member.length, false, &member);
+  if (!pyd_ok(status)) return status;
+  const uint8_t* data = pyd_span_get(member, constant->offset, constant->length);
+  if (!data) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "a constant takes %llu bytes at %llu of '%.*s', which has %zu",
+                           (unsigned long long)constant->length, (unsigned long long)constant->offset,
+                           (int)constant->member.length, constant->member.data, member.size);
+  }
+  if (!is_linking && ((uintptr_t)data & (alignment - 1)) && constant->length) {
+    status = pyd_pool_acquire(p->pool, (size_t)constant->length, &p->blocks[index]);
+    if (!pyd_ok(status)) return status;
+    data = memcpy(p->blocks[index], data, (size_t)constant->length);
+  } else if (!is_linking) {
+    return PYD_STATUS_OK;
+  }
+  return pyd_program_set_constant(p->program, index, (pyd_span_t){data, (size_t)constant->length});
+}
+
+// Before the executables, which decide how constants have to be aligned, all are linked as they lie in the file.
+static pyd_status_t link_constants(loaded_t* p) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < p->constant_count && pyd_ok(status); ++i) status = link_constant(p, i, true, 1);
+  return status;
+}
+
+static pyd_status_t align_constants(loaded_t* p) {
+  uint32_t* alignments = calloc((size_t)p->constant_count + 1, sizeof(*alignments));
+  if (!alignments) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the alignments of %u constants", p->constant_count);
+  pyd_status_t status = pyd_program_constant_alignments(p->program, alignments);
+  for (uint32_t i = 0; i < p->constant_count && pyd_ok(status); ++i) {
+    status = link_constant(p, i, false, alignments[i] ? alignments[i] : 1);
+  }
+  free(alignments);
+  return status;
+}
+
+// ---- the whole
+
+static pyd_status_t link_all(loaded_t* p) {
+  pyd_status_t status = open_members(p);
+  if (pyd_ok(status)) status = refuse_needs(p);
+  if (pyd_ok(status)) status = answer_queries(p);
+  if (pyd_ok(status)) status = link_constants(p);
+  if (pyd_ok(status)) status = link_executables(p);
+  if (pyd_ok(status)) status = align_constants(p);
+  if (pyd_ok(status) && pyd_program_derivation_count(p->program)) {
+    status = pyd_derived_create(p->program, p->sched, p->pool, &p->derived);
+    if (pyd_ok(status)) status = pyd_program_set_derived(p->program, p->derived);
+  }
+  if (!pyd_ok(status) || !pyd_program_procedure_count(p->program)) return status;
+  status = pyd_state_create(p->program, p->sched, p->pool, &p->state);
+  return pyd_ok(status) ? pyd_state_initialize(p->state, NULL) : status;
+}
+
+pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source, pyd_api_program_t** out_program) {
+  loaded_t* p = calloc(1, sizeof(*p));
+  if (!p) {
+    if (source.copy) {
+      pyd_pool_release(device->pool, source.copy);
+    } else {
+      pyd_file_unmap(&source.map);
+    }
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program");
+  }
+  p->source = source, p->sched = device->sched, p->pool = device->pool;
+  pyd_status_t status = link_all(p);
+  if (pyd_ok(status)) status = pyd_api_program_make(device, p->program, p->state, (pyd_api_owner_t){p, drop}, out_program);
+  if (!pyd_ok(status)) drop(p);
+  return status;
+}

@@ -1,0 +1,108 @@
+// links: base platform elf artifact imports executable memory sched program api standalone
+// The manifest as C reads it: what is taken from it, and what is refused.
+#include "standalone/manifest.h"
+
+#include "program/builder.h"
+
+#define VARIANT "\"name\":\"v\",\"member\":\"m\",\"format\":\"f\",\"alignment\":64,\"requires\":[]"
+#define WITH(variant) "{\"pydispatch\":{\"format\":1},\"executables\":[{\"name\":\"e\",\"variants\":[{" variant "}]}]}"
+
+static pyd_status_t read(const char* text, pyd_manifest_t* out_manifest) {
+  return pyd_manifest_read((pyd_span_t){(const uint8_t*)text, strlen(text)}, out_manifest);
+}
+
+static bool is(pyd_string_t text, const char* expected) {
+  return text.length == strlen(expected) && !memcmp(text.data, expected, text.length);
+}
+
+static void test_taken(void) {
+  pyd_manifest_t m;
+  CHECK_OK(read(" { \"more\" : [1, -2.5e+3, 0, {\"a\":[]}, true, null, \"\\u0041\"],\n\"executables\":[{\"exports\":[\"x\"],\"name\":\"\\u00e9\\ud83d\\ude00\\n\\\"\","
+                "\"variants\":[{" VARIANT ",\"contracts\":[0,null,7],\"dynamic\":true},{\"requires\":[\"avx2\",\"fma\"],\"alignment\":1,"
+                "\"format\":\"\",\"member\":\"\",\"name\":\"w\",\"contracts\":[]}]},{\"variants\":[],\"name\":\"\"}],\"pydispatch\":{\"format\":1}} \r\n\t", &m));
+  CHECK(m.executable_count == 2 && m.variant_count == 2 && m.contract_count == 3 && m.requirement_count == 2);
+  CHECK(is(m.executables[0].name, "\xC3\xA9\xF0\x9F\x98\x80\n\"") && m.executables[0].variant_count == 2);
+  CHECK(m.executables[1].first_variant == 2 && m.executables[1].variant_count == 0);
+  CHECK(is(m.variants[0].name, "v") && is(m.variants[0].member, "m") && is(m.variants[0].format, "f"));
+  CHECK(m.variants[0].alignment == 64 && m.variants[0].is_dynamic && m.variants[0].has_contracts);
+  CHECK(m.contracts[0] == 0 && m.contracts[1] == PYD_PROGRAM_NONE && m.contracts[2] == 7);
+  CHECK(m.variants[1].has_contracts && m.variants[1].contract_count == 0 && !m.variants[1].is_dynamic);
+  CHECK(m.variants[1].first_requirement == 0 && is(m.requirements[1], "fma"));
+  pyd_manifest_free(&m);
+}
+
+static void test_refused(void) {
+  static const char* const kCases[][2] = {
+      {"", "byte 0: expected an object"},
+      {"[]", "byte 0: expected an object"},
+      {"{}", "expected an object with pydispatch and executables"},
+      {"{\"pydispatch\":{\"format\":2}}", "format 1"},
+      {"{\"pydispatch\":{\"format\":1},\"executables\":[]} x", "nothing after the value"},
+      {"{\"pydispatch\":{\"format\":1},\"pydispatch\":{\"format\":1}}", "no member twice"},
+      {"{\"pydispatch\":{\"format\":1},\"executables\":[1]}", "an object"},
+      {"{\"pydispatch\":{\"format\":1},\"executables\":[{\"name\":\"e\"}]}", "an executable with name and variants"},
+      {"{\"a\":1,}", "a string"},
+      {"{\"a\" 1}", "':'"},
+      {"{\"a\":1 \"b\":2}", "',' or the end"},
+      {"{\"a\":[1,]}", "a digit"},
+      {"{\"a\":01}", "',' or the end"},
+      {"{\"a\":+1}", "a digit"},
+      {"{\"a\":1.}", "a digit"},
+      {"{\"a\":1e}", "a digit"},
+      {"{\"a\":NaN}", "a digit"},
+      {"{\"a\":nul}", "null"},
+      {"{\"a\":tru}", "true or false"},
+      {"{\"a\":\"\n\"}", "the end of a string"},
+      {"{\"a\":\"\\x\"}", "an escape"},
+      {"{\"a\":\"\\u00g0\"}", "four hexadecimal digits"},
+      {"{\"a\":\"\\u0000\"}", "a character after"},
+      {"{\"a\":\"\\udc00\"}", "a character after"},
+      {"{\"a\":\"\\ud800x\"}", "the second half"},
+      {"{\"a\":\"\\ud800\\u0041\"}", "the second half"},
+      {"{\"a", "the end of a string"},
+      {WITH(VARIANT ",\"alignment\":1"), "no member twice"},
+      {WITH("\"name\":\"v\""), "a variant with name"},
+      {WITH("\"alignment\":0"), "a power of two"},
+      {WITH("\"alignment\":48"), "a power of two"},
+      {WITH("\"alignment\":8192"), "a power of two"},
+      {WITH("\"alignment\":1.0"), "a whole number below"},
+      {WITH("\"alignment\":-1"), "a whole number"},
+      {WITH("\"alignment\":9223372036854775808"), "below 2^63"},
+      {WITH("\"requires\":[1]"), "a string"},
+      {WITH("\"requires\":\"x\""), "an array"},
+      {WITH("\"contracts\":[4294967295]"), "below 2^32 - 1"},
+      {WITH("\"contracts\":[\"a\"]"), "a whole number"},
+      {WITH("\"dynamic\":1"), "true or false"},
+      {WITH("\"name\":null"), "a string"},
+  };
+  pyd_manifest_t m;
+  for (size_t i = 0; i < sizeof(kCases) / sizeof(*kCases); ++i) {
+    CHECK_REFUSED(read(kCases[i][0], &m), CORRUPT, kCases[i][1]);
+    CHECK(!m.text && !m.executables && !m.variants && !m.requirements && !m.contracts && !m.variant_count);
+  }
+  char deep[400] = "{\"a\":";
+  memset(deep + 5, '[', sizeof(deep) - 6);
+  CHECK_REFUSED(read(deep, &m), CORRUPT, "less nesting");
+}
+
+// Each prefix of a manifest is refused, and nothing outside it is read.
+static void test_prefixes(void) {
+  static const char kWhole[] = WITH(VARIANT ",\"contracts\":[0,null]");
+  pyd_manifest_t m;
+  for (size_t size = 0; size < sizeof(kWhole) - 1; ++size) {
+    uint8_t* copy = malloc(size + 1);
+    CHECK(copy);
+    memcpy(copy, kWhole, size);
+    CHECK_REFUSED(pyd_manifest_read((pyd_span_t){copy, size}, &m), CORRUPT, "manifest.json, byte ");
+    free(copy);
+  }
+  CHECK_OK(read(kWhole, &m));
+  pyd_manifest_free(&m);
+}
+
+int main(void) {
+  test_taken();
+  test_refused();
+  test_prefixes();
+  return 0;
+}
