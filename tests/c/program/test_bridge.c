@@ -12,6 +12,7 @@
 #define pyd_step_outcome step_outcome_across
 #define pyd_step_run step_run_across
 #define pyd_step_run_single step_run_single_across
+#define pyd_step_run_whole step_run_whole_across
 #define pyd_call_run_until run_across_until
 #include "program/call/run.c"
 
