@@ -37,9 +37,6 @@ FEW_CONSTANTS = 4
 SHORT = ("math.rsqrt", "math.roundeven")
 """Functions without constants."""
 
-SHORT_STEPS = 112
-"""Multiplications of the innermost dimension of K up to which it is no loop where others are around it."""
-
 BUSY = 16
 """Independent multiplications that keep every CPU's units busy: fewer in a step, and the loop is unrolled to them."""
 
@@ -217,13 +214,11 @@ def _run_all(
     assert isinstance(rows, int)
     types = [piece.type for _ in range(rows) for piece in pieces]
     sizes = [x if isinstance(x, int) else y for x, y in zip(a.sizes[1 : dims + 1], b.sizes[:dims], strict=True)]
-    short = isinstance(sizes[-1], int) and dims > 1 and sizes[-1] * len(types) <= SHORT_STEPS
-    unroll = sizes[-1] if short and isinstance(sizes[-1], int) else _unrolling(len(types))
 
     def level(at: tuple[Index, ...], values: list[str]) -> list[str]:
         size = sizes[len(at)]
         if len(at) == dims - 1:
-            return run_steps(f, size, types, values, unroll, lambda k, inner: step((*at, k), inner))
+            return run_steps(f, size, types, values, _unrolling(len(types)), lambda k, inner: step((*at, k), inner))
         return run_steps(f, size, types, values, 1, lambda i, inner: level((*at, i), inner))
 
     _write(f, c, rows, pieces, level((), _initial(f, c, rows, pieces, fresh)))
