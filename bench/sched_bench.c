@@ -2,7 +2,7 @@
 // best of several runs, with ratios measured side by side.
 //
 //   gcc -std=c11 -O3 -D_GNU_SOURCE -Icsrc -Icsrc/include bench/sched_bench.c csrc/sched/*.c csrc/base/status.c
-//       csrc/platform/cpu_*.c csrc/platform/thread_*.c -pthread -o build/sched_bench   (one line)
+//       csrc/platform/cpu_*.c csrc/platform/topology_linux.c csrc/platform/thread_linux.c -pthread -o build/sched_bench   (one line)
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
