@@ -1,4 +1,5 @@
-// Running a call for its times: one command after another, each as a job of its own.
+// Running a call for its times: one command after another, each as a job of its own. A chain stays one, since its transients have
+// memory for tiles alone; its time is that of its first command.
 #include "program/call/step.h"
 
 // The indices of a job are those of the command; a command names what failed as an index of its step.
@@ -12,8 +13,8 @@ static int32_t run_command(void* self, uint32_t worker, uint64_t begin, uint64_t
 }
 
 static pyd_status_t run_alone(pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt, pyd_command_time_t* time) {
-  const pyd_plan_step_t alone = {number, 1, call->plan->commands[number].count};
-  pyd_step_job_t job = {call, &alone};
+  const pyd_plan_step_t alone = {.first_command = number, .command_count = 1, .total = call->plan->commands[number].count};
+  pyd_step_job_t job = {call, &alone, PYD_CHAIN_SOUND};
   pyd_sched_failure_t failure = {0};
   const pyd_sched_job_t description = {run_command, &job, alone.total, &time->cost, interrupt};
   const uint64_t start = pyd_sched_nanoseconds();
@@ -27,6 +28,21 @@ static pyd_status_t run_alone(pyd_call_t* call, uint32_t number, const pyd_inter
   return pyd_step_outcome(&job, &failure);
 }
 
+static pyd_status_t run_chain(pyd_call_t* call, const pyd_plan_step_t* chain, const pyd_interrupt_t* interrupt,
+                              pyd_command_time_t* time) {
+  pyd_step_job_t job = {call, chain, PYD_CHAIN_SOUND};
+  pyd_sched_failure_t failure = {0};
+  const pyd_sched_job_t description = {pyd_step_run, &job, chain->total, &time->cost, interrupt};
+  const uint64_t start = pyd_sched_nanoseconds();
+  if (!call->sched) {
+    failure.code = pyd_step_run(&job, 0, 0, chain->total, &failure.index);
+  } else {
+    pyd_sched_run(call->sched, &description, &failure);
+  }
+  time->nanoseconds = pyd_sched_nanoseconds() - start;
+  return pyd_step_outcome(&job, &failure);
+}
+
 pyd_status_t pyd_call_time(pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* times) {
   const pyd_plan_t* plan = call->plan;
   if (plan->program->runner.run) {
@@ -34,8 +50,14 @@ pyd_status_t pyd_call_time(pyd_call_t* call, const pyd_interrupt_t* interrupt, p
   }
   void* arena;
   pyd_status_t status = pyd_call_begin(call, &arena);
+  const pyd_plan_step_t *step = plan->steps, *end = step + plan->step_count;
   for (uint32_t i = 0; i < plan->command_count && pyd_ok(status); ++i) {
     times[i].nanoseconds = 0;
+    while (step < end && step->first_command < i) ++step;
+    if (plan->commands[i].tile_groups) {  // the other commands of a chain are done
+      if (step < end && step->first_command == i) status = run_chain(call, step, interrupt, &times[i]);
+      continue;
+    }
     if (plan->commands[i].count) status = run_alone(call, i, interrupt, &times[i]);
   }
   if (arena) pyd_pool_release(call->pool, arena);
