@@ -153,6 +153,11 @@ static void test_results(void) {
             CHECK_OK(pyd_call_run(run.call));
             check_run(&run);
           }
+          pyd_command_time_t times[3] = {{0}};
+          memset(run.out, 0, 4 * (size_t)run.n);
+          CHECK_OK(pyd_call_run_timed(run.call, NULL, times));  // a chain is measured as one
+          check_run(&run);
+          CHECK(run.plan->steps[0].chunk == 0 || (times[0].end && times[2].begin == times[0].begin));
           close_run(&run);
         }
         pyd_program_free(program);
