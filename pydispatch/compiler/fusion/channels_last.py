@@ -12,7 +12,7 @@ from typing import cast
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IntegerType, TensorType, i32
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
@@ -120,7 +120,7 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
     inner = _in_order(op, collapse.src, [*units, *(own[d] for d in order)])
     count = len(units)
     groups = [[*range(count + 1)], *([count + place] for place in range(1, len(order)))]
-    type_ = TensorType(cast("TensorType[Attribute]", collapse.result.type).element_type, [shape[d] for d in order])
+    type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
     properties = {"reassociation": reassociation(groups)}
     return before(tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties), op)
 
@@ -140,7 +140,7 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
     starts[0] = 0
     sizes = [shape[a] for a in order]
     groups = reassociation([list(range(first, end)) for first, end in zip(starts, ends, strict=True)])
-    type_ = TensorType(cast("TensorType[Attribute]", expand.result.type).element_type, sizes)
+    type_ = TensorType(expand.result.type.element_type, sizes)
     return before(tensor.ExpandShapeOp(inner, [], groups, sizes, type_), op)
 
 
