@@ -12,8 +12,8 @@ static int32_t run_command(void* self, uint32_t worker, uint64_t begin, uint64_t
 }
 
 static pyd_status_t run_alone(pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt, pyd_command_time_t* time) {
-  const pyd_plan_step_t alone = {number, 1, call->plan->commands[number].count};
-  pyd_step_job_t job = {call, &alone};
+  const pyd_plan_step_t alone = {.first_command = number, .command_count = 1, .total = call->plan->commands[number].count};
+  pyd_step_job_t job = {.call = call, .step = &alone};
   pyd_sched_failure_t failure = {0};
   const pyd_sched_job_t description = {run_command, &job, alone.total, &time->cost, interrupt};
   const uint64_t start = pyd_sched_nanoseconds();
