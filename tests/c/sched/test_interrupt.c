@@ -8,6 +8,7 @@
 #include "platform/cpu.h"
 #include "platform/cpu_inline.h"
 #include "platform/thread.h"
+#include "platform/topology.h"
 
 static _Thread_local uint64_t now;  // nanoseconds
 static uint64_t fake_ticks(void) { return now; }
@@ -18,6 +19,7 @@ static int fake_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argu
 }
 
 static uint32_t cpus = 2;
+static uint32_t count_cores(void) { return cpus; }
 static _Atomic int stop_waits;
 static int counted_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   atomic_fetch_add(&stop_waits, 1);
@@ -40,9 +42,11 @@ static void counted_relax(void) {
 #define pyd_cpu_nanoseconds fake_ticks
 #define pyd_cpu_measure_tick() ((uint64_t)256000)
 #define pyd_cpu_available() cpus
+#define pyd_topology_cores(root, found, count) count_cores()
 #define pyd_thread_start fake_start
 #define pyd_cpu_relax counted_relax
 #define pthread_cond_wait counted_wait
+#include "sched/affinity.c"
 #include "sched/job.c"
 #include "sched/place.c"
 #include "sched/pool.c"
