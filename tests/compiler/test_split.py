@@ -72,3 +72,43 @@ def test_whole_rows() -> None:
     """Columns of many rows are summed in parts of rows, and the parts then."""
     x = np.random.default_rng(1).standard_normal((4096, 512), dtype=np.float32)
     assert len(check(reduction(4096, 512, (0,), "addf", "0.0"), x.astype(np.float64).sum(0), x)) == 2
+
+
+def runs(places: int, groups: int, channels: int, op: str, value: str, start: str) -> str:
+    """Over the places of an image and the channels of each group, which lie side by side."""
+    x, out = f"tensor<{places}x3x{groups}x{channels}xf32>", f"tensor<{groups}xf32>"
+    return f"""
+func.func @f(%x: {x}) -> {out} {{
+  %start = arith.constant {start} : f32
+  %e = tensor.empty() : {out}
+  %z = linalg.fill ins(%start : f32) outs(%e : {out}) -> {out}
+  %r = linalg.generic {{indexing_maps = [affine_map<(a, b, g, c) -> (a, b, g, c)>, affine_map<(a, b, g, c) -> (g)>],
+      iterator_types = ["reduction", "reduction", "parallel", "reduction"]}} ins(%x : {x}) outs(%z : {out}) {{
+    ^bb0(%v: f32, %acc: f32):
+      %s = {value}
+      %t = arith.{op} %acc, %s : f32
+      linalg.yield %t : f32
+  }} -> {out}
+  return %r : {out}
+}}
+"""
+
+
+@pytest.mark.parametrize(("places", "groups", "channels"), [(64, 8, 8), (300, 5, 3), (4099, 4, 64), (8, 8, 8)])
+def test_short_runs(places: int, groups: int, channels: int) -> None:
+    """Columns for each channel first, where there are many runs; the same bits for every number of workers."""
+    x = np.random.default_rng(places).standard_normal((places, 3, groups, channels), dtype=np.float32)
+    wide = x.astype(np.float64)
+    lines = check(
+        runs(places, groups, channels, "addf", "arith.mulf %v, %v : f32", "0.5"), (wide**2).sum((0, 1, 3)) + 0.5, x
+    )
+    dispatches = [line for line in lines if "dispatch" in line]
+    assert len(dispatches) >= 2 if places * 3 >= 64 else len(dispatches) == 1
+    check(runs(places, groups, channels, "maximumf", "arith.negf %v : f32", "-1.0e30"), (-wide).max((0, 1, 3)), x)
+
+
+def test_short_runs_keep_the_order_of_sums_where_it_is_stated() -> None:
+    text = runs(64, 8, 8, "addf", "arith.mulf %v, %v : f32", "0.0")
+    program = pd.device("cpu").load(pd.compile(text, targets="cpu", reassociate=False))
+    x = np.ones((64, 3, 8, 8), np.float32)
+    assert len([line for line in program.f.plan_of(x) if "dispatch" in line]) == 1

@@ -6,7 +6,7 @@ How a reduction is split depends on its sizes alone, so that results do not depe
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
@@ -29,6 +29,7 @@ PARTS = range(64, 15, -1)  # the first of these that divides the loop, else the 
 MOST_PRODUCTS = 4096  # results of a product that fill few tiles, each of which would run along all of K alone
 LONG, TIMES_RESULTS = 8192, 3  # steps of such a product, and how many times its results they are
 PARTS_OF_PRODUCTS = range(16, 7, -1)
+MOST_IN_RUN, FEWEST_RUNS = 64, 64  # of a reduction over short runs of memory with others between
 
 
 def split_reductions(function: Operation, reassociate: bool = True) -> None:
@@ -43,11 +44,15 @@ def split_reductions(function: Operation, reassociate: bool = True) -> None:
 
 def _split(op: GenericOp, reassociate: bool) -> None:
     combine = combiner(op)
-    place = _place(op)
-    if combine is None or place is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
+    if combine is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
         return
     neutral = identity_of(combine, combine.results[0].type)
     if neutral is None:
+        return
+    if (inner := _short_runs(op)) is not None:
+        op = _apart(op, combine, neutral, inner)
+    place = _place(op)
+    if place is None:
         return
     loop, parts = place
     g = structured(op)
@@ -71,21 +76,62 @@ def _split(op: GenericOp, reassociate: bool) -> None:
         iterator_types([*g.iterators[:loop], "parallel", *g.iterators[loop:]]), [partial],
     )  # fmt: skip
     made = before(stage, op)
-    rank = len(shape_of(op.outputs[0]))
+    _combine(op, combine, made, 0)
+
+
+def _combine(op: GenericOp, combine: Operation, made: SSAValue, axis: int) -> None:
+    """The reduction of `made`, which has one dimension more than the result of `op`, `axis`, takes its place."""
+    out_type = op.outputs[0].type
+    assert isinstance(out_type, TensorType)
+    rank = len(out_type.get_shape())
     body = Block(arg_types=[out_type.element_type] * 2)
     total = combine.clone({combine.operands[0]: body.args[0], combine.operands[1]: body.args[1]})
     body.add_ops([total, YieldOp(total.results[0])])
-    whole = AffineMap.identity(rank + 1)
-    rest = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(i + 1) for i in range(rank)))
+    rest = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(i) for i in range(rank + 1) if i != axis))
+    kinds = ["reduction" if i == axis else "parallel" for i in range(rank + 1)]
     final = GenericOp(
-        [made], [op.outputs[0]], Region(body), affine_maps([whole, rest]),
-        iterator_types(["reduction", *["parallel"] * rank]), [out_type],
+        [made], [op.outputs[0]], Region(body), affine_maps([AffineMap.identity(rank + 1), rest]), iterator_types(kinds),
+        [out_type],
     )  # fmt: skip
     result = before(final, op)
     result.name_hint = op.results[0].name_hint
     op.results[0].replace_all_uses_with(result)
     op.detach()
     op.erase()
+
+
+def _short_runs(op: GenericOp) -> int | None:
+    """The innermost loop of a reduction that sums short runs of memory, many of them, with others between: of the
+    channels of a group of all places of an image. Side by side the runs are whole rows of columns."""
+    g = structured(op)
+    loops = [i for i, kind in enumerate(g.iterators) if kind == "reduction"]
+    sizes = [n or 0 for n in g.extents]
+    if len(loops) < 2 or is_contraction(op) or not g.maps[-1].results:
+        return None
+    order = [e.position for e in g.maps[0].results if isinstance(e, AffineDimExpr)]
+    if not order or len(order) != len(g.maps[0].results) or any(m != g.maps[0] for m in g.maps[1:-1]):
+        return None
+    inner, outer = order[-1], [i for i in loops if i != order[-1]]
+    between = [i for i in order if i not in loops and order.index(i) > order.index(outer[-1])] if outer else []
+    short = 1 < sizes[inner] <= MOST_IN_RUN and math.prod(sizes[i] for i in outer) >= FEWEST_RUNS
+    return inner if inner in loops and between and short else None
+
+
+def _apart(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> GenericOp:
+    """Takes `inner` out of a reduction: the sums for each of its steps, which are returned, are added up afterwards."""
+    g = structured(op)
+    out_type = op.outputs[0].type
+    assert isinstance(out_type, TensorType)
+    partial = TensorType(out_type.element_type, [*out_type.get_shape(), g.extents[inner] or 0])
+    init = before(tensor.SplatOp(before(arith.ConstantOp(neutral), op), [], partial), op)
+    out = AffineMap(g.maps[-1].num_dims, 0, (*g.maps[-1].results, AffineExpr.dimension(inner)))
+    kinds = ["parallel" if i == inner else kind for i, kind in enumerate(g.iterators)]
+    stage = GenericOp(
+        list(op.inputs), [init], op.body.clone(), affine_maps([*g.maps[:-1], out]), iterator_types(kinds), [partial]
+    )
+    made = before(stage, op)
+    _combine(op, combine, made, len(out.results) - 1)
+    return stage
 
 
 def _without_rest(op: GenericOp, loop: int, over: int, reassociate: bool) -> None:
