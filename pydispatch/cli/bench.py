@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pydispatch.bench.measure import Samples
     from pydispatch.bench.program import Work
 
+MOST_SECONDS = 86_400
+
 MOST_OFF = 1e-2
 """Relative difference of a result beyond which another system computes something else."""
 
@@ -60,14 +62,11 @@ def run(args: argparse.Namespace) -> int:
     from pydispatch.bench.program import difference, machine
 
     if args.modes is not None:
+        _check(args)
         return _modes(args)
     if args.file is None or args.plot:
         raise InvalidArgumentError("bench: expected a FILE, or --modes; --plot is for --modes")
-    for name, value in (("--seconds", args.seconds), ("--items", args.items)):
-        if not 0 < value < float("inf"):
-            raise InvalidArgumentError(f"{name}={value:g}: expected more than 0")
-    if not 0 <= args.warm_up < float("inf"):
-        raise InvalidArgumentError(f"--warm-up={args.warm_up:g}: expected 0 or more")
+    _check(args)
     with tempfile.TemporaryDirectory() as folder:
         device, name, works = _works(args, Path(folder))
         first = next(iter(works.values()))
@@ -96,6 +95,15 @@ def run(args: argparse.Namespace) -> int:
         print(f"[FAILED] {title}: results differ from those of {found[0].name} by {off[title]:.2g} of the largest "
               "element")  # fmt: skip
     return 1 if wrong else 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    if not 0 < args.items < float("inf"):
+        raise InvalidArgumentError(f"--items={args.items:g}: expected more than 0")
+    if not 0 < args.seconds <= MOST_SECONDS:
+        raise InvalidArgumentError(f"--seconds={args.seconds:g}: expected more than 0, at most {MOST_SECONDS}")
+    if not 0 <= args.warm_up <= MOST_SECONDS:
+        raise InvalidArgumentError(f"--warm-up={args.warm_up:g}: expected 0 or more, at most {MOST_SECONDS}")
 
 
 def _modes(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -178,7 +179,7 @@ def test_differences() -> None:
 
 
 def test_the_fixture(files: dict[str, str], tmp_path: Path) -> None:
-    """An installed pydispatch brings it: pytest finds it by its entry point."""
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["pydispatch.bench.pytest_plugin"]')
     (tmp_path / "test_it.py").write_text(f"""
 import numpy as np
 import pydispatch as pd
@@ -193,12 +194,13 @@ def test_sum(dispatch_benchmark):
 """)
     words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py"]
     figures = tmp_path / "figures.json"
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # not pytest-xdist's
     quick = ["--benchmark-max-time=0.01", "--benchmark-min-rounds=1", f"--benchmark-json={figures}"]
-    done = subprocess.run([*words, *quick], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run([*words, *quick], cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     info = json.loads(figures.read_text())["benchmarks"][0]["extra_info"]
     assert info["items_per_s"] > 0 and info["bytes_per_s"] > 0 and info["machine"]["device"] == "cpu"
-    done = subprocess.run([*words, "-p", "no:benchmark"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run([*words, "-p", "no:benchmark"], cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "dispatch_benchmark needs pytest-benchmark: pip install" in done.stdout
 
 

@@ -25,9 +25,10 @@ WORDS = {
     "compile": ["p.mlir", "-o", "o.pdx"], "run": ["p.pdx", "--input=4xf32=1"], "check": ["p.mlir", "--jobs=1"],
     "inspect": ["p.pdx"], "match": ["p.mlir"], "devices": ["cpu"], "fatelf join": ["p.pdx"], "fatelf dump": ["p.pdx"],
     "fatelf split": ["p.pdx"], "fatelf select": ["p.pdx"],
+    "bench": ["p.pdx", "--input=4xf32=1", "--seconds=0.001", "--warm-up=0"],
 }  # fmt: skip
 SLOW = ("dump", "compile_to", "output")  # these compile first: fewer values
-WRITES = ("output", "junit")  # a pipe that is written into waits for its reader, as everywhere
+WRITES = ("output", "junit", "json", "plot")  # a pipe that is written into waits for its reader, as everywhere
 
 
 @pytest.fixture(scope="module")

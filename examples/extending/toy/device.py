@@ -2,12 +2,13 @@
 
 import numpy as np
 from pydispatch._core.commands import Copy, Dispatch, Fill
+from pydispatch._core.profile import Timing
 
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators import context, execute
 from pydispatch.runtime.accelerators.context import view_of
 from pydispatch.runtime.accelerators.device import AcceleratorDevice
-from pydispatch.runtime.accelerators.plan import Timing, label
+from pydispatch.runtime.accelerators.plan import label
 from pydispatch.runtime.options import check_options
 from pydispatch.runtime.program.variants import Host
 from toy.interpreter import Kernel
