@@ -12,8 +12,9 @@ from pydispatch.compiler.emit.llvm.values import Index
 from pydispatch.compiler.kernel_ir.types import is_float
 
 VECTORISED, FEWEST_MASKED = 16, 3
-"""Steps of a loop of known length from which on it is better vectorised than unrolled: where a masked vector holds all
-of them, few are enough. Five exponentials: 0.39x the time with AVX-512, 0.46x with AVX2; 1.7x without masks."""
+"""Steps of a loop of known length from which on it is better vectorised than unrolled. Where functions are computed,
+few are enough if a masked vector holds all: five exponentials 0.39x the time with AVX-512, 0.46x with AVX2, 1.7x
+without."""
 
 MASKED_LANES = (("avx512f", 16), ("avx2", 8))
 """Elements of 32 bits in a vector that memory is read and written in with a mask, by feature."""
@@ -68,9 +69,11 @@ class Loop:
 
 
 def nest(
-    f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], parallel: bool = False
-) -> None:
-    """A loop nest around `body`, the last range innermost. parallel: its iterations are independent.
+    f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], parallel: bool = False,
+    long: bool = False,
+) -> None:  # fmt: skip
+    """A loop nest around `body`, the last range innermost. parallel: its iterations are independent. long: an
+    iteration computes functions, such as exp.
 
     Only the innermost loop is marked: it is the one that is vectorised. A range of one step is no loop.
     """
@@ -91,7 +94,7 @@ def nest(
             group = f.module.metadata("distinct !{}")
             accesses = f.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
             metadata = f.module.metadata()
-            whole = f", !{rolled(f)}" if _is_vectorised(f, _count(range_)) else ""
+            whole = f", !{rolled(f)}" if _is_vectorised(f, _count(range_), long) else ""
             f.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{whole}}}")
     if group is not None:
         f.groups.append(group)
@@ -126,9 +129,9 @@ def known_lanes(f: FunctionEmitter, carried: Sequence[SSAValue]) -> int | None:
     return node
 
 
-def _is_vectorised(f: FunctionEmitter, steps: int) -> bool:
+def _is_vectorised(f: FunctionEmitter, steps: int, long: bool) -> bool:
     lanes = next((lanes for feature, lanes in MASKED_LANES if feature in f.platform.features), 0)
-    return steps >= VECTORISED or FEWEST_MASKED <= steps <= lanes
+    return steps >= VECTORISED or (long and FEWEST_MASKED <= steps <= lanes)
 
 
 def _count(range_: Range) -> int:
