@@ -264,7 +264,7 @@ def test_a_process_without_packages_is_an_error(
     with ThreadPoolExecutor(4) as threads:
         for text in (message(0), *threads.map(message, range(4))):
             assert all(words in text for words in said.split("; ")), text
-    assert not llvm_process.POOL.processes()
+    llvm_process.POOL.close()  # one may have been started that no job has taken
     monkeypatch.undo()
     compiles()
 

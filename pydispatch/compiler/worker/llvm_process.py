@@ -251,6 +251,7 @@ class Pool:
                     else:
                         mine.kill()
                         self._all.remove(mine)
+                        self._freed.notify()  # who waits for it starts another
 
     def _take(self) -> Process:
         """One that is free. Where there is none another is started, and taken unless a job ends before it is ready. The
