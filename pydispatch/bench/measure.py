@@ -64,8 +64,11 @@ def _middle(values: Sequence[float]) -> tuple[float, float]:
 def measure(
     contenders: Mapping[str, Call], seconds: float = 1.0, warm_up: float = 0.1, pause: float = 0.0
 ) -> list[Samples]:
-    """seconds: about how long each is measured. warm_up: for how long each is called before, at least twice. pause:
-    between contenders, for those whose threads go on spinning after a call."""
+    """Samples of each contender, in the same order.
+
+    seconds: about how long each is measured. warm_up: for how long each is called before, at least twice. pause:
+    seconds between contenders, for those whose threads go on spinning after a call.
+    """
     clock = time.perf_counter
     counts = {name: _warm(call, warm_up) for name, call in contenders.items()}
     found: dict[str, list[float]] = {name: [] for name in contenders}

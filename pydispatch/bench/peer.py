@@ -26,6 +26,7 @@ class Question:
 
 
 def names() -> list[str]:
+    """Of all peers."""
     return sorted(each.name for each in pkgutil.iter_modules(peers.__path__))
 
 

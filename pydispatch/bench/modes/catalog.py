@@ -17,8 +17,8 @@ ARCH = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to dispatch. name: in tables; make: (folder for files, device or None for that of the mode) →
-    (device, function). most: elements beyond which a call takes too long to be of interest."""
+    """A way to dispatch. name: in tables; make: an empty folder for files → (device, function of two tensors of f32 of
+    one size). most: elements beyond which a call takes too long to be of interest."""
 
     name: str
     make: Callable[[Path], tuple[Any, Any]]
