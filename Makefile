@@ -6,7 +6,8 @@
 # make reliability  faults looked for by chance: RELIABILITY_SECONDS in all, an hour; docs/reliability.md
 # make coverage  branches of the C core that tests and fuzzing take
 # make mutation  small faults put into modules, and which of them the tests notice
-# make bench  the figures of docs/benchmarks.md
+# make bench  every figure beside other systems: bench/report/index.html and the tables of docs; docs/benchmarking.md
+# make bench-page  page and tables of the figures that are there
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -18,7 +19,7 @@ RELIABILITY_SECONDS ?= 3600
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo test test-all test-gpu fuzz reliability coverage mutation bench setup tools test-c test-python test-ops test-wheel lint clean
+.PHONY: demo test test-all test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -36,11 +37,12 @@ $(VENV)/.built: $(VENV)/.base setup.py $(SOURCES)
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.built
-	$(call watch,compiler packages) $(BIN)/pip $(PIP) --no-build-isolation -e ".[compiler]"
+	$(call watch,compiler packages) $(BIN)/pip $(PIP) --no-build-isolation -e ".[compiler,c]"
+	$(call watch,device library) $(BIN)/python -m pydispatch.compiler.devlib
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo
-	$(call watch,test packages) $(BIN)/pip $(PIP) --no-build-isolation -e ".[compiler,vulkan,cuda,test,bench]"
+	$(call watch,test packages) $(BIN)/pip $(PIP) --no-build-isolation -e ".[compiler,c,vulkan,cuda,test,bench]"
 	@touch $@
 
 setup: $(VENV)/.test
@@ -119,13 +121,16 @@ coverage: $(VENV)/.test  ## Branches of the C core that tests and fuzzing take.
 mutation: $(VENV)/.test  ## Small faults put into modules, and which of them the tests notice.
 	$(call watch,mutation) $(BIN)/python tests/reliability/mutation.py --jobs $(or $(JOBS),2) $(MUTATION)
 
-bench: $(VENV)/.test  ## The figures of docs/benchmarks.md, beside other systems.
-	$(call watch,packages to compare with) $(BIN)/pip $(PIP) --no-build-isolation -e ".[onnx]"
-	$(call watch,bench/run.py) $(BIN)/python bench/run.py
-	$(call watch,bench/tensors.py) $(BIN)/python bench/tensors.py
-	$(call watch,bench/contract.py) $(BIN)/python bench/contract.py
-	$(call watch,bench/constants.py) $(BIN)/python bench/constants.py
-	$(call watch,bench/batched.py) $(BIN)/python bench/batched.py
+# An interpreter that has the peers: JAX, onnx, onnxruntime, IREE. What it lacks is listed on the page.
+BENCH_PYTHON ?= $(BIN)/python
+bench: $(VENV)/.test  ## Every figure, beside other systems: BENCH="name name", BENCH_MACHINE="name of the column", BENCH_QUICK=1.
+ifeq ($(BENCH_PYTHON),$(BIN)/python)
+	-$(call watch,packages to compare with) $(BIN)/pip $(PIP) --no-build-isolation -e ".[peers]"
+endif
+	BENCH_MACHINE="$(BENCH_MACHINE)" $(BENCH_PYTHON) bench/report/run.py $(BENCH) $(if $(BENCH_QUICK),--quick --folder build/bench)
+
+bench-page: $(VENV)/.built  ## The page and the tables of documents, of the figures that are there.
+	$(BIN)/python bench/report/run.py --only-write
 
 clean:
 	rm -rf build dist *.egg-info $(VENV)

@@ -10,9 +10,10 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 
 MODULES = (
-    "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "elf", "function", "host_command",
-    "memory", "plan", "plan_data", "plugin", "prepared", "procedure", "program", "public", "sched", "signals", "state",
-    "status", "submit", "submit_procedure", "target", "task", "timing",
+    "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "elf", "function", "handles",
+    "host_command", "memory", "peak", "plan", "plan_data", "plugin", "prepared", "procedure", "program", "public",
+    "sched", "signals", "state", "status", "submit", "submit_procedure", "target", "task", "timing",
+    "timing_procedure", "trace",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -235,30 +236,39 @@ class _Waiter:
 class _Batch:
     """Requests that go into one call. `done` is set before `waiting` is read, so that nobody is forgotten."""
 
-    __slots__ = ("count", "deadline", "done", "event", "key", "outcomes", "results", "rows", "size", "waiting")
+    __slots__ = ("call", "count", "deadline", "done", "event", "key", "outcomes", "results", "rows", "size", "waiting")
 
     def __init__(self, key: Key, deadline: float) -> None:
         self.key, self.deadline = key, deadline
         self.rows: list[Row] = []
         self.count = 0  # of rows of arrays
         self.size = 0  # of requests
+        self.call: Any = None  # the future of the call, where it was submitted
         self.results: Sequence[np.ndarray] = ()
         self.outcomes: list[Any] = []  # for each request, where they ran one by one: results or an exception
         self.done = False
         self.event = threading.Event()
         self.waiting: list[_Waiter] = []
 
+    def submit(self, stacking: Stacking) -> None:
+        """Submits the call, unless the requests must be looked at first: `run` does that, and reports errors."""
+        if stacking.is_accepted(self.key):
+            with contextlib.suppress(Exception):
+                self.call = stacking.submit(self.rows, self.count)
+
     def run(self, stacking: Stacking) -> None:
-        """Calls the function. Never raises: errors belong to requests."""
+        """Calls the function, or waits for the call. Never raises: errors belong to requests."""
         try:
             refusal = stacking.refusal(self.key, self.rows) if self.size > 1 else None
-            if refusal is None:
+            if self.call is not None:
+                self.results = stacking.result_of(self.call, self.count)
+            elif refusal is None:
                 self.results = stacking.run(self.rows, self.count)
             else:
                 self.outcomes = [refusal] * self.size
         except BaseException as error:
             self.outcomes = [error] if self.size == 1 else [self._alone(stacking, row) for row in self.rows]
-        self.rows = []
+        self.rows, self.call = [], None
         self.done = True
         self.event.set()
         loops: dict[asyncio.AbstractEventLoop, list[_Waiter]] = {}
@@ -287,7 +297,10 @@ def _wake(loop: asyncio.AbstractEventLoop, waiting: Iterator[_Waiter]) -> None:
 
 
 class _Collector:
-    """Batches that are being filled, and the thread that runs them. The thread ends after `close`."""
+    """Batches that are being filled, and the thread that runs them. The thread ends after `close`.
+
+    Whoever fills a batch submits its call, so that the device does not wait until the thread gets the GIL.
+    """
 
     def __init__(self, stacking: Stacking, max_delay: float) -> None:
         self._stacking, self._max_delay = stacking, max_delay
@@ -324,6 +337,7 @@ class _Collector:
             batch.count += count
             if batch.count == most:
                 self._full.append(self._open.pop(key))
+                batch.submit(self._stacking)
                 self._changed.notify()
         return request
 

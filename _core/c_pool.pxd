@@ -2,6 +2,13 @@ from libc.stdint cimport uint64_t
 
 from pydispatch._core.c_status cimport pyd_status_t
 
+cdef extern from "pydispatch/allocator.h" nogil:
+    ctypedef struct pyd_allocator_t:
+        size_t struct_size
+        void* (*allocate)(void* context, size_t size, size_t alignment) noexcept nogil
+        void (*release)(void* context, void* memory, size_t size) noexcept nogil
+        void* context
+
 cdef extern from "pydispatch/pool.h" nogil:
     ctypedef struct pyd_pool_t:
         pass
@@ -11,7 +18,8 @@ cdef extern from "pydispatch/pool.h" nogil:
         uint64_t peak_bytes
         uint64_t live_blocks
 
-    pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool)
+    pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool)
+    const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool)
     void pyd_pool_destroy(pyd_pool_t* pool)
     pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block)
     void pyd_pool_release(pyd_pool_t* pool, void* block)

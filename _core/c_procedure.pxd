@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pydispatch._core.c_pool cimport pyd_pool_t
-from pydispatch._core.c_program cimport pyd_program_t
+from pydispatch._core.c_program cimport pyd_command_time_t, pyd_plan_t, pyd_program_t
 from pydispatch._core.c_sched cimport pyd_sched_t
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 
@@ -35,6 +35,13 @@ cdef extern from "pydispatch/procedure.h" nogil:
     pyd_status_t pyd_procedure_call_on_device(
         pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs, void** blocks,
         const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation)
+    ctypedef struct pyd_procedure_observer_t:
+        void (*ran)(void* self, const pyd_plan_t* plan, const pyd_command_time_t* times) noexcept nogil
+        void* self
+        uint64_t nanoseconds
+    pyd_status_t pyd_procedure_call_timed(
+        pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs, const pyd_interrupt_t* interrupt,
+        pyd_procedure_observer_t* observer, pyd_invocation_t** out_invocation)
     void pyd_invocation_free(pyd_invocation_t* invocation)
     bint pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value)
     void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index)

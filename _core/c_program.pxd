@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pydispatch._core.c_elf cimport pyd_span_t
 from pydispatch._core.c_executable cimport pyd_executable_t
 from pydispatch._core.c_plugin cimport pyd_import_fn_t
-from pydispatch._core.c_pool cimport pyd_pool_t
+from pydispatch._core.c_pool cimport pyd_allocator_t, pyd_pool_t
 from pydispatch._core.c_sched cimport pyd_sched_t
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 
@@ -110,6 +110,7 @@ cdef extern from "pydispatch/program.h" nogil:
     ctypedef struct pyd_chain_options_t:
         uint64_t cache_bytes
         uint64_t least_tiles
+    void pyd_program_set_allocator(pyd_program_t* program, const pyd_allocator_t* allocator)
     void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options)
     pyd_status_t pyd_program_settle(pyd_program_t* program)
     pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments)

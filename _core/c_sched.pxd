@@ -2,6 +2,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.c_trace cimport pyd_trace_t
 
 cdef extern from "pydispatch/sched.h" nogil:
     ctypedef struct pyd_sched_t:
@@ -21,6 +22,7 @@ cdef extern from "pydispatch/sched.h" nogil:
         int32_t spin_us
         pyd_scope_access_t scopes
         pyd_sched_threads_t threads
+        pyd_trace_t* trace
     ctypedef int32_t (*pyd_sched_body_fn_t)(
         void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed
     ) noexcept nogil
@@ -44,6 +46,7 @@ cdef extern from "pydispatch/sched.h" nogil:
     void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure)
     uint32_t pyd_sched_available_cpus()
     uint32_t pyd_sched_default_workers()
+    void pyd_sched_trace_threads(pyd_sched_t* sched)
     void pyd_sched_fork_prepare(pyd_sched_t* sched)
     void pyd_sched_fork_parent(pyd_sched_t* sched)
     void pyd_sched_fork_child(pyd_sched_t* sched)

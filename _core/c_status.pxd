@@ -12,7 +12,7 @@ cdef extern from "pydispatch/status.h" nogil:
     int PYD_CODE_KERNEL, PYD_CODE_OUT_OF_MEMORY, PYD_CODE_SYSTEM, PYD_CODE_INTERNAL, PYD_CODE_INTERRUPTED
     int PYD_CODE_COMMAND
     ctypedef enum pyd_status_name_t:
-        PYD_STATUS_EXECUTABLE, PYD_STATUS_EXPORT, PYD_STATUS_SYMBOL
+        PYD_STATUS_EXECUTABLE, PYD_STATUS_EXPORT, PYD_STATUS_SYMBOL, PYD_STATUS_LOCATION, PYD_STATUS_CAUSE
     pyd_status_t pyd_status_make(int code, const char* format, ...)
     pyd_status_t pyd_status_make_values(int code, const int64_t* values, const char* format, ...)
     pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length)

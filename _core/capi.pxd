@@ -6,6 +6,7 @@
 #   cdef const pyd_api_t* pd = api()
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
+from pydispatch._core.c_pool cimport pyd_allocator_t
 from pydispatch._core.c_status cimport pyd_status_t
 
 cdef extern from "pydispatch/api.h" nogil:
@@ -36,6 +37,36 @@ cdef extern from "pydispatch/api.h" nogil:
         uint32_t scalar_count
         const pyd_api_value_t* const* arguments
         const pyd_api_value_t* const* results
+    ctypedef struct pyd_api_memory_t:
+        pass
+    ctypedef struct pyd_api_memory_info_t:
+        size_t struct_size
+        void* data
+        uint64_t offset
+        uint32_t dtype
+        uint32_t rank
+        const int64_t* dims
+        const int64_t* strides
+        uint32_t is_read_only
+        uint32_t reserved
+        void (*release)(void* context) noexcept nogil
+        void* context
+    ctypedef struct pyd_api_parameter_t:
+        const char* scope
+        const char* key
+        pyd_api_memory_t* memory
+    ctypedef struct pyd_api_parameter_file_t:
+        const char* scope
+        const char* path
+    ctypedef struct pyd_api_load_t:
+        size_t struct_size
+        const char* path
+        const void* data
+        size_t size
+        const pyd_api_parameter_t* parameters
+        const pyd_api_parameter_file_t* files
+        uint32_t parameter_count
+        uint32_t file_count
     ctypedef struct pyd_api_cost_t:
         uint32_t words[4]
 
@@ -51,6 +82,7 @@ cdef extern from "pydispatch/api.h" nogil:
         void (*on_thread_start)(void* context, uint32_t worker) noexcept nogil
         void (*on_thread_stop)(void* context, uint32_t worker) noexcept nogil
         void* context
+        const pyd_allocator_t* allocator
 
     uint32_t PYD_API_PRIORITY_NORMAL, PYD_API_PRIORITY_HIGH, PYD_API_PRIORITY_LOW
     uint32_t PYD_API_PENDING, PYD_API_SUCCEEDED, PYD_API_FAILED, PYD_API_CANCELLED, PYD_API_SKIPPED
@@ -187,6 +219,18 @@ cdef extern from "pydispatch/api.h" nogil:
         pyd_status_t (*call_run_timed)(
             pyd_api_call_t*, const pyd_api_interrupt_t* interrupt, pyd_api_time_t* out_times,
             uint32_t count) noexcept nogil
+        pyd_status_t (*memory_import)(
+            pyd_api_device_t*, const pyd_api_memory_info_t* info, pyd_api_memory_t** out_memory) noexcept nogil
+        void (*memory_release)(pyd_api_memory_t*) noexcept nogil
+        pyd_status_t (*call_bind_argument_memory)(
+            pyd_api_call_t*, uint32_t index, pyd_api_memory_t* memory) noexcept nogil
+        pyd_status_t (*call_bind_result_memory)(
+            pyd_api_call_t*, uint32_t index, pyd_api_memory_t* memory) noexcept nogil
+        pyd_status_t (*call_set_result_allocator)(pyd_api_call_t*, const pyd_allocator_t* allocator) noexcept nogil
+        pyd_status_t (*call_take_result)(
+            pyd_api_call_t*, uint32_t index, void** out_data, size_t* out_bytes) noexcept nogil
+        pyd_status_t (*program_load)(
+            pyd_api_device_t*, const pyd_api_load_t* options, pyd_api_program_t** out_program) noexcept nogil
 
     uint64_t pyd_api_from_f32(float value)
     uint64_t pyd_api_from_f64(double value)

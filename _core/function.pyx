@@ -32,11 +32,13 @@ from pydispatch._core.c_numpy cimport (
 )
 from pydispatch._core.c_program cimport pyd_plan_hash, pyd_program_function_t, pyd_program_value_t
 from pydispatch._core.c_sched cimport pyd_scope_t
+from pydispatch._core.c_trace cimport PYD_TRACE_SCHEDULE
 from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport Plan, Slot, make_plan
 from pydispatch._core.program cimport Module
 from pydispatch._core.public cimport PublicFunction
 from pydispatch._core.sched cimport limit, unlimit, worker_limit
+from pydispatch._core.trace cimport span_begin, span_end
 
 cimport numpy as cnp
 
@@ -172,12 +174,14 @@ cdef class Function(PublicFunction):
         cdef Plan plan
         if self.module.closed:
             raise Error(f"@{self.name}: its program was closed")
+        cdef uint64_t begin = span_begin()
         key = pyd_plan_hash(self.module.program, self.index, dims, scalars)
         first = <uint32_t>((key ^ key >> 32) % PLAN_SETS) * PLAN_WAYS
         for way in range(PLAN_WAYS):
             found = self.plans[first + way]
             if found is not None and (<Plan>found).key == key and (<Plan>found).matches(dims, scalars):
                 self.last = <Plan>found
+                span_end(PYD_TRACE_SCHEDULE, self.name, begin, False)
                 return <Plan>found
         plan = make_plan(self.module, self.index, dims, scalars, key)
         check_sizes(self, plan)
@@ -190,6 +194,7 @@ cdef class Function(PublicFunction):
         if not self.module.closed:  # the GIL was free while the plan was made
             self.plans[first + way] = plan
             self.last = plan
+        span_end(PYD_TRACE_SCHEDULE, self.name, begin, False)
         return plan
 
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data):

@@ -45,7 +45,7 @@ cdef struct NativeCall:
 PREFIX = PYD_HOST_COMMAND_PREFIX.decode()
 """What the providers of imports are asked for: this, and the name of a command."""
 
-cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter")  # by pyd_host_device_t
+cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter", "webgpu")  # by pyd_host_device_t
 
 
 @cython.final
@@ -53,8 +53,9 @@ cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter")  # by pyd_host_d
 cdef class Context:
     """What a host command is told of the call that it is part of. Valid until the command returns.
 
-    kind: "cpu", "cuda", "vulkan" or "ptx-interpreter". name: the command as the program names it. stream: the CUstream,
-    command_buffer: the VkCommandBuffer, handle: the CUcontext or VkDevice, as whole numbers; None on other devices.
+    kind: "cpu", "cuda", "vulkan", "webgpu" or "ptx-interpreter". name: the command as the program names it. stream:
+    the CUstream, command_buffer: the VkCommandBuffer or WGPUCommandEncoder, handle: the CUcontext, VkDevice or
+    WGPUDevice, as whole numbers; None on other devices.
     """
 
     cdef const pyd_host_command_t* command  # of a call in this process; NULL elsewhere, and when it has returned

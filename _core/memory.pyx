@@ -1,11 +1,12 @@
 """Memory for buffers: pools of 64-byte aligned blocks, and the objects that own a block."""
 
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 
 from pydispatch._core.c_pool cimport (
+    pyd_allocator_t,
     pyd_pool_acquire,
-    pyd_pool_create,
+    pyd_pool_create_with,
     pyd_pool_destroy,
     pyd_pool_fork_done,
     pyd_pool_fork_prepare,
@@ -32,12 +33,16 @@ cdef void fork_done(void* self) noexcept nogil:
 
 @cython.final
 cdef class Pool:
-    """Blocks of memory that are kept for reuse. retain: bytes of free memory that are kept at most."""
+    """Blocks of memory that are kept for reuse.
 
-    def __cinit__(self, uint64_t retain):
+    retain: bytes of free memory that are kept at most. allocator: the address of a `pyd_allocator_t`
+    (pydispatch/allocator.h) that supplies the memory; 0 for the system's.
+    """
+
+    def __cinit__(self, uint64_t retain, uintptr_t allocator=0):
         cdef pyd_pool_t* pool = NULL
         cdef pyd_status_t status
-        check(pyd_pool_create(retain, &pool))
+        check(pyd_pool_create_with(retain, <const pyd_allocator_t*>allocator, &pool))
         status = pyd_process_atfork_add(pool, fork_prepare, fork_done, fork_done)
         if status != NULL:
             pyd_pool_destroy(pool)

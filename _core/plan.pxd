@@ -51,6 +51,10 @@ cdef class Plan:
         self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1
 
 
+# The commands of a plan, one line each, for people.
+cdef list lines_of(const pyd_plan_t* plan)
+
+
 # Of function number |function| for the sizes and scalars of a call; |key| is their pyd_plan_hash.
 cdef Plan make_plan(
     Module module, uint32_t function, const int64_t* dims, const uint64_t* scalars, uint64_t key)

@@ -180,9 +180,13 @@ cdef class Plan:
 
     def describe(self):
         """One line per command, for people."""
-        cdef char line[512]
-        lines = []
-        for i in range(pyd_plan_command_count(self.plan)):
-            check(pyd_plan_describe(self.plan, i, line, sizeof(line)))
-            lines.append((<bytes>line).decode("utf-8", "replace"))
-        return lines
+        return lines_of(self.plan)
+
+
+cdef list lines_of(const pyd_plan_t* plan):
+    cdef char line[512]
+    lines = []
+    for i in range(pyd_plan_command_count(plan)):
+        check(pyd_plan_describe(plan, i, line, sizeof(line)))
+        lines.append((<bytes>line).decode("utf-8", "replace"))
+    return lines

@@ -2,6 +2,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pydispatch._core.future import Future
+from pydispatch._core.profile import Profile
 from pydispatch._core.program import Module
 from pydispatch._core.public import PublicFunction
 
@@ -19,6 +20,7 @@ class Procedure(PublicFunction):
     def map(
         self, items: Iterable[Any], in_flight: int | None = None, workers: int | None = None
     ) -> Iterator[Any]: ...
+    def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile: ...
     def close(self) -> None: ...
 
 class PreparedProcedure:

@@ -130,6 +130,13 @@ cdef class Procedure(PublicFunction):
         from pydispatch._core.submit import mapped
         return mapped(self, items, in_flight, workers)
 
+    def profile(self, *args, runs=1, **named):
+        """How long each command of such a call takes, see Function.profile. A command that runs several times has one
+        timing. runs: whose means are taken, after one that is not counted; each changes the state of the program as a
+        call does."""
+        from pydispatch._core.timing_procedure import profile
+        return profile(self, self.arranged(args, named) if named else args, runs)
+
     def close(self):
         """Nothing to forget: the plans go with the program."""
 

@@ -2,71 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import html
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from pydispatch._core.commands import Command, Dispatch
+from pydispatch._core.flops import UNKNOWN, Flops, flops_of
+from pydispatch._core.status import InvalidArgumentError
+
+OUTSIDE = "outside dispatches"
+UNKNOWN_TEXT = "unknown"
+
+Peak = Callable[[int | None, str, int], float | None]
+"""The least seconds that a device could take for so many operations (None: it is not known how many) of a type, and so
+many bytes; None where nothing is known of it."""
 
 
 @dataclass(frozen=True)
 class Timing:
     """One command of a call. command: in words; seconds: as the device counts; nbytes: of the ranges of memory that it
-    uses; workgroups: of a dispatch."""
+    uses; workgroups: of a dispatch; flops: its operations of arithmetic, None where they are not known, of the type
+    `arithmetic`, "" for several. runs: how often a function with control flow runs it; seconds, nbytes, workgroups and
+    flops are those of all runs."""
 
     command: str
     seconds: float
     nbytes: int = 0
     workgroups: int = 0
+    flops: int | None = None
+    arithmetic: str = ""
+    runs: int = 1
 
     @property
     def gigabytes_per_second(self) -> float:
         """0 where no time was measured."""
         return self.nbytes / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
+    @property
+    def gigaflops_per_second(self) -> float | None:
+        """10^9 operations of arithmetic per second; None where they are not known, 0 where no time was measured."""
+        if self.flops is None:
+            return None
+        return self.flops / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
     def followed_by(self, other: Timing) -> Timing:
         """Both as one, where they run together."""
-        name = f"{self.command}, then {other.command}"
+        flops = Flops(self.flops, self.arithmetic) + Flops(other.flops, other.arithmetic)
         return Timing(
-            name, self.seconds + other.seconds, self.nbytes + other.nbytes, self.workgroups + other.workgroups
-        )
+            f"{self.command}, then {other.command}", self.seconds + other.seconds, self.nbytes + other.nbytes,
+            self.workgroups + other.workgroups, flops.count, flops.type, self.runs,
+        )  # fmt: skip
 
 
-def timing_of(text: str, seconds: float, command: Command) -> Timing:
-    """text: the command in words."""
+def timing_of(text: str, seconds: float, command: Command, flops: Flops = UNKNOWN, runs: int = 1) -> Timing:
+    """text: the command in words; seconds: of all runs; flops: of one."""
     grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
     nbytes = sum(slot.size for slot in command.slots)
-    return Timing(text, seconds, nbytes, grid[0] * grid[1] * grid[2])
+    flops = flops * runs
+    return Timing(text, seconds, nbytes * runs, math.prod(grid) * runs, flops.count, flops.type, runs)
 
 
-def timings_of(
-    commands: Iterable[tuple[int, Command]], lines: Sequence[str], runs: Sequence[Sequence[tuple[int, int]]]
-) -> list[Timing]:
-    """Of medians. commands: those that do something, with their numbers in the plan; lines: all of them in words; runs:
-    for each run and command when it began and ended, in nanoseconds. Commands of a chain, which begin and end together,
-    have one Timing."""
-    made: list[Timing] = []
-    last = None
-    for number, command in commands:
-        seconds = median(end - begin for begin, end in (run[number] for run in runs)) * 1e-9
-        if runs[-1][number] == last:
-            made.append(made.pop().followed_by(timing_of(lines[number], 0.0, command)))
-        else:
-            made.append(timing_of(lines[number], seconds, command))
-        last = runs[-1][number]
-    return made
+def check_runs(function: str, runs: object) -> None:
+    """InvalidArgumentError for a number of runs that cannot be measured."""
+    if type(runs) is not int or runs < 1:
+        raise InvalidArgumentError(f"@{function}: profile: runs: expected a number of 1 or more, got {runs!r}")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A plan and when its commands ran. commands: those that do something, with their numbers in the plan; lines: all
+    of them in words; constants: words, as bytes; spans: for each run and command when it began and ended, in
+    nanoseconds, on a clock that starts anew with each run."""
+
+    commands: Sequence[tuple[int, Command]]
+    lines: Sequence[str]
+    constants: bytes
+    spans: Sequence[Sequence[tuple[int, int]]]
+
+    def timings(
+        self, stated: Mapping[int, list[Any]], seconds_of: Callable[[list[float]], float] = median, runs: int = 1
+    ) -> list[Timing]:
+        """One of each command; those of a chain, which begin and end together, have one. stated: see
+        `flops.flops_of`. seconds_of: what is made of the seconds of all runs."""
+        made: list[Timing] = []
+        last = (0, 0)
+        for number, command in self.commands:
+            flops = flops_of(command, stated, self.constants)
+            if self.spans[-1][number] == last and last[0] != last[1]:
+                made.append(made.pop().followed_by(timing_of(self.lines[number], 0.0, command, flops, runs)))
+            else:
+                seconds = seconds_of([(end - begin) * 1e-9 for begin, end in (run[number] for run in self.spans)])
+                made.append(timing_of(self.lines[number], seconds, command, flops, runs))
+            last = self.spans[-1][number]
+        return made
+
+    def busy(self, run: int) -> float:
+        """Seconds in which commands of a run were running."""
+        return sum(end - begin for begin, end in {self.spans[run][number] for number, _ in self.commands}) * 1e-9
 
 
 class Profile(list[Timing]):
     """The commands of a call, in order; printed as a table, the longest first.
 
     call: seconds of an ordinary call, in which independent commands overlap; None where it was not measured.
+    outside: seconds of the measured call in which no command was running: taking arguments, control flow, elements that
+    the host reads; None where it was not measured.
     """
 
-    def __init__(self, timings: Iterable[Timing], call: float | None = None) -> None:
+    def __init__(
+        self, timings: Iterable[Timing], call: float | None = None, outside: float | None = None,
+        peak: Peak | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(timings)
-        self.call = call
+        self.call, self.outside, self._peak = call, outside, peak
 
     @property
     def seconds(self) -> float:
@@ -74,18 +125,74 @@ class Profile(list[Timing]):
         return sum(timing.seconds for timing in self)
 
     @property
+    def whole(self) -> float:
+        """Seconds of the measured call: of all commands, and outside of them."""
+        return self.seconds + (self.outside or 0.0)
+
+    @property
     def longest(self) -> list[Timing]:
         """The commands, the longest first."""
         return sorted(self, key=lambda timing: -timing.seconds)
 
-    def __str__(self) -> str:
-        whole = self.seconds or 1.0
-        lines = [
-            f"{timing.seconds * 1e6:12,.2f} us {100 * timing.seconds / whole:5.1f} % "
-            f"{timing.gigabytes_per_second:8.2f} GB/s  {timing.command}"
-            for timing in self.longest
-        ]
-        last = f"{self.seconds * 1e6:12,.2f} us for {len(self)} commands"
+    def share_of_peak(self, timing: Timing) -> float | None:
+        """How close a command of this profile comes to what its device can do: the least time of its operations, or of
+        moving its bytes, whichever is longer, as a part of its time. None where that is not known. The first time in a
+        process it is measured, which takes up to a second."""
+        if self._peak is None or timing.seconds <= 0 or not (timing.nbytes or timing.flops):
+            return None
+        flops = None if timing.flops is None else timing.flops // timing.runs
+        least = self._peak(flops, timing.arithmetic, timing.nbytes // timing.runs)
+        return None if least is None else least * timing.runs / timing.seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: seconds, and the commands in order."""
+        return {
+            "call_s": self.call, "outside_s": self.outside,
+            "commands": [{**vars(timing), "share_of_peak": self.share_of_peak(timing)} for timing in self],
+        }  # fmt: skip
+
+    def _rows(self) -> list[list[str]]:
+        """The table: its head, and a row for each command, the longest first."""
+        whole, repeats = self.whole or 1.0, any(timing.runs > 1 for timing in self)
+        runs = ["runs"] if repeats else []
+        rows = [["time", "share", "GB/s", "GFLOP/s", "% of peak", "workgroups", *runs, "command"]]
+        parts: list[tuple[float, list[str]]] = []
+        for timing in self:
+            flops, share = timing.gigaflops_per_second, self.share_of_peak(timing)
+            parts.append((timing.seconds, [
+                f"{timing.gigabytes_per_second:,.2f}" if timing.nbytes else "",
+                UNKNOWN_TEXT if flops is None else f"{flops:,.2f}" if timing.flops else "",
+                UNKNOWN_TEXT if share is None else f"{100 * share:.0f} %",
+                f"{timing.workgroups:,}" if timing.workgroups else "",
+                *([f"{timing.runs:,}"] if repeats else []), timing.command,
+            ]))  # fmt: skip
+        if self.outside is not None:
+            parts.append((self.outside, [*[""] * (len(rows[0]) - 3), OUTSIDE]))
+        for seconds, cells in sorted(parts, key=lambda part: -part[0]):
+            rows.append([f"{seconds * 1e6:,.2f} us", f"{100 * seconds / whole:.1f} %", *cells])
+        return rows
+
+    def _last_line(self) -> str:
+        count = f"{len(self)} commands, one after another" if len(self) != 1 else "1 command"
+        last = f"{self.whole * 1e6:,.2f} us for {count}"
         if self.call is not None:
             last += f"; an ordinary call takes {self.call * 1e6:,.2f} us"
-        return "\n".join([*lines, last])
+        return last
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+        lines = ["  ".join([*map(str.rjust, row, widths), row[-1]]) for row in rows]
+        return "\n".join([*lines, self._last_line()])
+
+    def _repr_html_(self) -> str:
+        """The same table, in notebooks."""
+        head, *rows = self._rows()
+
+        def line(row: list[str], cell: str) -> str:
+            figures = "".join(f'<{cell} style="text-align: right">{html.escape(text)}</{cell}>' for text in row[:-1])
+            return f'<tr>{figures}<{cell} style="text-align: left">{html.escape(row[-1])}</{cell}></tr>'
+
+        body = "".join(line(row, "td") for row in rows)
+        last = html.escape(self._last_line())
+        return f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table><p>{last}</p>"

@@ -27,6 +27,7 @@ cdef class Module:
     cdef bint has_library     # the code of an executable came from a library of the system
     cdef public tuple bound   # runtime.parameters.Parameter of everything that was given at load
     cdef public dict interfaces  # function -> its entry in the manifest, which has the names of sizes; None: not known
+    cdef public dict flops  # executable -> by export how many operations it does (docs/artifact.md); those that say so
     cdef public object derived  # keeps the memory of derived constants, and is shared; None: there are none
     cdef public object state  # a state.State, made when everything is linked; goes before the program
 

@@ -49,4 +49,5 @@ class Module:
     state: object
     bound: tuple[Any, ...] | None
     interfaces: dict[str, Any] | None
+    flops: dict[int, list[Any]]
     def functions(self) -> list[tuple[int, str]]: ...

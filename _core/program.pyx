@@ -34,6 +34,7 @@ from pydispatch._core.c_process cimport (
     pyd_process_code_unregister,
     pyd_process_symbol_t,
 )
+from pydispatch._core.c_pool cimport pyd_pool_allocator
 from pydispatch._core.c_program cimport *
 from pydispatch._core.derived cimport Derived
 from pydispatch._core.memory cimport Pool
@@ -61,9 +62,10 @@ cdef class Module:
     def __cinit__(self, const unsigned char[::1] program, Scheduler sched, Pool pool, object backing):
         cdef pyd_span_t span
         span.data, span.size = &program[0] if program.shape[0] else NULL, program.shape[0]
-        self.sched, self.pool, self.backing = sched, pool, backing
+        self.sched, self.pool, self.backing, self.flops = sched, pool, backing, {}
         with nogil:
             check(pyd_program_decode(span, &self.program))
+        pyd_program_set_allocator(self.program, pyd_pool_allocator(pool.pool))
         self.executable_count = pyd_program_executable_count(self.program)
         self.executables = <pyd_executable_t**>calloc(self.executable_count + 1, sizeof(void*))
         self.codes = <pyd_process_code_t**>calloc(self.executable_count + 1, sizeof(void*))

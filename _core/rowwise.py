@@ -106,6 +106,18 @@ class Stacking:
 
         A function of a fixed batch size gets copies of the first row in the place of missing ones.
         """
+        return self._results(self._function(*self._stacked(rows, count)), count)
+
+    def submit(self, rows: Sequence[Row], count: int) -> Any:
+        """The same as a future, for `result_of`."""
+        return self._function.submit(*self._stacked(rows, count))
+
+    def result_of(self, future: Any, count: int) -> tuple[np.ndarray, ...]:
+        """Waits for what `submit` returned: what `run` would return, or raises what it would raise."""
+        return self._results(future.result(), count)
+
+    def _stacked(self, rows: Sequence[Row], count: int) -> list[Any]:
+        """The arguments of a call."""
         given: list[Any] = [None] * (len(self.arguments) + len(self._constants))
         for place, value in self._constants.items():
             given[place] = value
@@ -122,15 +134,18 @@ class Stacking:
             else:
                 value = np.ascontiguousarray(value)
             given[argument.place] = value
-        made = self._function(*given)
+        return given
+
+    def _results(self, made: Any, count: int) -> tuple[np.ndarray, ...]:
         results = tuple(map(np.asarray, made if isinstance(made, tuple) else (made,)))
+        made_rows = self.fixed or count
         for i, result in enumerate(results):
-            if result.shape[:1] != (count + missing,):
+            if result.shape[:1] != (made_rows,):
                 raise InvalidArgumentError(
-                    f"@{self.name} cannot be batched: result {i} has the shape {result.shape} for {count + missing} "
+                    f"@{self.name} cannot be batched: result {i} has the shape {result.shape} for {made_rows} "
                     f"rows; every result must have a row per request"
                 )
-        return tuple(result[:count] for result in results) if missing else results
+        return tuple(result[:count] for result in results) if made_rows > count else results
 
     def types(self) -> list[tuple[np.dtype[Any], tuple[int, ...]]] | None:
         """Of each argument the element type and the sizes after the first; None unless all of them are known."""
@@ -159,6 +174,10 @@ class Stacking:
                 self._refusals[key] = refusal
             return refusal
         return self._refusals[key]
+
+    def is_accepted(self, key: Key) -> bool:
+        """Whether it is known that requests of a kind can share a call."""
+        return key in self._refusals and self._refusals[key] is None
 
     def rows_of(self, row: Row) -> int:
         return next(len(value) for value, a in zip(row, self.arguments, strict=True) if a.tail is not None)

@@ -29,10 +29,12 @@ from pydispatch._core.c_sched cimport (
     pyd_sched_stop,
     pyd_sched_t,
     pyd_sched_threads_t,
+    pyd_sched_trace_threads,
     pyd_sched_workers,
 )
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.status cimport check
+from pydispatch._core.trace cimport recorder
 
 import atexit
 import weakref
@@ -52,6 +54,12 @@ def end_all():
 
 
 atexit.register(end_all)
+
+
+def trace_threads():
+    """For the end of a trace: records which thread of a pool each one is, and how long it has been without work."""
+    for scheduler in list(schedulers):
+        pyd_sched_trace_threads((<Scheduler>scheduler).sched)
 
 
 cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF:
@@ -114,6 +122,7 @@ cdef class Scheduler:
         memset(&options.threads, 0, sizeof(options.threads))
         if threads:
             options.threads = (<pyd_sched_threads_t*><uintptr_t>threads)[0]
+        options.trace = recorder
         options.scopes.get, options.scopes.set = pyd_process_scope_get, pyd_process_scope_set
         with nogil:
             status = pyd_sched_create(&options, &sched)

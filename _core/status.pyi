@@ -1,4 +1,7 @@
-class Error(Exception): ...
+class Error(Exception):
+    location: object  # text "FILE:LINE:COLUMN" or None; a CompileError has a pydispatch.errors.Location
+    causes: tuple[str, ...]
+
 class ArtifactError(Error): ...
 
 class MissingImportError(Error):

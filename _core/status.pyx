@@ -15,8 +15,10 @@ from pydispatch._core.c_status cimport (
     PYD_CODE_SYSTEM,
     PYD_CODE_UNAVAILABLE,
     PYD_CODE_UNSUPPORTED,
+    PYD_STATUS_CAUSE,
     PYD_STATUS_EXECUTABLE,
     PYD_STATUS_EXPORT,
+    PYD_STATUS_LOCATION,
     PYD_STATUS_SYMBOL,
     pyd_status_add_name,
     pyd_status_code,
@@ -31,7 +33,14 @@ from pydispatch._core.c_status cimport (
 
 
 class Error(Exception):
-    """Base of everything that pydispatch raises on purpose."""
+    """Base of everything that pydispatch raises on purpose.
+
+    location: "file:line" or "file:line:column" in the source, where that is known; else None.
+    causes: the texts of the failures that led to this one, the first one last.
+    """
+
+    location = None
+    causes = ()
 
 
 class ArtifactError(Error):
@@ -142,6 +151,17 @@ cdef int64_t keep_raised(object error) except -1:
 
 
 cdef object exception_of(pyd_status_t status):
+    error = plain_exception_of(status)
+    if isinstance(error, Error):
+        if locations := names_of(status, PYD_STATUS_LOCATION):
+            error.location = locations[0]
+        if causes := names_of(status, PYD_STATUS_CAUSE):
+            error.causes = tuple(causes)
+    return error
+
+
+cdef object plain_exception_of(pyd_status_t status):
+    """Without its location and its causes."""
     cdef const int64_t* values = pyd_status_values(status)
     text = pyd_status_text(status).decode("utf-8", "replace")
     cls = CODES.get(pyd_status_code(status), InternalError)
@@ -210,7 +230,9 @@ cdef list names_in(object error, int code):
     elif code == PYD_CODE_COMMAND:
         names = [(PYD_STATUS_SYMBOL, error.command)]
     else:
-        return []
+        names = []
+    if isinstance(error, Error):
+        names += [(PYD_STATUS_LOCATION, error.location), *((PYD_STATUS_CAUSE, cause) for cause in error.causes)]
     return [(kind, str(name).encode("utf-8", "backslashreplace")) for kind, name in names if name is not None]
 
 

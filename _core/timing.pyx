@@ -11,9 +11,9 @@ from pydispatch._core.plan cimport Plan, Slot
 import time
 from statistics import median
 
+from pydispatch._core.peak import peak_of
 from pydispatch._core.plan_data import data_of
-from pydispatch._core.profile import Profile, timings_of
-from pydispatch._core.status import InvalidArgumentError
+from pydispatch._core.profile import Measured, Profile, check_runs
 
 
 def profile(Function function not None, args, runs):
@@ -23,8 +23,7 @@ def profile(Function function not None, args, runs):
     cdef Slot slot
     cdef pyd_command_time_t* times
     cdef uint32_t i, count
-    if not isinstance(runs, int) or runs < 1:
-        raise InvalidArgumentError(f"@{function.name}: profile: runs: expected a number of 1 or more, got {runs!r}")
+    check_runs(function.name, runs)
     function.check_count(len(args))
     binding = Binding(function, args, None)
     plan = binding.plan
@@ -33,11 +32,13 @@ def profile(Function function not None, args, runs):
     if times == NULL:
         raise MemoryError()
     plan.take(&slot)
-    found, calls = [], []
+    found, wholes, calls = [], [], []
     try:
         for _run in range(runs + 1):
             slot.times = times
+            start = time.perf_counter()
             binding.execute(&slot)
+            wholes.append(time.perf_counter() - start)
             slot.times = NULL
             found.append([(times[i].begin, times[i].end) for i in range(count)])
             start = time.perf_counter()
@@ -48,4 +49,7 @@ def profile(Function function not None, args, runs):
         plan.give(&slot)
         free(times)
     data = data_of(plan)
-    return Profile(timings_of(zip(data.numbers, data.commands), plan.describe(), found[1:]), median(calls[1:]))
+    measured = Measured(list(zip(data.numbers, data.commands)), plan.describe(), data.constants, found[1:])
+    outside = median(max(0.0, whole - measured.busy(run)) for run, whole in enumerate(wholes[1:]))
+    peak = peak_of(plan.module.sched, plan.module.pool)
+    return Profile(measured.timings(plan.module.flops), median(calls[1:]), outside, peak)

@@ -6,7 +6,6 @@ call of the function in a pool of threads. Both sides take turns; the best run o
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import os
@@ -17,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from report.figures import OURS, Figures, Row, parser, table
 
 import pydispatch as pd
 
@@ -94,14 +94,21 @@ def measure(sizes: Sequence[int], count: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=10_000)
-    args = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--requests", type=int, default=10_000)
+    args = arguments.parse_args()
+    method = f"The least of {ROUNDS} runs that alternate; {args.requests:,} coroutines each await one row of an MLP."
+    figures = Figures("Requests in batches", method)
     for sizes in MODELS:
         best = measure(sizes, args.requests)
-        for name, value in best.items():
-            ratio = best["by itself"] / value
-            print(f"{'-'.join(map(str, sizes))}: {name:16} {value * 1e6:7.1f} µs per request, {ratio:.2f}x", flush=True)
+        size, cpus = "-".join(map(str, sizes)), len(os.sched_getaffinity(0))
+        rows = [
+            Row("a request", f"{OURS}, {name}", value, size=size, workers=cpus) for name, value in best.items()
+        ]  # fmt: skip
+        print(table(rows), flush=True)
+        figures.rows += rows
+    if args.json:
+        figures.save(args.json)
 
 
 if __name__ == "__main__":

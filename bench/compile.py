@@ -27,10 +27,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from report.figures import OURS, Figures, Row, parser, table
+
+from pydispatch.bench.peers import iree
+
 ROWS = 64
 COMPILE = "import sys, pydispatch; pydispatch.compile(sys.argv[1]).save(sys.argv[2])"
-PEER = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-opt-level=O2",
-        "--iree-llvmcpu-target-cpu=generic")  # fmt: skip
+PEER = (*iree.CPU, "--iree-opt-level=O2", "--iree-llvmcpu-target-cpu=generic")
 
 
 def chain(count: int, seed: int = 1) -> str:
@@ -129,7 +132,7 @@ def resident(pid: int) -> int:
         return 0
 
 
-def compare(name: str, folder: Path, rounds: int, peer: bool) -> None:
+def compare(name: str, folder: Path, rounds: int, peer: bool) -> list[Row]:
     source, output, cache = folder / "program.mlir", folder / "out", folder / "cache"
     source.write_text(PROGRAMS[name]())
     costs: dict[str, list[Cost]] = {}
@@ -141,17 +144,18 @@ def compare(name: str, folder: Path, rounds: int, peer: bool) -> None:
                 shutil.rmtree(cache / "programs", ignore_errors=True)
             costs.setdefault(state, []).append(measured(*ours, PYDISPATCH_CACHE_DIR=str(cache)))
         if peer:
-            tool = Path(sys.executable).with_name("iree-compile")
-            costs.setdefault("iree-compile", []).append(measured(tool, *PEER, source, "-o", output))
+            costs.setdefault("iree-compile", []).append(measured(iree.compiler(), *PEER, source, "-o", output))
     print(f"{name} ({source.stat().st_size / (1 << 20):.2f} MiB of text)")
     best = {state: Cost(*(statistics.median(getattr(c, key) for c in each) for key in ("wall", "cpu", "memory")))
             for state, each in costs.items()}  # fmt: skip
+    rows = []
     for state, cost in best.items():
-        line = f"  {state:13} {cost.wall:7.2f} s  {cost.cpu:7.2f} s of CPU  {cost.memory:6.0f} MiB"
-        if peer and state != "iree-compile":
-            theirs = best["iree-compile"]
-            line += f"   {cost.wall / theirs.wall:.2f}x, {cost.cpu / theirs.cpu:.2f}x of iree-compile"
-        print(line, flush=True)
+        who, against = (state, f"{OURS}, cold") if state == "iree-compile" else (f"{OURS}, {state}", "")
+        rows += [Row("seconds", who, cost.wall, size=name, against=against),
+                 Row("CPU seconds", who, cost.cpu, size=name, against=against),
+                 Row("memory", who, cost.memory, "MiB", size=name, against=against)]  # fmt: skip
+    print(table(rows), flush=True)
+    return rows
 
 
 PHASES = {
@@ -214,25 +218,32 @@ def clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="programs whose names have this")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--no-peer", dest="peer", action="store_false")
-    parser.add_argument("--phases", action="store_true")
-    parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--only", default="", help="programs whose names have this")
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--no-peer", dest="peer", action="store_false")
+    arguments.add_argument("--phases", action="store_true")
+    arguments.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
+    args = arguments.parse_args()
     if args.inside:
         phases(*args.inside)
         return
+    method = (
+        "Medians of processes that alternate, with all that they start. Cold has an empty cache, warm what that left, "
+        "changed the same without the program itself, so that only the code of dispatches is found. For any CPU."
+    )
+    figures = Figures("Compiling", method)
     with tempfile.TemporaryDirectory() as folder:
         for name in PROGRAMS:
             if args.only not in name:
                 continue
-            compare(name, Path(folder), args.rounds, args.peer)
+            figures.rows += compare(name, Path(folder), args.rounds, args.peer)
             if args.phases:
                 inside = (sys.executable, __file__, "--inside", f"{folder}/program.mlir", f"{folder}/out")
                 off = {"PYDISPATCH_CACHE_SIZE": "0", "PYDISPATCH_LLVM_PROCESS": "0"}
                 subprocess.run(inside, check=True, env={**os.environ, **off})
+    if args.json:
+        figures.save(args.json)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,18 @@ same with weights as arguments, which are read in place or packed in every call.
 
     python bench/constants.py
 
-Both run in turns, on one worker; the least processor time of each counts.
+Both alternate, on one worker; the least processor time of each counts.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from report.figures import Figures, parser, rows_of, table
 
 import pydispatch as pd
+from pydispatch.bench.measure import measure
 
 PRODUCTS = [
     (1, 768, 768), (1, 768, 3072), (4, 768, 768), (8, 768, 3072), (32, 768, 3072), (128, 768, 3072), (128, 3072, 768),
@@ -51,32 +51,30 @@ def cases() -> list[tuple[str, str, tuple[int, ...], tuple[int, ...], tuple[int,
     return found
 
 
-def least(calls: list[Callable[[], Any]], seconds: float = 1.0) -> list[float]:
-    """The least processor time of each call, in seconds."""
-    best = [float("inf")] * len(calls)
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for number, call in enumerate(calls):
-            start = time.thread_time()
-            call()
-            best[number] = min(best[number], time.thread_time() - start)
-    return best
-
-
 def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--seconds", type=float, default=0.5, help="per contender")
+    args = arguments.parse_args()
     device = pd.device("cpu?workers=1")
     rng = np.random.default_rng(0)
-    print("| | weights as argument, µs | as constant, µs | ratio |\n|---|---|---|---|")
+    method = "Least CPU times, one worker; both ways alternate. float32, for this CPU."
+    figures = Figures("Constant factors in panels", method)
     for name, operation, *shapes in cases():
         x, w = (rng.standard_normal(shape, dtype=np.float32) for shape in shapes[:2])
         types = ["x".join([*map(str, shape), "f32"]) for shape in shapes]
         plain, constant = (pd.compile(program(operation, *types, given), cpu="native") for given in (False, True))
-        calls = [
-            device.load(plain).f.prepare(x, w), device.load(constant, parameters={"m": {"w": w}}).f.prepare(x)
-        ]  # fmt: skip
-        np.testing.assert_allclose(calls[0](), calls[1](), rtol=1e-3, atol=1e-2)
-        before, after = least(calls)
-        print(f"| {name} | {before * 1e6:,.0f} | {after * 1e6:,.0f} | {after / before:.2f} |", flush=True)
+        calls = {
+            "weights as constants": device.load(constant, parameters={"m": {"w": w}}).f.prepare(x),
+            "weights as arguments": device.load(plain).f.prepare(x, w),
+        }  # fmt: skip
+        results = [np.array(call()) for call in calls.values()]
+        np.testing.assert_allclose(*results, rtol=1e-3, atol=1e-2)
+        found = measure(calls, args.seconds, clock=time.process_time)
+        rows = rows_of("a call", found, name, least=True, against="weights as constants")
+        print(table(rows), flush=True)
+        figures.rows += rows
+    if args.json:
+        figures.save(args.json)
 
 
 if __name__ == "__main__":

@@ -205,7 +205,8 @@ class Bench:
         tool = Path(sys.executable).with_name("iree-compile")
         if not tool.exists():
             return None, "iree-compile is not installed"
-        import peer
+
+        from pydispatch.bench.peers import iree
 
         with tempfile.TemporaryDirectory() as folder:
             source, made = Path(folder, "p.mlir"), Path(folder, "p.vmfb")
@@ -215,7 +216,7 @@ class Bench:
             if done.returncode:
                 return None, (done.stderr.strip().splitlines() or ["iree-compile failed"])[0]
             try:
-                return peer.Peer(made, "cuda").raw(function, a, b), ""
+                return iree.Module(made, "cuda").raw(function, a, b), ""
             except Exception as error:
                 return None, str(error).splitlines()[0]
 

@@ -2,13 +2,12 @@
 
     python bench/host_commands.py [--seconds S] [--vulkan]
 
-Each program is a function of one tensor of 8 elements, called prepared; the contenders take turns, the best times are
+Each program is a function of one tensor of 8 elements, called prepared; the contenders alternate, the best times are
 compared. On Vulkan a command that records costs nothing in a call, and one that is synchronous a submission.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import subprocess
 import tempfile
@@ -16,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contract import best
+from report.figures import Figures, Row, parser, rows_of, table
 
 import pydispatch as pd
+from pydispatch.bench.measure import measure
 
 HEAD = "flow.func private @nothing(%x: tensor<8xf32>) -> %x\nfunc.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
 STEP = """flow.dispatch.region -> (tensor<8xf32>) {
@@ -50,17 +50,19 @@ def calls(device: Any, target: str) -> dict[str, Any]:
     }
 
 
-def report(title: str, found: dict[str, float]) -> None:
-    one, two, both = (found[name] for name in found)
-    print(f"{title}: " + ", ".join(f"{name} {seconds * 1e6:.2f} us" for name, seconds in found.items()))
-    print(f"  a command costs {(both - two) * 1e6:+.2f} us over a dispatch; a dispatch {(two - one) * 1e6:.2f} us")
+def rows(title: str, found: dict[str, Any], seconds: float) -> list[Row]:
+    made = rows_of("a call", measure(found, seconds), title, least=True, against="")
+    print(table(made), flush=True)
+    return made
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--vulkan", action="store_true")
-    args = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--seconds", type=float, default=1.0)
+    arguments.add_argument("--vulkan", action="store_true")
+    args = arguments.parse_args()
+    method = "Least times; contenders alternate. A function of 8 elements with dispatches and commands that do nothing."
+    figures = Figures("Host commands", method)
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder) / "nothing.c", Path(folder) / "nothing.so"
         source.write_text(SOURCE)
@@ -69,12 +71,14 @@ def main() -> None:
         for title, function in (("CPU, C", native), ("CPU, Python", lambda context, x: None)):
             device = pd.device("local-sync")
             device.add_command("nothing", function)
-            report(title, best(calls(device, "cpu"), args.seconds))
+            figures.rows += rows(title, calls(device, "cpu"), args.seconds)
         for synchronous in (False, True) if args.vulkan else ():
             device = pd.device("vulkan:0")
             device.add_command("nothing", lambda context, x: None, synchronous=synchronous)
             title = f"Vulkan, {'synchronous' if synchronous else 'recording'}"
-            report(title, best(calls(device, "vulkan"), args.seconds))
+            figures.rows += rows(title, calls(device, "vulkan"), args.seconds)
+    if args.json:
+        figures.save(args.json)
 
 
 if __name__ == "__main__":

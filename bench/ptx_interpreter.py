@@ -1,20 +1,19 @@
 """Measures calls on the interpreter of PTX: the example of docs/cuda.md, and products of matrices.
 
-python bench/ptx_interpreter.py [--rounds N]
+python bench/ptx_interpreter.py [--seconds S]
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from report.figures import OURS, Figures, Row, parser, table
 
 import pydispatch as pd
+from pydispatch.bench.measure import measure
 
 ROOT = Path(__file__).resolve().parents[1]
 TILED = """#layout = #hal.pipeline.layout<constants = 1, bindings = [
@@ -47,36 +46,29 @@ func.func @generated(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x
 }"""
 
 
-def median_ms(call: Callable[[], Any], rounds: int) -> float:
-    call()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e3
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7)
-    rounds = parser.parse_args().rounds
+    arguments = parser(__doc__)
+    arguments.add_argument("--seconds", type=float, default=0.5, help="of each call")
+    args = arguments.parse_args()
     example = pd.compile(ROOT / "examples" / "cuda" / "program.mlir")
     products = pd.compile(TILED, targets="cuda", object_search_path=ROOT / "tests" / "cuda" / "data")
     random = np.random.default_rng(0)
     a, b = random.standard_normal((2, 64, 64), dtype=np.float32)
-    for races in (0, 1):
+    figures = Figures("The interpreter of PTX", "Medians. The example of docs/cuda.md, and products of 64x64 matrices.")
+    for races, name in ((0, OURS), (1, f"{OURS}, races found")):
         device: Any = pd.device(f"ptx-interpreter?races={races}")
-        print(f"races={races}")
-        program = device.load(example)
+        program, calls = device.load(example), dict[str, Callable[[], Any]]()
         for size in (8, 1000, 1_000_000):
             x = random.standard_normal(size, dtype=np.float32)
-            call = lambda f=program.mixed_invocation, x=x: f(x, x)  # noqa: E731
-            print(f"  examples/cuda, {size:>9,} elements  {median_ms(call, rounds):8.2f} ms")
+            calls[f"example, {size:,} elements"] = lambda f=program.mixed_invocation, x=x: f(x, x)
         program = device.load(products)
-        for name in ("tiled", "generated"):
-            call = lambda f=program[name]: f(a, b)  # noqa: E731
-            print(f"  64x64x64 product, {name:10}      {median_ms(call, rounds):8.2f} ms")
+        for kernel in ("tiled", "generated"):
+            calls[f"product, {kernel}"] = lambda f=program[kernel]: f(a, b)
+        for samples in measure(calls, args.seconds):
+            figures.rows.append(Row("a call", name, samples.median, size=samples.name, spread=samples.middle))
+    print(table(figures.rows))
+    if args.json:
+        figures.save(args.json)
 
 
 if __name__ == "__main__":

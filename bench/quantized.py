@@ -3,15 +3,13 @@ of integers, quantization at run time, and weights of 4 bits.
 
     python bench/quantized.py [--workers 1] [--only TEXT] [--seconds 0.2]
 
-Contenders run in rounds with pauses, since idle threads of onnxruntime spin; the least time of each counts.
+Contenders alternate with pauses, since idle threads of onnxruntime spin; the least time of each counts.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,11 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
+from programs import PAUSE
+from report.figures import Figures, parser, rows_of, table
 
 import pydispatch as pd
+from pydispatch.bench.measure import measure
 
 Array = np.ndarray[Any, Any]
 Case = tuple[str, bytes, Array]
@@ -159,19 +160,6 @@ def few_bits() -> Iterator[Case]:
             yield f"MatMulNBits {m}x{k}x{n}{', zero points' * zeros}", g.model(made), g.x
 
 
-def least(calls: list[Callable[[], Any]], seconds: float, rounds: int = 4) -> list[float]:
-    """The least time of each call, in seconds."""
-    best = [float("inf")] * len(calls)
-    for _ in range(rounds):
-        for number, call in enumerate(calls):
-            time.sleep(0.02)
-            end = time.perf_counter() + seconds / rounds
-            while (start := time.perf_counter()) < end:
-                call()
-                best[number] = min(best[number], time.perf_counter() - start)
-    return best
-
-
 def session(model: bytes, workers: int) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = workers, 1, 4
@@ -179,26 +167,31 @@ def session(model: bytes, workers: int) -> ort.InferenceSession:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=0.2, help="of each contender and case")
-    parser.add_argument("--only", default="", help="cases whose name has this")
-    arguments = parser.parse_args()
-    device = pd.device(f"cpu?workers={arguments.workers}")
-    print("| | µs | onnxruntime as a multiple | results that differ, by at most |\n|---|---|---|---|")
+    arguments = parser(__doc__)
+    arguments.add_argument("--workers", type=int, default=1)
+    arguments.add_argument("--seconds", type=float, default=0.2, help="of each contender and case")
+    arguments.add_argument("--only", default="", help="cases whose name has this")
+    args = arguments.parse_args()
+    device = pd.device(f"cpu?workers={args.workers}")
+    method = "Least times; contenders alternate, with pauses, since threads of onnxruntime spin after a call."
+    figures = Figures("Quantized models", method)
     for name, model, x in (*pairs(), *integers(), *dynamic(), *few_bits()):
-        if arguments.only not in name:
+        if args.only not in name:
             continue
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "model.onnx"
             file.write_bytes(model)
             ours = device.load(pd.compile(file, targets="cpu", cpu="native")).main.prepare(x)
-        theirs = session(model, arguments.workers)
+        theirs = session(model, args.workers)
         (expected,) = theirs.run(None, {"x": x})
         apart = np.abs(np.asarray(ours(), np.float64) - expected)
-        time_ours, time_theirs = least([ours, lambda s=theirs, x=x: s.run(None, {"x": x})], arguments.seconds)
-        differ = f"{np.mean(apart > 0):.2%}, {apart.max():.2g}"
-        print(f"| {name} | {time_ours * 1e6:,.0f} | {time_theirs / time_ours:.2f} | {differ} |", flush=True)
+        calls = {"pydispatch": ours, "onnxruntime": lambda s=theirs, x=x: s.run(None, {"x": x})}
+        rows = rows_of("a call", measure(calls, args.seconds, pause=PAUSE), name, args.workers, least=True)
+        print(table(rows))
+        print(f"  results that differ: {np.mean(apart > 0):.2%}, by at most {apart.max():.2g}", flush=True)
+        figures.rows += rows
+    if args.json:
+        figures.save(args.json)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python bench/tensors.py [--workers 1 2] [--only TEXT] [--json FILE]
 
-One process per number of workers; in it the contenders of a program take turns, and medians are compared.
+One process per number of workers; in it the contenders of a program alternate, and medians are compared.
 """
 
 from __future__ import annotations
@@ -10,42 +10,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+from report.figures import OURS, Figures, Row, parser, rows_of, table
 
-
-PAUSE = 0.06
-"""Seconds between contenders: threads of OpenBLAS and onnxruntime spin for a while behind their last call, on a core
-that the next one needs."""
-
-
-def alternate(contenders: dict[str, Callable[[], Any]], budget: float) -> dict[str, float]:
-    """Median seconds per call; every round runs each contender for some milliseconds, once for warmth before."""
-    calls: dict[str, int] = {}
-    for name, call in contenders.items():
-        call()
-        start = time.perf_counter()
-        call()
-        calls[name] = max(1, int(0.02 / max(1e-7, time.perf_counter() - start)))
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    end = time.perf_counter() + budget * len(contenders)
-    while time.perf_counter() < end or len(next(iter(times.values()))) < 5:
-        for name, call in contenders.items():
-            time.sleep(PAUSE)
-            call()
-            start = time.perf_counter()
-            for _ in range(calls[name]):
-                call()
-            times[name].append((time.perf_counter() - start) / calls[name])
-    return {name: statistics.median(values) for name, values in times.items()}
+METHOD = (
+    "Medians; contenders alternate, with pauses, since threads of some spin after a call. float32, for this CPU on "
+    "both sides. Compiling: in a warm process, and as a process, the best of three."
+)
 
 
 def onnx_session(work: Any, workers: int) -> Any:
@@ -69,17 +48,18 @@ def onnx_session(work: Any, workers: int) -> Any:
     return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 
 
-def measure(workers: int, only: str, budget: float) -> dict[str, dict[str, float]]:
-    """Seconds per work and contender, and the seconds to compile."""
-    import iree.runtime as rt
+def measure(workers: int, only: str, budget: float) -> list[Row]:
+    """Seconds of calls and of compiling."""
     import numpy as np
-    import peer as peers
+    import programs
     from tensor_works import works
 
     import pydispatch as pd
+    from pydispatch.bench.measure import measure as measured
+    from pydispatch.bench.peers import iree
 
-    rt.flags.parse_flags(f"--task_topology_group_count={workers}")
-    table: dict[str, dict[str, float]] = {}
+    iree.set_workers(workers)
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for work in works():
             if only not in work.name:
@@ -88,14 +68,13 @@ def measure(workers: int, only: str, budget: float) -> dict[str, dict[str, float
             artifact = pd.compile(work.text, targets="cpu", cpu="native")
             compiled = time.perf_counter() - start
             start = time.perf_counter()
-            flags = "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2"
-            vmfb = peers.peer_compile(work.text, Path(folder) / "f.vmfb", *flags)
+            vmfb = programs.peer_compile(work.text, Path(folder) / "f.vmfb", *iree.THIS_CPU)
             peer_compiled = time.perf_counter() - start
             function = pd.device(f"cpu?workers={workers}").load(artifact).f
             expected = work.numpy(*work.inputs)
             prepared = function.prepare(*work.inputs)
             np.testing.assert_allclose(prepared(), expected, rtol=1e-3, atol=1e-3)
-            peer = peers.Peer(vmfb, "local-sync" if workers == 1 else "local-task")
+            peer = iree.Module(vmfb, "local-sync" if workers == 1 else "local-task")
             np.testing.assert_allclose(np.asarray(peer.function("f")(*work.inputs)), expected, rtol=1e-3, atol=1e-3)
             out = np.empty_like(expected)
             contenders: dict[str, Callable[[], Any]] = {"pydispatch": prepared, "iree": peer.raw("f", *work.inputs)}
@@ -113,13 +92,15 @@ def measure(workers: int, only: str, budget: float) -> dict[str, dict[str, float
                     binding.bind_cpu_input(f"x{i}", array)
                 binding.bind_output("y", "cpu")
                 contenders["onnxruntime"] = lambda session=session, binding=binding: session.run_with_iobinding(binding)
-            row = alternate(contenders, budget)
-            row["compile"], row["iree compile"] = compiled, peer_compiled
-            row["process compile"] = process_seconds(work.text, Path(folder))
-            row["flops"], row["bytes"] = work.flops, work.bytes
-            table[work.name] = row
-            print(report(work.name, workers, row), file=sys.stderr, flush=True)
-    return table
+            made = rows_of("a call", measured(contenders, budget, pause=programs.PAUSE), work.name, workers)
+            if workers == 1:
+                process = process_seconds(work.text, Path(folder))
+                made += [Row("compile, warm process", OURS, compiled, size=work.name),
+                         Row("compile, as a process", OURS, process, size=work.name),
+                         Row("compile, as a process", "iree", peer_compiled, size=work.name)]  # fmt: skip
+            print(table(made), file=sys.stderr, flush=True)
+            rows += made
+    return rows
 
 
 def process_seconds(text: str, folder: Path) -> float:
@@ -136,7 +117,7 @@ def process_seconds(text: str, folder: Path) -> float:
         "-o",
         str(folder / "f.pdx"),
     ]
-    from peer import with_bytecode
+    from programs import with_bytecode
 
     environment = with_bytecode()
     for _ in range(3):
@@ -146,29 +127,17 @@ def process_seconds(text: str, folder: Path) -> float:
     return least
 
 
-def report(name: str, workers: int, row: dict[str, float]) -> str:
-    """One line: our time, the ratios of the peers' times to it, and how much that is."""
-    own = row["pydispatch"]
-    ratios = [f"{peer} {row[peer] / own:.2f}x" for peer in ("iree", "numpy", "onnxruntime", "copy") if peer in row]
-    rate = f", {row['flops'] / own * 1e-9:.1f} GFLOP/s" if row["flops"] else f", {row['bytes'] / own * 1e-9:.1f} GB/s"
-    compiled = (
-        f"compile {row['compile']:.2f} s, process {row['process compile']:.2f} s (iree {row['iree compile']:.2f} s)"
-    )
-    return f"{name:28s} {workers} workers {own * 1e6:9.1f} us: {', '.join(ratios)}{rate}; {compiled}"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--only", default="", help="works with this text in their names")
-    parser.add_argument("--seconds", type=float, default=0.5, help="per contender")
-    parser.add_argument("--json", help="also write every figure to this file")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    arguments.add_argument("--only", default="", help="works with this text in their names")
+    arguments.add_argument("--seconds", type=float, default=0.5, help="per contender")
+    arguments.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    args = arguments.parse_args()
     if args.child:
-        print(json.dumps(measure(args.workers[0], args.only, args.seconds)))
+        print(json.dumps([asdict(row) for row in measure(args.workers[0], args.only, args.seconds)]))
         return
-    everything = {}
+    figures = Figures("Whole tensor programs", METHOD)
     for workers in args.workers:
         environment = dict(os.environ, OPENBLAS_NUM_THREADS=str(workers), OMP_NUM_THREADS=str(workers))
         done = subprocess.run(
@@ -176,9 +145,9 @@ def main() -> None:
              "--seconds", str(args.seconds)],
             env=environment, stdout=subprocess.PIPE, text=True, check=True,
         )  # fmt: skip
-        everything[workers] = json.loads(done.stdout)
+        figures.rows += [Row(**row) for row in json.loads(done.stdout)]
     if args.json:
-        Path(args.json).write_text(json.dumps(everything, indent=1))
+        figures.save(args.json)
 
 
 if __name__ == "__main__":

@@ -181,7 +181,8 @@ def peer_call(
     folder: Path, text: str, function: str, a: Any, b: Any, *flags: str
 ) -> tuple[Callable[[], Any] | None, str]:
     """A call through IREE's Vulkan driver, or why there is none."""
-    import peer
+
+    from pydispatch.bench.peers import iree
 
     tool = Path(sys.executable).with_name("iree-compile")
     source, made = folder / f"{function}.mlir", folder / f"{function}.vmfb"
@@ -192,7 +193,7 @@ def peer_call(
     if done.returncode:
         return None, done.stderr.strip().splitlines()[0] if done.stderr.strip() else "iree-compile failed"
     try:
-        return peer.Peer(made, "vulkan").raw(function, a, b), ""
+        return iree.Module(made, "vulkan").raw(function, a, b), ""
     except Exception as error:
         return None, str(error).splitlines()[0]
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pydispatch.integrations.xla import to_jax
     from pydispatch.runtime.buffer import Buffer
     from pydispatch.runtime.program.program import Program
+    from pydispatch.runtime.tracing import trace
 
 __all__ = [
     "Artifact",
@@ -60,6 +61,7 @@ __all__ = [
     "get_include",
     "to_jax",
     "to_torch",
+    "trace",
 ]
 
 # Imported on first use: a machine that only runs artifacts needs only NumPy.
@@ -70,6 +72,7 @@ _LAZY = {
     "Program": "pydispatch.runtime.program.program",
     "to_jax": "pydispatch.integrations.xla",
     "to_torch": "pydispatch.integrations.torch_operator",
+    "trace": "pydispatch.runtime.tracing",
     **dict.fromkeys(
         (
             "CFunction", "CustomOperation", "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8",

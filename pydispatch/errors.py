@@ -89,6 +89,8 @@ class CompileError(Error):
     message: the fault, without the location. str() gives file:line:col, the line with a caret, and the note.
     """
 
+    location: Location | None
+
     def __init__(self, message: str, location: Location | None = None, note: str | None = None) -> None:
         self.message = message
         self.location = location

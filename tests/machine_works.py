@@ -15,13 +15,15 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 DTYPES = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32}
+NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
 class Work:
     """A function of two arguments. op: with `ins` and `outs` left out; shapes: of the arguments and the result; steps:
     products that are added up; equation: for np.einsum, over windows where `window` is the size of one, its stride 1;
-    rows: for which sizes of the first dimension it runs, where only the call knows it."""
+    rows: for which sizes of the first dimension it runs, where only the call knows it; signs: s or u for the bytes of
+    each argument."""
 
     name: str
     op: str
@@ -30,6 +32,7 @@ class Work:
     type: str = "f32"
     window: int = 0
     rows: tuple[int, ...] = ()
+    signs: str = "ss"
 
     @property
     def sums(self) -> str:
@@ -42,6 +45,7 @@ class Work:
             a, c = (t.replace(f"<{s[0]}x", "<?x", 1) for t, s in ((a, self.shapes[0]), (c, self.shapes[2])))
         zero = "0.0" if self.sums[0] == "f" else "0"
         size = "%d" if self.rows else ""
+        body = _unsigned_body(self.signs) + f" -> {c}" if "u" in self.signs else f"-> {c}"
         return f"""
 func.func @{self.name}(%a: {a}, %b: {b}) -> {c} {{
   %zero = arith.constant {zero} : {self.sums}
@@ -49,7 +53,7 @@ func.func @{self.name}(%a: {a}, %b: {b}) -> {c} {{
   {f"%d = tensor.dim %a, %c0 : {a}" if self.rows else ""}
   %e = tensor.empty({size}) : {c}
   %z = linalg.fill ins(%zero : {self.sums}) outs(%e : {c}) -> {c}
-  %r = {self.op} ins(%a, %b : {a}, {b}) outs(%z : {c}) -> {c}
+  %r = {self.op} ins(%a, %b : {a}, {b}) outs(%z : {c}) {body}
   return %r : {c}
 }}
 """
@@ -71,7 +75,7 @@ func.func @{self.name}(%a: {a}, %b: {b}) -> {c} {{
     def expected(self, a: Array, b: Array) -> Array:
         """In f64 or i64, which is exact for integers."""
         wide = np.float64 if self.type[0] == "f" else np.int64
-        x, y = a.astype(wide), b.astype(wide)
+        x, y = (v.view(np.uint8 if s == "u" else v.dtype).astype(wide) for v, s in zip((a, b), self.signs, strict=True))
         if self.window:
             x = np.lib.stride_tricks.sliding_window_view(x, (self.window, self.window), axis=(1, 2))
         return np.asarray(np.einsum(self.equation, x, y, optimize=True))
@@ -93,6 +97,23 @@ def _maps(a: str, b: str) -> str:
     return f"linalg.matmul indexing_maps = [{maps}]"
 
 
+_GENERIC = """linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+      affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}"""
+
+
+def _unsigned_body(signs: str) -> str:
+    """The region of a product of bytes with these signs."""
+    first, second = (f"arith.ext{sign}i" for sign in signs)
+    return f"""{{
+    ^bb0(%x: i8, %y: i8, %s: i32):
+      %u = {first} %x : i8 to i32
+      %v = {second} %y : i8 to i32
+      %p = arith.muli %u, %v : i32
+      %t = arith.addi %s, %p : i32
+      linalg.yield %t : i32
+  }}"""
+
+
 _CONFIG = "{strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}"
 _CONV = f"linalg.conv_2d_nhwc_hwcf {_CONFIG}"
 _WINDOWS = "nhwcyx,yxcf->nhwf"
@@ -111,18 +132,25 @@ F32 = (
     Work("depthwise", f"linalg.depthwise_conv_2d_nhwc_hwc {_CONFIG}", ((1, 14, 14, 24), (3, 3, 24), (1, 12, 12, 24)),
          "nhwcyx,yxc->nhwc", window=3),
 )  # fmt: skip
-"""Those of f32 and known sizes: what the runner of emulated machines takes."""
+"""Those of f32 and known sizes."""
+
+INTEGERS = (
+    Work("bytes", "linalg.matmul", ((29, 75), (75, 37), (29, 37)), "mk,kn->mn", "i8"),
+    *(Work(f"bytes_{signs}", _GENERIC, ((29, 75), (75, 37), (29, 37)), "mk,kn->mn", "i8", signs=signs)
+      for signs in ("uu", "us", "su")),
+    Work("integers", "linalg.matmul", ((17, 33), (33, 37), (17, 37)), "mk,kn->mn", "i32"),
+)  # fmt: skip
 
 EVERYTHING = {"aarch64": "max", "riscv64": "rv64,v=true,vext_spec=v1.0,vlen=512,Zfh=true"}
 """The emulator's model with all that the CPUs of the table have."""
 
 WORKS = (
     *F32,
+    *INTEGERS,
     Work("large", "linalg.matmul", ((130, 784), (784, 512), (130, 512)), "mk,kn->mn"),
     Work("long", "linalg.matmul", ((40, 5000), (5000, 64), (40, 64)), "mk,kn->mn"),
     Work("doubles", "linalg.matmul", ((61, 100), (100, 256), (61, 256)), "mk,kn->mn", "f64"),
     Work("quantized", "linalg.matmul", ((61, 75), (75, 130), (61, 130)), "mk,kn->mn", "i8"),
-    Work("integers", "linalg.matmul", ((33, 64), (64, 130), (33, 130)), "mk,kn->mn", "i32"),
     Work("unknown_rows", "linalg.matmul", ((64, 96), (96, 512), (64, 512)), "mk,kn->mn", rows=(1, 5, 13, 64, 200)),
 )
 
@@ -146,7 +174,7 @@ def check_here(cpu: str, features: str = "") -> None:
 
 
 class Emulated:
-    """A program for a CPU of another architecture, each function one dispatch of f32; its functions run in an emulator.
+    """A program for a CPU of another architecture, each function one dispatch; its functions run in an emulator.
     runner: the command that runs a library."""
 
     def __init__(
@@ -159,30 +187,41 @@ class Emulated:
         (executable,) = artifact.executables
         (variant,) = executable.variants
         (folder / "f.so").write_bytes(artifact.read(variant.member))
-        self.exports, self.words = executable.exports, [*runner, str(folder / "f.so")]
+        self.folder, self.exports, self.words = folder, executable.exports, [*runner, str(folder / "f.so")]
         self.listing = compile_to("program", text, targets=arch, cpu=cpu, cpu_features=features)
 
-    def run(self, name: str, inputs: Sequence[Array], shape: Sequence[int], model: str) -> Array:
-        """The result of a function on a model of the emulator, every bit of it."""
+    def run(
+        self, name: str, inputs: Sequence[Array], shape: Sequence[int], model: str, backwards: bool = False
+    ) -> Array:
+        """The result of a function on a model of the emulator, every bit of it: of f32, for integers of i32. backwards:
+        the last workgroup is the first."""
         _, _, of_function = self.listing.partition(f"function public @{name} ")
         numbers = dict(re.findall(r"(r\d+) = (\d+)\n", of_function.partition("\nfunction ")[0]))
         found = re.search(r"dispatch export (r\d+) \[(r\d+), (r\d+), (r\d+)\]", of_function)
         assert found, self.listing
         ordinal, *grid = (int(numbers[register]) for register in found.groups())
-        bindings = [f"--binding={x.size}xf32=" + ",".join(f"{v:.9g}" for v in x.ravel()) for x in inputs]
-        which = [f"--export={self.exports[ordinal]}", f"--grid={'x'.join(map(str, grid))}", f"--print={len(inputs)}"]
-        words = [*self.words, *bindings, f"--binding={int(np.prod(shape))}xf32", *which]
+        result = np.dtype(np.float32 if inputs[0].dtype.kind == "f" else np.int32)
+        bindings = []
+        for number, x in enumerate(inputs):
+            file = self.folder / f"{number}.bin"
+            file.write_bytes(x.tobytes())
+            bindings.append(f"--binding={x.size}x{NAMES[x.dtype]}=@{file}")
+        which = [f"--export={self.exports[ordinal]}", f"--grid={'x'.join(map(str, grid))}", f"--print={len(inputs)}",
+                 f"--backwards={int(backwards)}"]  # fmt: skip
+        words = [*self.words, *bindings, f"--binding={int(np.prod(shape))}x{NAMES[result]}", *which]
         environment = {**os.environ, "QEMU_CPU": model}
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{name} on {model}: {done.stderr}"
-        values = np.array([float(v) for v in done.stdout.rpartition("=")[2].split()], np.float32)
-        return values.reshape(shape)
+        values = [float(v) for v in done.stdout.rpartition("=")[2].split()]
+        return np.array(values).astype(result).reshape(shape)
 
 
-def check_emulated(arch: str, cpu: str, folder: Path, runner: Sequence[str], works: Sequence[Work] = F32) -> None:
-    """The results of code for a CPU of another architecture, exact, in an emulator of all that the architecture has."""
+def check_emulated(arch: str, cpu: str, folder: Path, runner: Sequence[str], works: Sequence[Work]) -> None:
+    """The results of code for a CPU of another architecture, in an emulator of all that the architecture has: the same
+    bits in whatever order workgroups run."""
     emulated = Emulated(program(works), arch, cpu, folder, runner)
     for work in works:
-        inputs = work.inputs(whole=True)
-        found = emulated.run(work.name, inputs, work.shapes[2], EVERYTHING[arch])
-        np.testing.assert_array_equal(found, work.expected(*inputs), err_msg=work.name)
+        inputs = work.inputs(whole=False)
+        found, again = (emulated.run(work.name, inputs, work.shapes[2], EVERYTHING[arch], b) for b in (False, True))
+        work.check(found, *inputs)
+        assert found.tobytes() == again.tobytes(), work.name

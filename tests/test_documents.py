@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import timelines
 
 ROOT = Path(__file__).parents[1]
 EIGHT = "EXEC @{name}\nresult[0]: hal.buffer_view\n8xf32={values}\n"
@@ -84,10 +85,29 @@ def test_readme_links() -> None:
             assert (document.parent / target).exists(), f"{document.name} points at {target}"
 
 
+def test_every_way_to_dispatch_has_a_test_on_every_device() -> None:
+    rows = re.findall(r"^\| \*\*.*$", (ROOT / "docs" / "dispatch-modes.md").read_text(), re.MULTILINE)
+    assert len(rows) == 5
+    for row in rows:
+        cells = re.findall(r"\[(\w+)\]\(\.\./(tests/\S+\.py)\)", row)
+        assert len(cells) == 4, row
+        for name, path in cells:
+            assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"
+
+
 def test_every_folder_of_tests_is_listed() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "tests" / "README.md").read_text(), re.MULTILINE)
     folders = [p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and not p.name.startswith(("_", "."))]
     assert sorted(rows) == sorted(folders)
+
+
+def test_tracing(folder: Path) -> None:
+    (block,) = blocks("docs/tracing.md", "python")
+    assert execute([sys.executable, "-c", block], folder).splitlines() == printed(block) == ["0", "1"]
+    for words in commands("docs/tracing.md"):
+        (folder / "out.json").unlink()
+        execute_command(words, folder)
+        assert timelines.spans(timelines.read(folder / "out.json"), "call")
 
 
 def test_plugins(folder: Path) -> None:

@@ -24,6 +24,7 @@ C_FOLDERS = {
     "fatelf": {"base"},
     "plugin": {"base", "platform"},
     "sched": {"base", "platform"},
+    "peak": {"platform"},
     "program": {"base", "platform"},
     "process": {"base", "platform"},
     "api": {"base"},
@@ -38,6 +39,7 @@ SIDES = {
     "pydispatch.errors": {"pydispatch._core"},
     "pydispatch.files": {"pydispatch.errors"},
     "pydispatch.garbage": set(),
+    "pydispatch.logs": set(),
     "pydispatch.bytecode": set(),
     "pydispatch.packages": {"pydispatch.errors"},
     "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files"},
@@ -59,6 +61,7 @@ SIDES = {
         "pydispatch.frontends",
         "pydispatch.ir",
         "pydispatch.link",
+        "pydispatch.logs",
         "pydispatch.patterns",
     },
     "pydispatch.runtime": {
@@ -69,22 +72,25 @@ SIDES = {
         "pydispatch.packages",
         "pydispatch.formats",
         "pydispatch.link",
+        "pydispatch.logs",
     },
 }
 
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
-    "errors", "files", "garbage", "bytecode", "packages", "extensions", "ir.core", "ir.dialects", "ir", "patterns",
-    "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv", "formats.program",
-    "formats.artifact",
-    "link.ptx", "link.spirv", "frontends.graph", "frontends.ops", "frontends.source", "frontends",
+    "errors", "files", "logs", "garbage", "bytecode", "packages", "extensions", "ir.core", "ir.dialects", "ir",
+    "patterns", "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv", "formats.wgsl",
+    "formats.program", "formats.artifact",
+    "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",
+    "frontends.graph", "frontends.ops", "frontends.source", "frontends",
     "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",
-    "compiler.emit.llvm", "compiler.emit.spirv", "compiler.backends", "compiler.kernels.ops",
+    "compiler.emit.llvm", "compiler.emit.shaders", "compiler.emit.spirv", "compiler.emit.wgsl",
+    "compiler.backends", "compiler.kernels.ops",
     "compiler.tensor_ops", "compiler.analysis", "compiler.tensor_ops.rules", "compiler.kernels.loops",
     "compiler.kernels.matmul", "compiler.kernels", "compiler.normalize", "compiler.fusion", "compiler.flatten",
     "compiler.match", "compiler.outline", "compiler.constants", "compiler.host", "compiler.driver", "runtime.options",
     "runtime.buffer", "runtime.simulators", "runtime.program", "runtime.accelerators", "runtime.devices",
-    "runtime.device", "tuning", "bench", "integrations", "cli", "__main__",
+    "runtime.device", "runtime.tracing", "tuning", "bench", "integrations", "cli", "__main__",
 ]  # fmt: skip
 
 PYTHON_FILES = sorted((ROOT / "pydispatch").rglob("*.py"))

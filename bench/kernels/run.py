@@ -1,10 +1,10 @@
-"""Measures single kernels here, with IREE, onnxruntime, JAX and NumPy in turns, beside what the machine can do at most.
+"""Measures single kernels here and with IREE, onnxruntime, JAX and NumPy, beside what the machine can do at most.
 
     python bench/kernels/run.py [--only TEXT] [--workers 1 2] [--random N --seed S] [--json FILE]
 
-Needs an interpreter with JAX, onnx, onnxruntime and IREE's compiler and runtime, and a C compiler. `table.py` makes the
-tables of docs/kernel-benchmarks.md of FILE. Weights are arguments here, for IREE, JAX and NumPy; initializers for
-onnxruntime, which lays them out once. One process for each number of workers calls all kernels.
+Needs an interpreter with JAX, onnx, onnxruntime and IREE's compiler and runtime, and a C compiler. Weights are
+arguments here, for IREE, JAX and NumPy; initializers for onnxruntime, which lays them out once. One process for each
+number of workers calls all kernels.
 """
 
 from __future__ import annotations
@@ -12,38 +12,44 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 BENCH = Path(__file__).resolve().parents[1]
 sys.path[1:1] = [str(BENCH), str(BENCH / "models")]
 
+from report.figures import ROOF, Figures, Row, parser, table  # noqa: E402
+
+METHOD = (
+    "Least times; contenders alternate, with pauses, since threads of some spin after a call. With one worker the "
+    "process keeps to one core and its CPU time counts. Weights are arguments; initializers for onnxruntime, which "
+    "lays them out once. The roof is what multiply-adds in registers and a triad over as many bytes take."
+)
 PEERS = ("iree", "onnxruntime", "jax", "numpy")
 
 
 def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozenset[str]) -> dict[str, Any]:
-    """Figures of a kernel: microseconds of each contender, differences from JAX, and why one is missing."""
+    """Figures of a kernel: seconds of each contender, differences from JAX, and why one is missing."""
     import jax
-    from calling import difference, least_seconds
-    from counts import PEER_FLAGS, peer_tool
+    from calling import differs
     from exported import onnx_session
-    from peer import Peer
+    from programs import PAUSE
 
     import pydispatch
+    from pydispatch.bench.measure import measure as measured
+    from pydispatch.bench.peers import iree
 
     model, missing = work.model, dict[str, str]()
     arguments, expected = model.arguments(), model.expected()
     text = model.text() if work.text is None else work.text
     artifact = pydispatch.compile(text, targets="cpu", cpu="native")
     prepared = pydispatch.device(f"cpu?workers={workers}").load(artifact).main.prepare(*arguments)
-    figures: dict[str, Any] = {"difference": difference(prepared(), expected), "tolerance": model.tolerance}
+    figures: dict[str, Any] = {"difference": differs(prepared(), expected), "tolerance": model.tolerance}
     figures["operations"], figures["bytes"] = work.operations, work.bytes
     contenders: dict[str, Callable[[], Any]] = {"pydispatch": prepared}
     if "jax" in peers:
@@ -55,20 +61,20 @@ def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozen
     if "onnxruntime" in peers:
         session = onnx_session(model, workers)
         if session is not None:
-            figures["onnxruntime difference"] = difference(session.results(), expected)
+            figures["onnxruntime difference"] = differs(session.results(), expected)
             contenders["onnxruntime"] = session.call
     if "iree" in peers:
         source, module = folder / f"w{workers}.mlir", folder / f"w{workers}.vmfb"
         source.write_text(text)
         try:
-            subprocess.run([peer_tool(), source, *PEER_FLAGS, "-o", module], check=True, capture_output=True)
-            peer = Peer(module, "local-sync" if workers == 1 else "local-task")
-            figures["iree difference"] = difference(peer.function("main")(*arguments), expected)
+            subprocess.run([iree.compiler(), source, *iree.THIS_CPU, "-o", module], check=True, capture_output=True)
+            peer = iree.Module(module, "local-sync" if workers == 1 else "local-task")
+            figures["iree difference"] = differs(peer.function("main")(*arguments), expected)
             contenders["iree"] = peer.raw("main", *arguments)
         except subprocess.CalledProcessError as error:
             missing["iree"] = error.stderr.decode()[-300:]
     clock = time.process_time if workers == 1 else time.perf_counter
-    figures["us"] = {k: v * 1e6 for k, v in least_seconds(contenders, seconds, clock).items()}
+    figures["seconds"] = {each.name: each.least for each in measured(contenders, seconds, pause=PAUSE, clock=clock)}
     figures["missing"] = missing
     return figures
 
@@ -78,9 +84,9 @@ def child(args: argparse.Namespace) -> None:
     workers = args.workers[0]
     if workers == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    import iree.runtime as rt
+    from pydispatch.bench.peers import iree
 
-    rt.flags.parse_flags(f"--task_topology_group_count={workers}")
+    iree.set_workers(workers)
     for number, make in enumerate(_makers(args)):
         if number < args.start:
             continue
@@ -114,7 +120,7 @@ def measured(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
                 start = number + 1
                 if found is not None:
                     everything[name] = found
-                    print(line(name, found, workers, args.roofs[workers]), flush=True)
+                    print(table(rows(name, found, workers, args.roofs[workers])), flush=True)
         done = process.returncode == 0
         if not done:
             print(f"kernel number {start} ended its process with {process.returncode}", file=sys.stderr, flush=True)
@@ -122,48 +128,49 @@ def measured(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
     return everything
 
 
-def line(name: str, found: dict[str, Any], workers: int, roof: Any) -> str:
-    """The figures for people who wait for the others."""
-    us = found["us"]
-    own = us["pydispatch"]
-    peers = ", ".join(f"{p} {us[p] / own:.2f}" for p in PEERS if p in us)
-    share = roof.seconds(found["operations"], found["bytes"]) * 1e6 / own
-    wrong = "" if found["difference"] <= found["tolerance"] else f"; WRONG by {found['difference']:.1e}"
-    return f"{workers}w {name:48} {own:9.1f} us, {100 * share:3.0f} % of the roof: {peers}{wrong}"
+def rows(name: str, found: dict[str, Any], workers: int, roof: Any) -> list[Row]:
+    """The figures of a kernel, with the least time that the machine allows."""
+    made = [Row("a call", who, value, size=name, workers=workers) for who, value in found["seconds"].items()]
+    least = roof.seconds(found["operations"], found["bytes"])
+    return [*made, Row("a call", ROOF, least, size=name, workers=workers)]
+
+
+def faults(name: str, found: dict[str, Any]) -> list[str]:
+    """What is wrong, and which peer could not compile it."""
+    made = [f"{name}: {who} cannot compile it: {why}" for who, why in found["missing"].items()]
+    return made if found["difference"] <= found["tolerance"] else [*made, f"{name}: off by {found['difference']:.1e}"]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", default="", help="kernels with this text in their names")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=0.15, help="of calls for each contender")
-    parser.add_argument("--random", type=int, default=0, metavar="N", help="N kernels that the seed draws")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
-    parser.add_argument("--json", type=Path, help="write every figure to this file")
-    parser.add_argument("--machine", default=platform.processor() or platform.machine(), help="its name in tables")
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--only", default="", help="kernels with this text in their names")
+    arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    arguments.add_argument("--seconds", type=float, default=0.15, help="of calls for each contender")
+    arguments.add_argument("--random", type=int, default=0, metavar="N", help="N kernels that the seed draws")
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
+    arguments.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    arguments.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
+    arguments.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    args = arguments.parse_args()
     if args.child:
         child(args)
         return 0
+    from report.tables import losses
     from roof import roof
-    from table import losses
 
-    everything: dict[str, dict[str, Any]] = {}
-    figures: dict[str, Any] = {"machine": args.machine, "kernels": everything}
+    figures = Figures(f"{args.random} kernels that a seed draws" if args.random else "Single kernels", METHOD)
+    wrong = list[str]()
     with tempfile.TemporaryDirectory() as folder:
         args.roofs = {w: roof(w, Path(folder)) for w in args.workers}
         for workers in args.workers:
-            everything[str(workers)] = measured(args, workers, Path(folder))
+            for name, found in measured(args, workers, Path(folder)).items():
+                figures.rows += rows(name, found, workers, args.roofs[workers])
+                wrong += faults(name, found)
             if args.json:
-                figures["roofs"] = {str(w): asdict(r) for w, r in args.roofs.items()}
-                args.json.write_text(json.dumps(figures, indent=1))
-    print("\nThe worst:", *(f"{r:.2f} {p:12} {w}w {name}" for r, p, w, name in losses(figures)[:12]), sep="\n")
-    found = [f for kernels in everything.values() for f in kernels.values()]
-    return 1 if any(not f["difference"] <= f["tolerance"] for f in found) else 0
+                figures.save(args.json)
+    print(f"\nThe worst:\n{losses({'': figures}).markdown()}", *wrong, sep="\n")
+    return 1 if any(": off by " in each for each in wrong) else 0
 
 
 if __name__ == "__main__":

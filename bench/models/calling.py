@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-PAUSE = 0.06
-"""Seconds between contenders: threads of some of them spin for a while after their last call, on a core that the next
-one needs."""
+import numpy as np
 
-ROUND, FEWEST_ROUNDS = 0.02, 4
+from pydispatch.bench.measure import measure as measured
+from pydispatch.bench.peers import iree
+from pydispatch.bench.program import difference
 
 
 def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) -> dict[str, Any]:
@@ -24,16 +23,14 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
     """
     if workers == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    sys.path.append(str(Path(__file__).parents[1]))
-    import iree.runtime as rt
     import jax
     from exported import onnx_session
-    from peer import Peer
+    from programs import PAUSE
     from works import models
 
     import pydispatch
 
-    rt.flags.parse_flags(f"--task_topology_group_count={workers}")
+    iree.set_workers(workers)
     (model,) = models(small, {name})
     arguments, expected = model.arguments(), model.expected()
     start = time.perf_counter()
@@ -43,66 +40,33 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
 
     device = pydispatch.device(f"cpu?workers={workers}")
     prepared = device.load(folder / f"{name}.pdx").main.prepare(*arguments)
-    figures["difference"] = difference(prepared(), expected)
+    figures["difference"] = differs(prepared(), expected)
     figures["tolerance"] = model.tolerance
     constant = device.load(model.call(lambda weights, *inputs: pydispatch.from_jax(
         model.function, *inputs, params=weights, targets="cpu", cpu="native"
     ))).main.prepare(*model.inputs)  # fmt: skip
-    figures["constants difference"] = difference(constant(), expected)
+    figures["constants difference"] = differs(constant(), expected)
     on_device = jax.tree.map(jax.device_put, model.call(lambda *args: args))
     contenders: dict[str, Callable[[], Any]] = {
         "pydispatch": prepared,
-        "constants": constant,
+        "pydispatch, constant weights": constant,
         "jax": lambda: jax.block_until_ready(jitted(*on_device)),
     }
     module = folder / f"{name}.vmfb"
     if module.exists():  # there are models that the peer cannot compile
-        peer = Peer(module, "local-sync" if workers == 1 else "local-task")
-        figures["iree difference"] = difference(peer.function("main")(*arguments), expected)
+        peer = iree.Module(module, "local-sync" if workers == 1 else "local-task")
+        figures["iree difference"] = differs(peer.function("main")(*arguments), expected)
         contenders["iree"] = peer.raw("main", *arguments)
     session = onnx_session(model, workers)
     if session is not None:
-        figures["onnxruntime difference"] = difference(session.results(), expected)
+        figures["onnxruntime difference"] = differs(session.results(), expected)
         contenders["onnxruntime"] = session.call
     clock = time.process_time if workers == 1 else time.perf_counter
-    figures["ms"] = {k: v * 1e3 for k, v in least_seconds(contenders, seconds, clock).items()}
+    figures["seconds"] = {each.name: each.least for each in measured(contenders, seconds, pause=PAUSE, clock=clock)}
     return figures
 
 
-def least_seconds(
-    contenders: dict[str, Callable[[], Any]], budget: float, clock: Callable[[], float]
-) -> dict[str, float]:
-    """Seconds per call by contender; these take turns. budget: seconds for each."""
-    calls: dict[str, int] = {}
-    for name, call in contenders.items():
-        call()
-        start = time.perf_counter()
-        call()
-        calls[name] = max(1, int(ROUND / max(1e-7, time.perf_counter() - start)))
-    least = dict.fromkeys(contenders, float("inf"))
-    end = time.perf_counter() + budget * len(contenders)
-    rounds = 0
-    while rounds < FEWEST_ROUNDS or time.perf_counter() < end:
-        rounds += 1
-        for name, call in contenders.items():
-            time.sleep(PAUSE)
-            call()
-            start = clock()
-            for _ in range(calls[name]):
-                call()
-            least[name] = min(least[name], (clock() - start) / calls[name])
-    return least
-
-
-def difference(found: Any, expected: Sequence[Any]) -> float:
-    """The largest difference of an element, relative to the largest element of its result."""
-    import numpy as np
-
-    results = list(found) if isinstance(found, tuple | list) else [found]
-    worst = 0.0
-    for result, wanted in zip(results, expected, strict=True):
-        wide = np.asarray(wanted, np.float64)
-        size = max(np.abs(wide).max(initial=0.0), 1e-30)
-        off = np.abs(np.asarray(result).astype(np.float64) - wide).max(initial=0.0) / size
-        worst = max(worst, float("inf") if np.isnan(off) else float(off))
-    return worst
+def differs(found: Any, expected: Sequence[Any]) -> float:
+    """How much results differ, which may be arrays of JAX."""
+    results = found if isinstance(found, tuple | list) else [found]
+    return difference([np.asarray(one) for one in results], [np.asarray(one) for one in expected])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from counts import PEER_FLAGS, peer_tool
+from pydispatch.bench.peers import iree
 
 REPEATS, ENOUGH = 3, 4.0
 """How often a compilation is measured at most, and the seconds after which it is not repeated."""
@@ -45,7 +45,7 @@ def peer(text: Path, output: Path) -> Cost:
     """The same with the peer, which keeps nothing."""
     runs: list[Cost] = []
     while _again(runs):
-        runs.append(_run([peer_tool(), str(text), *PEER_FLAGS, "-o", str(output)], {}))
+        runs.append(_run([iree.compiler(), str(text), *iree.THIS_CPU, "-o", str(output)], {}))
     return _least(runs)
 
 

@@ -15,20 +15,8 @@ import subprocess
 from pathlib import Path
 
 import pydispatch
+from pydispatch.bench.peers import iree
 from pydispatch.formats.artifact import dispatches
-
-PEER_FLAGS = (
-    "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
-    "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2",
-)  # fmt: skip
-"""What the peer compiles models with."""
-
-
-def peer_tool() -> str:
-    """iree-compile itself, without the Python script around it."""
-    from iree.compiler.tools.binaries import find_tool
-
-    return str(find_tool("iree-compile"))
 
 
 def ours(artifact: pydispatch.Artifact) -> int:
@@ -40,7 +28,7 @@ def ours(artifact: pydispatch.Artifact) -> int:
 
 def peers(text: Path) -> int:
     """Those of the peer. Raises CalledProcessError when it cannot compile the program."""
-    command = [peer_tool(), text, *PEER_FLAGS, "--compile-to=flow"]
+    command = [iree.compiler(), text, *iree.THIS_CPU, "--compile-to=flow"]
     made = subprocess.run(command, check=True, capture_output=True, text=True)
     found, closing = 0, None  # closing: the line that ends the initializer that is being read
     for line in made.stdout.splitlines():

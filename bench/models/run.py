@@ -3,15 +3,13 @@
     python bench/models/run.py [--only NAME...] [--workers 1 2] [--small] [--json FILE]
 
 Needs an interpreter with JAX, onnx, onnxruntime and IREE's compiler and runtime. Every model is compiled by both sides
-from the same StableHLO; one process for each number of workers calls it. `table.py` makes the tables of
-docs/benchmarks.md of FILE.
+from the same StableHLO; one process for each number of workers calls it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
@@ -20,15 +18,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 import compiling
 import counts
 from calling import measure
+from report.figures import OURS, Figures, Row, parser, table
 from works import Model, models
 
 from pydispatch.formats.artifact.artifact import Artifact
 
-COMPILED = ("cold", "warm", "iree")
-PEERS = ("iree", "onnxruntime", "jax")
+METHOD = (
+    "Calls: least times; contenders alternate, with pauses, since threads of some spin after a call; with one worker "
+    "the process keeps to one core and its CPU time counts. Weights are arguments; constants for onnxruntime, which is "
+    "compared with ours with constants. Compiling: processes, with nothing kept (cold) and with what that left (warm)."
+)
 
 
 def figures_of(model: Model, args: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -58,24 +62,24 @@ def _megabytes(model: Model) -> float:
     return sum(array.nbytes for array in model.arguments()) / 1e6
 
 
-def line(name: str, found: dict[str, Any]) -> str:
-    """The figures for people who wait for the others."""
-    mine, theirs = found["dispatches"]
-    compile_ = found["compile"]
-    parts = [f"{name:20} {mine:3} dispatches (IREE {theirs})"]
+def rows(name: str, found: dict[str, Any]) -> list[Row]:
+    """The figures of a model."""
+    made = []
     for workers, calls in found["calls"].items():
-        ms = calls["ms"]
-        peers = ", ".join(f"{p} {ms[p] / ms['pydispatch']:.2f}x" for p in PEERS if p in ms)
-        parts.append(f"{workers}w {ms['pydispatch']:.3g} ms ({peers})")
-    for key, title in (("seconds", "compile"), ("cpu", "CPU time of that")):
-        parts.append("{} {}/{} s (IREE {})".format(title, *(_cost(compile_[k], key) for k in COMPILED)))
+        for who, value in calls["seconds"].items():
+            against = f"{OURS}, constant weights" if who == "onnxruntime" else OURS
+            made.append(Row("a call", who, value, size=name, workers=int(workers), against=against))
+    for state, who in (("cold", OURS), ("warm", OURS), ("iree", "iree")):
+        if (cost := found["compile"][state]) is not None:
+            title = "compile, warm" if state == "warm" else "compile, cold"
+            made.append(Row(title, who, cost["seconds"], size=name))
+            if state != "warm":
+                made.append(Row("peak memory of compiling", who, cost["peak"], "MB", size=name, against=""))
+    made += [Row("dispatches", who, count, "count", size=name, against="")
+             for who, count in zip((OURS, "iree"), found["dispatches"], strict=True)]  # fmt: skip
     worst = max(calls["difference"] for calls in found["calls"].values())
-    parts.append(f"off by {worst:.0e}")
-    return "; ".join(parts)
-
-
-def _cost(cost: dict[str, float] | None, key: str) -> str:
-    return "–" if cost is None else f"{cost[key]:.2f}"
+    made.append(Row("weights", OURS, found["weights MB"], "MB", size=name))
+    return [*made, Row("difference", OURS, worst, "1", size=name)]
 
 
 def faults(name: str, found: dict[str, Any]) -> list[str]:
@@ -89,32 +93,31 @@ def faults(name: str, found: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", nargs="+", metavar="NAME")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=0.6, help="of calls for each contender")
-    parser.add_argument("--small", action="store_true", help="few channels and layers")
-    parser.add_argument("--json", type=Path, help="write every figure to this file")
-    parser.add_argument("--machine", default=platform.processor() or platform.machine(), help="its name in tables")
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--only", nargs="+", metavar="NAME")
+    arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    arguments.add_argument("--seconds", type=float, default=0.6, help="of calls for each contender")
+    arguments.add_argument("--small", action="store_true", help="few channels and layers")
+    arguments.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    arguments.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    args = arguments.parse_args()
     if args.child:
         print(json.dumps(measure(args.only[0], args.small, args.workers[0], args.folder, args.seconds)))
         return 0
     start = time.monotonic()
     chosen = list(models(args.small, set(args.only) if args.only else None))
-    everything: dict[str, Any] = {}
-    wrong: list[str] = []
+    figures, wrong = Figures("Whole models", METHOD), list[str]()
     with tempfile.TemporaryDirectory() as folder:
         for number, model in enumerate(chosen, 1):
-            found = everything[model.name] = figures_of(model, args, Path(folder))
+            found = figures_of(model, args, Path(folder))
+            made = rows(model.name, found)
+            figures.rows += made
             wrong += faults(model.name, found)
-            print(f"{number}/{len(chosen)} {time.monotonic() - start:4.0f} s  {line(model.name, found)}", flush=True)
+            print(f"{number}/{len(chosen)} {time.monotonic() - start:4.0f} s\n{table(made)}", flush=True)
             if args.json:
-                args.json.write_text(json.dumps({"machine": args.machine, "models": everything}, indent=1))
+                figures.save(args.json)
     print("\n".join(wrong))
-    return 1 if wrong else 0
+    return 1 if any(": off by " in each for each in wrong) else 0
 
 
 if __name__ == "__main__":

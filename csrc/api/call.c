@@ -1,6 +1,5 @@
-// Calls: a plan with its buffers. What does not change from run to run is decided when something is bound, so that a
-// run is one flag and pyd_call_run.
-#include <stdlib.h>
+// Calls: a plan with its buffers, which bind.c has. What does not change from run to run is decided when something is bound,
+// so that a run is one flag and pyd_call_run.
 #include <string.h>
 
 #include "api/call.h"
@@ -55,10 +54,11 @@ static pyd_status_t allocate(const pyd_api_entry_t* entry, const int64_t* dims, 
   const pyd_api_function_t* fn = &entry->info;
   pyd_api_call_t measure;
   size_t size = lay_out(&measure, entry, NULL);
-  pyd_api_call_t* call = calloc(1, size);
+  pyd_api_call_t* call = pyd_allocate_zeroed(&entry->program->device->allocator, size);
   if (!call) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of '%s': %zu bytes", fn->name, size);
   call->entry = entry;
   lay_out(call, entry, (uint8_t*)call);
+  call->size = size;
   if (fn->dims_count) memcpy(call->dims, dims, fn->dims_count * sizeof(int64_t));
   atomic_init(&call->references, 1);
   atomic_init(&call->is_busy, false);
@@ -102,14 +102,12 @@ pyd_status_t pyd_api_call_prepare(const pyd_api_function_t* function, const int6
 
 void pyd_api_call_release(pyd_api_call_t* call) {
   if (!call || !pyd_api_drop(&call->references)) return;
-  const pyd_api_function_t* fn = &call->entry->info;
   pyd_api_program_t* program = call->entry->program;
-  for (uint32_t i = 0; i < fn->argument_count; ++i) pyd_pool_release(program->device->pool, call->arguments[i].detour);
-  for (uint32_t i = 0; i < fn->result_count; ++i) pyd_pool_release(program->device->pool, call->results[i].detour);
+  pyd_api_call_unbind(call);
   pyd_invocation_free(call->last);
   pyd_call_free(call->call);
   if (call->plan) pyd_plan_free(call->plan);
-  free(call);
+  pyd_deallocate(&program->device->allocator, call, call->size);
   pyd_api_program_release(program);
 }
 
@@ -158,6 +156,7 @@ const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index)
   pyd_value_t value;
   if (!buffer || !buffer->is_tensor) return NULL;
   if (call->plan) return buffer->data;
+  if (buffer->own) return buffer->own;
   return pyd_api_procedure_result(call, index, &value) ? value.data : NULL;
 }
 
@@ -180,41 +179,6 @@ pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t ind
   return PYD_STATUS_OK;
 }
 
-// ---- binding
-
-static pyd_status_t refuse_busy(const pyd_api_call_t* call, const char* function) {
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: this call of '%s' is running in another thread or in flight; "
-                         "prepare one for each", function, name_of(call));
-}
-
-static pyd_status_t bind(pyd_api_call_t* call, const char* function, const char* what, const pyd_api_buffer_t* found,
-                         uint32_t index, void* data, size_t bytes) {
-  if (!call) return pyd_api_null(function, "call");
-  if (!found || !found->is_tensor) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u of '%s' %s", function, what, index, name_of(call),
-                           found ? "is a scalar" : "does not exist");
-  }
-  if (bytes < found->bytes || (!data && found->bytes)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u of '%s' has %llu bytes; got %zu at %p", function, what,
-                           index, name_of(call), (unsigned long long)found->bytes, bytes, data);
-  }
-  if (atomic_load_explicit(&call->is_busy, memory_order_relaxed)) return refuse_busy(call, function);
-  pyd_api_buffer_t* buffer = (pyd_api_buffer_t*)found;
-  buffer->data = data;
-  buffer->room = data ? bytes : 0;
-  buffer->is_bound = true;
-  call->is_stale = true;
-  return PYD_STATUS_OK;
-}
-
-pyd_status_t pyd_api_call_bind_argument(pyd_api_call_t* call, uint32_t index, const void* data, size_t bytes) {
-  return bind(call, "call_bind_argument", "argument", argument(call, index), index, (void*)data, bytes);
-}
-
-pyd_status_t pyd_api_call_bind_result(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes) {
-  return bind(call, "call_bind_result", "result", result(call, index), index, data, bytes);
-}
-
 pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scalars, uint32_t scalar_count) {
   if (!call) return pyd_api_null("call_set_scalars", "call");
   const pyd_api_function_t* fn = &call->entry->info;
@@ -224,7 +188,7 @@ pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scal
   }
   if (!scalar_count) return PYD_STATUS_OK;
   if (!scalars) return pyd_api_null("call_set_scalars", "scalars");
-  if (atomic_load_explicit(&call->is_busy, memory_order_relaxed)) return refuse_busy(call, "call_set_scalars");
+  if (atomic_load_explicit(&call->is_busy, memory_order_relaxed)) return pyd_api_call_refuse_busy(call, "call_set_scalars");
   if (pyd_api_is_procedure(call)) {
     pyd_api_procedure_set_scalars(call, scalars);
     return PYD_STATUS_OK;
@@ -239,82 +203,19 @@ pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scal
 
 // ---- running
 
-static bool overlap(const pyd_api_buffer_t* a, const pyd_api_buffer_t* b) {
-  uintptr_t first = (uintptr_t)a->data, second = (uintptr_t)b->data;
-  return a->is_bound && b->is_bound && a->bytes && b->bytes && first < second + b->bytes && second < first + a->bytes;
-}
-
-static bool is_misaligned(const pyd_api_buffer_t* buffer) {
-  return buffer->bytes && ((uintptr_t)buffer->data & (buffer->alignment - 1));
-}
-
-static bool needs_detour(const pyd_api_call_t* call, uint32_t index) {
-  const pyd_api_function_t* fn = &call->entry->info;
-  const pyd_api_buffer_t* buffer = &call->results[index];
-  bool needs = is_misaligned(buffer);
-  for (uint32_t i = 0; i < fn->argument_count && !needs; ++i) needs = overlap(buffer, &call->arguments[i]);
-  for (uint32_t i = 0; i < fn->result_count && !needs; ++i) needs = i != index && overlap(buffer, &call->results[i]);
-  return needs;
-}
-
-// Where the kernels find |buffer|: |*out_data|.
-static pyd_status_t route_one(pyd_api_call_t* call, pyd_api_buffer_t* buffer, bool is_detoured, void** out_data) {
-  pyd_status_t status = PYD_STATUS_OK;
-  if (is_detoured && !buffer->detour) {
-    status = pyd_pool_acquire(call->entry->program->device->pool, buffer->bytes, &buffer->detour);
-    if (!pyd_ok(status)) return status;
-  }
-  buffer->is_detoured = is_detoured;
-  call->has_detours |= is_detoured;
-  *out_data = is_detoured ? buffer->detour : buffer->data;
-  return status;
-}
-
-static pyd_status_t route(pyd_api_call_t* call) {
-  const pyd_api_function_t* fn = &call->entry->info;
-  pyd_status_t status = PYD_STATUS_OK;
-  void* data = NULL;
-  call->has_detours = false;
-  for (uint32_t i = 0; i < fn->argument_count && pyd_ok(status); ++i) {
-    pyd_api_buffer_t* buffer = &call->arguments[i];
-    if (!buffer->is_bound) continue;
-    status = route_one(call, buffer, is_misaligned(buffer), &data);
-    if (pyd_ok(status)) pyd_call_bind_arg(call->call, i, data);
-  }
-  for (uint32_t i = 0; i < fn->result_count && pyd_ok(status); ++i) {
-    pyd_api_buffer_t* buffer = &call->results[i];
-    if (!buffer->is_bound) continue;
-    status = route_one(call, buffer, needs_detour(call, i), &data);
-    if (pyd_ok(status)) pyd_call_bind_result(call->call, i, data);
-  }
-  call->is_stale = !pyd_ok(status);
-  return status;
-}
-
-void pyd_api_call_copy_in(const pyd_api_call_t* call) {
-  if (!call->has_detours) return;
-  for (uint32_t i = 0; i < call->entry->info.argument_count; ++i) {
-    const pyd_api_buffer_t* buffer = &call->arguments[i];
-    if (buffer->is_detoured) memcpy(buffer->detour, buffer->data, buffer->bytes);
-  }
-}
-
-void pyd_api_call_copy_out(const pyd_api_call_t* call) {
-  if (!call->has_detours) return;
-  for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {
-    const pyd_api_buffer_t* buffer = &call->results[i];
-    if (buffer->is_detoured) memcpy(buffer->data, buffer->detour, buffer->bytes);
-  }
+pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* function) {
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: this call of '%s' is running in another thread or in flight; "
+                         "prepare one for each", function, name_of(call));
 }
 
 pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   if (!call) return pyd_api_null(function, "call");
-  if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire)) return refuse_busy(call, function);
+  if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire)) return pyd_api_call_refuse_busy(call, function);
   pyd_status_t status = PYD_STATUS_OK;
   if (pyd_api_is_procedure(call)) {
     status = pyd_api_procedure_route(call);
   } else if (call->is_stale) {
-    status = route(call);
+    status = pyd_api_call_route(call);
   }
   if (!pyd_ok(status)) pyd_api_call_leave(call);
   return status;

@@ -2,11 +2,12 @@
 #ifndef PYD_API_CALL_H_
 #define PYD_API_CALL_H_
 
-#include "api/internal.h"
+#include "api/memory.h"
 
 // Memory of one argument or result.
 typedef struct pyd_api_buffer_s {
-  uint8_t* data;  // as it was bound
+  uint8_t* data;  // as it was bound, or |own|
+  pyd_api_memory_t* memory;  // what was bound, held; NULL: an address
   uint64_t bytes;
   uint32_t alignment;
   bool is_tensor;
@@ -14,6 +15,8 @@ typedef struct pyd_api_buffer_s {
   bool is_detoured;  // |detour| is used instead, and copied
   void* detour;      // of the pool; kept once it was needed
   uint64_t room;     // bytes that were bound
+  void* own;         // of a result: memory of the call's allocator, when nothing is bound
+  size_t own_bytes;
 } pyd_api_buffer_t;
 
 struct pyd_api_call_s {
@@ -22,9 +25,11 @@ struct pyd_api_call_s {
   atomic_bool is_busy;  // a thread runs it, or it is in flight
   bool is_stale;      // bindings changed since they were last routed
   bool has_detours;
+  size_t size;  // of the block that it begins
   const pyd_api_entry_t* entry;
   pyd_plan_t* plan;
   int64_t* dims;
+  pyd_allocator_t results_allocator;  // all zero: none
   pyd_api_buffer_t* arguments;
   pyd_api_buffer_t* results;
   // Of a procedure:
@@ -37,6 +42,17 @@ struct pyd_api_call_s {
 pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function);
 void pyd_api_call_leave(pyd_api_call_t* call);
 pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt);
+pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* function);
+
+// bind.c: decides where kernels find each tensor, and gets the memory for it.
+pyd_status_t pyd_api_call_route(pyd_api_call_t* call);
+pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, void** out_data);
+// Gives a result that nothing is bound for |bytes| bytes of the call's allocator, when it has one.
+pyd_status_t pyd_api_call_make_result(pyd_api_call_t* call, uint32_t index, uint64_t bytes);
+// Writes a result's elements, in row-major order, to its memory.
+void pyd_api_call_put(const pyd_api_buffer_t* buffer, const void* data, uint64_t bytes);
+// Lets all memory go.
+void pyd_api_call_unbind(pyd_api_call_t* call);
 // Copies tensors whose memory cannot be used in place.
 void pyd_api_call_copy_in(const pyd_api_call_t* call);
 void pyd_api_call_copy_out(const pyd_api_call_t* call);

@@ -1,16 +1,17 @@
 // Devices: a task system and a pool of memory that somebody else owns, and the loops that run on them.
-#include <stdlib.h>
-
 #include "api/call.h"
 
 pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
                                  pyd_api_device_t** out_device) {
   *out_device = NULL;
-  pyd_api_device_t* device = malloc(sizeof(*device));
+  static const pyd_allocator_t kNone = {0};
+  const pyd_allocator_t* allocator = pool ? pyd_pool_allocator(pool) : &kNone;
+  pyd_api_device_t* device = pyd_allocate(allocator, sizeof(*device));
   if (!device) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a device's %zu bytes", sizeof(*device));
   atomic_init(&device->references, 1);
   device->sched = sched;
   device->pool = pool;
+  device->allocator = *allocator;
   device->owner = owner;
   *out_device = device;
   return PYD_STATUS_OK;
@@ -19,7 +20,8 @@ pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_o
 void pyd_api_device_release(pyd_api_device_t* device) {
   if (!device || !pyd_api_drop(&device->references)) return;
   pyd_api_owner_t owner = device->owner;
-  free(device);
+  const pyd_allocator_t allocator = device->allocator;
+  pyd_deallocate(&allocator, device, sizeof(*device));
   if (owner.drop) owner.drop(owner.self);
 }
 
@@ -40,10 +42,12 @@ pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_
   return pyd_status_annotate(status, "device_lend_thread: %s", pyd_status_text(status));
 }
 
-pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, pyd_sched_options_t* out_options) {
+pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, pyd_sched_options_t* out_options,
+                                         pyd_allocator_t* out_allocator) {
   *out_options = (pyd_sched_options_t){.spin_us = -1};
+  *out_allocator = (pyd_allocator_t){0};
   if (!given) return PYD_STATUS_OK;
-  if (given->struct_size < sizeof(*given)) {
+  if (given->struct_size < offsetof(pyd_api_device_options_t, allocator)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "device_create: the options have a struct_size of %zu; set it to "
                            "sizeof(pyd_api_device_options_t), which is %zu", given->struct_size, sizeof(*given));
   }
@@ -52,7 +56,7 @@ pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, 
   }
   out_options->workers = given->workers;
   out_options->threads = (pyd_sched_threads_t){given->lends_threads, given->on_thread_start, given->on_thread_stop, given->context};
-  return PYD_STATUS_OK;
+  return given->struct_size >= sizeof(*given) ? pyd_allocator_read("device_create", given->allocator, out_allocator) : PYD_STATUS_OK;
 }
 
 uint32_t pyd_api_device_workers(const pyd_api_device_t* device) { return device ? pyd_sched_workers(device->sched) : 0; }

@@ -5,11 +5,13 @@
 #include <stdatomic.h>
 
 #include "api/table.h"
+#include "base/allocator.h"
 
 struct pyd_api_device_s {
   atomic_uint references;  // the caller's, one per program, one per block of memory
   pyd_sched_t* sched;
   pyd_pool_t* pool;
+  pyd_allocator_t allocator;  // that of the pool: for handles
   pyd_api_owner_t owner;
 };
 
@@ -27,6 +29,7 @@ struct pyd_api_program_s {
   const pyd_program_t* program;
   pyd_state_t* state;  // NULL without procedures
   pyd_api_owner_t owner;
+  size_t size;  // of the block that it begins
   uint32_t entry_count;
   pyd_api_entry_t* entries;
 };
@@ -86,6 +89,13 @@ uint32_t pyd_api_event_outcome(pyd_api_event_t* event);
 pyd_status_t pyd_api_event_status(pyd_api_event_t* event);
 uint32_t pyd_api_event_cancel(pyd_api_event_t* event);
 void pyd_api_event_release(pyd_api_event_t* event);
+
+pyd_status_t pyd_api_memory_import(pyd_api_device_t* device, const pyd_api_memory_info_t* info, pyd_api_memory_t** out_memory);
+void pyd_api_memory_release(pyd_api_memory_t* memory);
+pyd_status_t pyd_api_call_bind_argument_memory(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
+pyd_status_t pyd_api_call_bind_result_memory(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
+pyd_status_t pyd_api_call_set_result_allocator(pyd_api_call_t* call, const pyd_allocator_t* allocator);
+pyd_status_t pyd_api_call_take_result(pyd_api_call_t* call, uint32_t index, void** out_data, size_t* out_bytes);
 
 uint32_t pyd_api_program_executable_count(const pyd_api_program_t* program);
 pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32_t index, pyd_api_executable_t* out_executable);

@@ -1,6 +1,4 @@
 // Calls of procedures. Their results have the sizes that a run gives them, so memory is bound for as much as it can take.
-#include <string.h>
-
 #include "api/call.h"
 
 void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars) {
@@ -35,25 +33,33 @@ bool pyd_api_procedure_result(const pyd_api_call_t* call, uint32_t index, pyd_va
   return pyd_api_is_procedure(call) && call->last && pyd_invocation_result(call->last, index, out_value);
 }
 
-// Results that were given memory go there.
-static pyd_status_t copy_results(const pyd_api_call_t* call) {
+// Results that were given memory, or get it from an allocator, go there.
+static pyd_status_t copy_results(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   for (uint32_t i = 0; i < fn->result_count; ++i) {
     const pyd_api_buffer_t* buffer = &call->results[i];
     pyd_value_t value;
-    if (!buffer->is_bound || !pyd_api_procedure_result(call, i, &value)) continue;
-    if (value.bytes > buffer->room) {
+    if (!buffer->is_tensor || !pyd_api_procedure_result(call, i, &value)) continue;
+    pyd_status_t status = pyd_api_call_make_result(call, i, value.bytes);
+    if (!pyd_ok(status)) return status;
+    if (!buffer->is_bound && !buffer->own) continue;
+    if (buffer->memory) {
+      status = pyd_api_memory_check(buffer->memory, "call_run", "result", i, fn->results[i], value.dims);
+      if (!pyd_ok(status)) return status;
+    }
+    if (buffer->is_bound && value.bytes > buffer->room) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_run: result %u of '%s' has %llu bytes, %llu were bound; it can be "
                              "read with call_result_data", i, fn->name, (unsigned long long)value.bytes,
                              (unsigned long long)buffer->room);
     }
-    if (value.bytes) memcpy(buffer->data, value.data, value.bytes);
+    pyd_api_call_put(buffer, value.data, value.bytes);
   }
   return PYD_STATUS_OK;
 }
 
 pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
+  call->has_detours = false;
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
     const pyd_api_buffer_t* buffer = &call->arguments[i];
     if (buffer->is_tensor && !buffer->is_bound) {
@@ -61,13 +67,18 @@ pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: argument %u%s%s%s has no memory; bind it before the call is "
                              "run", fn->name, i, name[0] ? " '" : "", name, name[0] ? "'" : "");
     }
-    call->inputs[i].data = buffer->data;
+    if (!buffer->is_tensor) continue;
+    void* data;
+    pyd_status_t status = pyd_api_call_route_argument(call, i, &data);
+    if (!pyd_ok(status)) return status;
+    call->inputs[i].data = data;
   }
   return PYD_STATUS_OK;
 }
 
 pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
   pyd_invocation_t* made;
+  pyd_api_call_copy_in(call);
   pyd_status_t status = pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, interrupt, &made);
   if (!pyd_ok(status)) return status;
   pyd_invocation_free(call->last);

@@ -1,5 +1,4 @@
 // Programs: descriptions of the public functions, made once.
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/internal.h"
@@ -74,9 +73,10 @@ pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t*
   *out_program = NULL;
   pyd_carve_t block = {NULL, sizeof(pyd_api_program_t), sizeof(uint64_t)};
   copy_functions(&block, program, state != NULL, NULL);
-  pyd_api_program_t* made = malloc(block.size);
+  pyd_api_program_t* made = pyd_allocate(&device->allocator, block.size);
   if (!made) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program's %zu bytes", block.size);
   atomic_init(&made->references, 1);
+  made->size = block.size;
   made->device = device;
   made->program = program;
   made->state = state;
@@ -88,11 +88,21 @@ pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t*
   return PYD_STATUS_OK;
 }
 
+pyd_status_t pyd_api_check_load(const char* function, const pyd_api_load_t* options) {
+  if (!options) return pyd_api_null(function, "options");
+  if (options->struct_size < sizeof(*options)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_load_t), which "
+                           "is %zu", function, options->struct_size, sizeof(*options));
+  }
+  if (options->path && options->data) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: give a path or data, not both", function);
+  return options->path || options->data ? PYD_STATUS_OK : pyd_api_null(function, "path or data");
+}
+
 void pyd_api_program_release(pyd_api_program_t* program) {
   if (!program || !pyd_api_drop(&program->references)) return;
   pyd_api_owner_t owner = program->owner;
   pyd_api_device_t* device = program->device;
-  free(program);
+  pyd_deallocate(&device->allocator, program, program->size);
   if (owner.drop) owner.drop(owner.self);
   pyd_api_device_release(device);
 }

@@ -39,7 +39,14 @@ PYD_API_AT(call_command_count, 54);
 PYD_API_AT(call_command, 55);
 PYD_API_AT(call_arena_bytes, 56);
 PYD_API_AT(call_run_timed, 57);
-_Static_assert(sizeof(pyd_api_t) == 8 + 58 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+PYD_API_AT(memory_import, 58);
+PYD_API_AT(memory_release, 59);
+PYD_API_AT(call_bind_argument_memory, 60);
+PYD_API_AT(call_bind_result_memory, 61);
+PYD_API_AT(call_set_result_allocator, 62);
+PYD_API_AT(call_take_result, 63);
+PYD_API_AT(program_load, 64);
+_Static_assert(sizeof(pyd_api_t) == 8 + 65 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
 // Handed out by pointer; these members stay where they are.
@@ -54,11 +61,18 @@ _Static_assert(offsetof(pyd_api_interrupt_t, is_wanted) == sizeof(void*) &&
 _Static_assert(offsetof(pyd_api_submit_t, priority) == sizeof(void*) && offsetof(pyd_api_submit_t, after) == sizeof(void*) + 8 &&
                    offsetof(pyd_api_submit_t, context) == 3 * sizeof(void*) + 8, "pyd_api_submit_t has changed");
 _Static_assert(offsetof(pyd_api_device_options_t, on_thread_start) == sizeof(void*) + 8 &&
-                   offsetof(pyd_api_device_options_t, context) == 3 * sizeof(void*) + 8, "pyd_api_device_options_t has changed");
+                   offsetof(pyd_api_device_options_t, allocator) == 4 * sizeof(void*) + 8, "pyd_api_device_options_t has changed");
 _Static_assert(offsetof(pyd_api_executable_t, variant) == 3 * sizeof(void*) &&
                    offsetof(pyd_api_executable_t, imports) == 3 * sizeof(void*) + 16, "pyd_api_executable_t has changed");
 _Static_assert(offsetof(pyd_api_command_t, executable) == sizeof(void*) + 8 &&
                    offsetof(pyd_api_command_t, bytes) == 5 * sizeof(void*) + 24, "pyd_api_command_t has changed");
+_Static_assert(offsetof(pyd_api_memory_info_t, dtype) == 2 * sizeof(void*) + 8 &&
+                   offsetof(pyd_api_memory_info_t, is_read_only) == 4 * sizeof(void*) + 16 &&
+                   offsetof(pyd_api_memory_info_t, context) == 5 * sizeof(void*) + 24, "pyd_api_memory_info_t has changed");
+_Static_assert(offsetof(pyd_allocator_t, release) == 2 * sizeof(void*) && offsetof(pyd_allocator_t, context) == 3 * sizeof(void*),
+               "pyd_allocator_t has changed");
+_Static_assert(offsetof(pyd_api_load_t, parameters) == 4 * sizeof(void*) && sizeof(pyd_api_parameter_t) == 3 * sizeof(void*) &&
+                   sizeof(pyd_api_parameter_file_t) == 2 * sizeof(void*), "pyd_api_load_t has changed");
 _Static_assert(sizeof(pyd_api_time_t) == sizeof(pyd_command_time_t), "a run writes its times there");
 _Static_assert(sizeof(pyd_api_cost_t) == 16 && sizeof(pyd_sched_cost_t) <= sizeof(pyd_api_cost_t) &&
                    _Alignof(pyd_sched_cost_t) <= _Alignof(pyd_api_cost_t), "the scheduler keeps its memory there");
@@ -66,7 +80,7 @@ _Static_assert(sizeof(pyd_api_cost_t) == 16 && sizeof(pyd_sched_cost_t) <= sizeo
 static uint32_t status_code(pyd_status_t status) { return (uint32_t)pyd_status_code(status); }
 
 static const char* status_name(pyd_status_t status, uint32_t kind, uint32_t index) {
-  return kind <= PYD_STATUS_SYMBOL ? pyd_status_name(status, (pyd_status_name_t)kind, index) : NULL;
+  return kind <= PYD_STATUS_CAUSE ? pyd_status_name(status, (pyd_status_name_t)kind, index) : NULL;
 }
 
 pyd_status_t pyd_api_null(const char* function, const char* what) {
@@ -130,5 +144,11 @@ void pyd_api_fill(pyd_api_t* out_table) {
       .call_command = pyd_api_call_command,
       .call_arena_bytes = pyd_api_call_arena_bytes,
       .call_run_timed = pyd_api_call_run_timed,
+      .memory_import = pyd_api_memory_import,
+      .memory_release = pyd_api_memory_release,
+      .call_bind_argument_memory = pyd_api_call_bind_argument_memory,
+      .call_bind_result_memory = pyd_api_call_bind_result_memory,
+      .call_set_result_allocator = pyd_api_call_set_result_allocator,
+      .call_take_result = pyd_api_call_take_result,
   };
 }

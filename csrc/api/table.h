@@ -20,7 +20,11 @@ typedef struct pyd_api_owner_s {
 pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
                                  pyd_api_device_t** out_device);
 // What a device of its own is made with. INVALID_ARGUMENT names what is wrong in |given|, which may be NULL.
-pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, pyd_sched_options_t* out_options);
+// |*out_allocator| is for its pool, all zero for the system's memory.
+pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, pyd_sched_options_t* out_options,
+                                         pyd_allocator_t* out_allocator);
+// That there is a source in it, and one only.
+pyd_status_t pyd_api_check_load(const char* function, const pyd_api_load_t* options);
 // |state|: of |program|; NULL when it has no public procedures.
 pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state,
                                   pyd_api_owner_t owner, pyd_api_program_t** out_program);

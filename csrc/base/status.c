@@ -14,7 +14,7 @@ struct pyd_status_payload_s {
   pyd_code_t code;
   bool is_static;
   int64_t values[5];
-  name_t* names;     // in the order of adding
+  name_t* names;     // in the order of adding, causes from the last to the first one
   const char* text;  // behind the payload itself, or a literal when is_static
 };
 
@@ -79,6 +79,17 @@ static struct pyd_status_payload_s* heap_of(pyd_status_t status) {
   return status && !status->is_static ? (struct pyd_status_payload_s*)status : NULL;
 }
 
+// NULL without memory.
+static name_t* make_name(pyd_status_name_t kind, const char* text, size_t length) {
+  name_t* made = malloc(sizeof(*made) + length + 1);
+  if (!made) return NULL;
+  made->next = NULL;
+  made->kind = kind;
+  memcpy(made->text, text, length);
+  made->text[length] = 0;
+  return made;
+}
+
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
   if (pyd_ok(status)) return status;
   va_list args;
@@ -91,18 +102,19 @@ pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
     to->names = from->names;
     from->names = NULL;
   }
+  name_t* cause = make_name(PYD_STATUS_CAUSE, status->text, strlen(status->text));
+  if (cause) {
+    cause->next = to->names;
+    to->names = cause;
+  }
   pyd_status_free(status);
   return longer;
 }
 
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length) {
   struct pyd_status_payload_s* payload = heap_of(status);
-  name_t* made = payload ? malloc(sizeof(*made) + length + 1) : NULL;
+  name_t* made = payload ? make_name(kind, name, length) : NULL;
   if (!made) return status;
-  made->next = NULL;
-  made->kind = kind;
-  memcpy(made->text, name, length);
-  made->text[length] = 0;
   name_t** end = &payload->names;
   while (*end) end = &(*end)->next;
   *end = made;

@@ -1,5 +1,5 @@
 // Small blocks come from the C library and are kept in one stack per size class; large ones are mapped, kept in the
-// order of their release, and found by best fit. Before each block is a header of one cache line, so that the
+// order of their release, and found by best fit. With an allocator all memory is its memory. Before each block is a header of one cache line, so that the
 // block itself keeps its alignment and finds its way home.
 //
 // Each lock is held for a few instructions (a scan of the free large blocks at most) and never across a system call, so
@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/allocator.h"
 #include "platform/cpu_inline.h"
 #include "platform/pages.h"
 
@@ -18,13 +19,14 @@ enum {
   kClassCount = 52,  // 64, 128, 192, 256, then four per power of two up to 1 MiB
   kLarge = kClassCount,
   kSpins = 64,
+  kAround = kHeader + PYD_POOL_ALIGNMENT,  // bytes that an allocated block takes beside its own
 };
 #define LARGEST_SMALL ((size_t)1 << 20)
 
 typedef struct header_s {
   struct header_s* next;  // while free
   struct header_s* prev;  // large and free
-  void* memory;           // small: what malloc returned
+  void* memory;           // what was allocated; NULL: it was mapped
   size_t size;            // usable bytes
   uint32_t class;
 } header_t;
@@ -48,6 +50,7 @@ struct pyd_pool_s {
   _Alignas(64) _Atomic uint64_t total_bytes;  // live and free; changes only with system calls
   _Atomic uint64_t peak_bytes;
   uint64_t retain_bytes;
+  pyd_allocator_t allocator;
   void* memory;
 };
 
@@ -99,10 +102,10 @@ static uint64_t free_bytes(pyd_pool_t* pool) {
 // Returns an unreachable block to the system.
 static void discard(pyd_pool_t* pool, header_t* header) {
   atomic_fetch_sub_explicit(&pool->total_bytes, header->size, memory_order_relaxed);
-  if (header->class == kLarge) {
-    pyd_pages_unmap(block_of(header), header->size);
+  if (header->memory) {
+    pyd_deallocate(&pool->allocator, header->memory, header->size + kAround);
   } else {
-    free(header->memory);
+    pyd_pages_unmap(block_of(header), header->size);
   }
 }
 
@@ -125,6 +128,16 @@ static header_t* pop_small(class_stack_t* stack, size_t size, uint32_t live) {
   return header;
 }
 
+static pyd_status_t allocate(pyd_pool_t* pool, size_t size, uint32_t class, void** out_block) {
+  void* memory = pyd_allocate(&pool->allocator, size + kAround);
+  if (!memory) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
+  uintptr_t start = ((uintptr_t)memory + kAround - 1) & ~(uintptr_t)(PYD_POOL_ALIGNMENT - 1);
+  *header_of((void*)start) = (header_t){.memory = memory, .size = size, .class = class};
+  count_new(pool, size);
+  *out_block = (void*)start;
+  return PYD_STATUS_OK;
+}
+
 static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_block) {
   class_stack_t* stack = &pool->classes[class];
   size_t size = class_size(class);
@@ -133,25 +146,28 @@ static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_b
     *out_block = block_of(header);
     return PYD_STATUS_OK;
   }
-  void* memory = malloc(size + kHeader + PYD_POOL_ALIGNMENT);
-  if (!memory) {
-    lock(&stack->lock);
-    --stack->live;
-    unlock(&stack->lock);
-    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
-  }
-  uintptr_t start = ((uintptr_t)memory + kHeader + PYD_POOL_ALIGNMENT - 1) & ~(uintptr_t)(PYD_POOL_ALIGNMENT - 1);
-  header = header_of((void*)start);
-  *header = (header_t){.memory = memory, .size = size, .class = class};
+  pyd_status_t status = allocate(pool, size, class, out_block);
+  if (pyd_ok(status)) return status;
+  lock(&stack->lock);
+  --stack->live;
+  unlock(&stack->lock);
+  return status;
+}
+
+static pyd_status_t map_large(pyd_pool_t* pool, size_t size, size_t wanted, void** out_block) {
+  if (pyd_allocator_is_given(&pool->allocator)) return allocate(pool, size, kLarge, out_block);
+  pyd_status_t status = pyd_pages_map(size, wanted, out_block);
+  if (!pyd_ok(status)) return status;
+  *header_of(*out_block) = (header_t){.size = size, .class = kLarge};
   count_new(pool, size);
-  *out_block = (void*)start;
-  return PYD_STATUS_OK;
+  return status;
 }
 
 static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_block) {
   if (size > SIZE_MAX / 2) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
   const size_t wanted = size;
-  size = (size + PYD_PAGES_UNIT - 1) & ~(PYD_PAGES_UNIT - 1);
+  const size_t unit = pyd_allocator_is_given(&pool->allocator) ? PYD_POOL_ALIGNMENT : PYD_PAGES_UNIT;
+  size = (size + unit - 1) & ~(unit - 1);
   lock(&pool->large_lock);
   header_t* best = NULL;
   for (header_t* header = pool->newest; header; header = header->next) {
@@ -166,21 +182,18 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
     *out_block = block_of(best);
     return PYD_STATUS_OK;
   }
-  pyd_status_t status = pyd_pages_map(size, wanted, out_block);
+  pyd_status_t status = map_large(pool, size, wanted, out_block);
   if (!pyd_ok(status)) {  // the free blocks that did not fit may be what is missing
     pyd_status_free(status);
     pyd_pool_trim(pool);
-    status = pyd_pages_map(size, wanted, out_block);
+    status = map_large(pool, size, wanted, out_block);
   }
   if (!pyd_ok(status)) {
     lock(&pool->large_lock);
     --pool->large_live;
     unlock(&pool->large_lock);
-    return status;
   }
-  *header_of(*out_block) = (header_t){.size = size, .class = kLarge};
-  count_new(pool, size);
-  return PYD_STATUS_OK;
+  return status;
 }
 
 // Discards the large block that has been free for the longest time. False when there is none.
@@ -231,12 +244,17 @@ static void release_large(pyd_pool_t* pool, header_t* header) {
 }
 
 pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool) {
+  return pyd_pool_create_with(retain_bytes, NULL, out_pool);
+}
+
+pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool) {
   *out_pool = NULL;
-  void* memory = calloc(1, sizeof(pyd_pool_t) + 64);
+  void* memory = pyd_allocate_zeroed(allocator, sizeof(pyd_pool_t) + 64);
   if (!memory) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer pool");
   pyd_pool_t* pool = (pyd_pool_t*)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
   pool->memory = memory;
   pool->retain_bytes = retain_bytes;
+  if (allocator) pool->allocator = *allocator;
   *out_pool = pool;
   return PYD_STATUS_OK;
 }
@@ -244,8 +262,11 @@ pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool) {
 void pyd_pool_destroy(pyd_pool_t* pool) {
   if (!pool) return;
   pyd_pool_trim(pool);
-  free(pool->memory);
+  const pyd_allocator_t allocator = pool->allocator;
+  pyd_deallocate(&allocator, pool->memory, sizeof(pyd_pool_t) + 64);
 }
+
+const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool) { return &pool->allocator; }
 
 pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block) {
   if (size <= LARGEST_SMALL) return acquire_small(pool, class_of(size), out_block);

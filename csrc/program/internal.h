@@ -196,6 +196,7 @@ struct pyd_program_s {
   pyd_program_parameter_t* parameters;
   bool has_contracts;
   pyd_chain_options_t chains;
+  pyd_allocator_t allocator;  // of plans and calls
   pyd_runner_t runner;  // of calls; `run` is NULL: this process
   pyd_device_memory_t device_memory;  // of tensors in procedures; `run` is NULL: they lie in this process
   void* blocks;  // everything above that was allocated, as a list

@@ -170,6 +170,8 @@ pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, 
   return PYD_STATUS_OK;
 }
 
+void pyd_program_set_allocator(pyd_program_t* program, const pyd_allocator_t* allocator) { program->allocator = *allocator; }
+
 void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options) {
   const uint64_t most = UINT64_C(1) << 32;  // keeps the sums of plan/chain.c far below 2^64
   program->chains = options;

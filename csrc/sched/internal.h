@@ -6,6 +6,7 @@
 //   affinity.c   workers and the CPUs of the machine
 //   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs, without a caller
 //   place.c      how many threads compute at once
+//   trace.c      the recorder of pydispatch/trace.h, which knows nothing of the others   events.c  what they record
 //
 // How threads meet. A caller fills a slot, opens it (slot.state, release) and shows it in sched.open. A pool thread sees
 // the bit, joins (slot.state, acquire), works, leaves (release). The caller closes the slot and waits until the count of
@@ -25,6 +26,7 @@
 #include "platform/thread.h"
 #include "pydispatch/sched.h"
 #include "pydispatch/task.h"
+#include "sched/delay.h"
 #include "sched/place.h"
 #include "sched/range.h"
 #include "sched/tuning.h"
@@ -54,6 +56,7 @@ typedef struct pyd_sched_slot_s {
   const pyd_scope_t* scope;  // what the caller works for
   pyd_task_t* task;  // whose job it is; NULL: a caller's, who waits
   uint64_t base;  // the job's index of the window's 0
+  uint64_t opened;  // ticks
   uint64_t fp_mode;
   uint64_t cost;  // estimate, picoseconds per index, at least 1
   uint32_t most;  // participants, the caller included: all workers, or fewer when the job has a limit
@@ -71,7 +74,11 @@ typedef struct pyd_sched_thread_s {
   pyd_thread_t thread;
   bool is_taken;                 // by a lent thread; under the lifecycle mutex
   const pyd_interrupt_t* until;  // of a lent thread, may be NULL
-  uint64_t spin;  // nanoseconds, the thread's own
+  _Atomic uint64_t idle_since;  // ticks; 0: it works
+  // The thread's own: nanoseconds, when it was last idle, whether it has slept since, and what worth_spinning and worth_waking should be.
+  uint64_t spin, last_idle;
+  bool has_slept;
+  uint64_t worth_spinning, worth_waking;
 } pyd_sched_thread_t;
 
 // Submitted tasks that wait for a thread, in the order of their submission for each priority.
@@ -98,6 +105,7 @@ struct pyd_sched_s {
   uint32_t epoch;  // forks between the process that created it and this one
   pyd_task_queue_t queue;
   pyd_scope_access_t scopes;
+  pyd_trace_t* trace;  // may be NULL
   pthread_mutex_t lifecycle;    // of |started| and |closing|, and fork; never held while waiting for a thread
   pthread_cond_t stopped;       // |closing| is 0 again, or a lent thread has left
   _Atomic uint32_t wanted;      // pool threads that should exist
@@ -116,6 +124,8 @@ struct pyd_sched_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t alone;
   _Atomic uint64_t alone_until;
   _Atomic uint64_t price;  // picoseconds of work from which waking a thread is worth it, learned
+  // The same where a thread spins, and what the price is at least: multiples of delays that were measured.
+  _Atomic uint64_t worth_spinning, worth_waking;
   pyd_places_t places;
 };
 
@@ -201,6 +211,17 @@ void pyd_sched_wake_for_tasks(pyd_sched_t* sched);
 static inline uint32_t pyd_sched_joiners(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   return slot->task ? sched->workers : sched->workers - 1;
 }
+
+// events.c, for traces. A begin of 0: none is being recorded, and the end does nothing.
+static inline uint64_t pyd_sched_trace_begin(const pyd_sched_t* sched) {
+  return pyd_trace_is_on(sched->trace) ? pyd_cpu_ticks() : 0;
+}
+void pyd_sched_trace_end(const pyd_sched_t* sched, pyd_trace_kind_t kind, uint64_t begin, uint32_t count);
+void pyd_sched_trace_idle(pyd_sched_thread_t* self);
+// Says which thread of the pool recorded: when the trace ends, it may have ended.
+void pyd_sched_trace_exit(const pyd_sched_thread_t* self);
+// pyd_place_take, with what the thread waited.
+bool pyd_sched_place_take(pyd_sched_t* sched, uint32_t priority, bool is_task, const pyd_interrupt_t* interrupt);
 
 // affinity.c: decides on which CPU each worker is. False: there is no memory.
 bool pyd_sched_assign_cpus(pyd_sched_t* sched);

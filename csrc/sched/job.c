@@ -75,13 +75,13 @@ static uint64_t worth(const pyd_sched_t* sched) {
     uint64_t price = atomic_load_explicit(&sched->price, memory_order_relaxed);
     if (atomic_load_explicit(&sched->alone, memory_order_relaxed) < PYD_SCHED_WAKING_FOR_MORE * price) return price;
   }
-  return UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING;
+  return atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed);
 }
 
 // Updates from a shared job whether waking pays. A thread that joined does not prove it: when all other CPUs
 // are busy, the woken thread shares a CPU with its waker.
 static void learn_price(pyd_sched_t* sched, bool has_woken, bool has_gained) {
-  const uint64_t least = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING, most = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
+  const uint64_t least = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed), most = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
   uint64_t old = atomic_load_explicit(&sched->price, memory_order_relaxed), price = old;
   if (has_gained) {
     price = old / 2 > least ? old / 2 : least;
@@ -93,9 +93,9 @@ static void learn_price(pyd_sched_t* sched, bool has_woken, bool has_gained) {
 
 // Sums the work run alone that a spinning thread would have helped with, over jobs no further apart than a spin.
 static void remember_alone(pyd_sched_t* sched, uint64_t picoseconds) {
-  if (picoseconds < UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING) return;
+  if (picoseconds < atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed)) return;
   uint64_t price = atomic_load_explicit(&sched->price, memory_order_relaxed);
-  if (picoseconds > UINT64_C(1000) * PYD_SCHED_WORTH_WAKING && price > picoseconds) {
+  if (picoseconds > atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) && price > picoseconds) {
     atomic_store_explicit(&sched->price, price - price / PYD_SCHED_PRICE_DECAY, memory_order_relaxed);
   }
   uint64_t now = pyd_cpu_ticks();
@@ -162,8 +162,9 @@ void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
 }
 
 // How many pool threads the |count| indices of a slot could use.
-static uint32_t useful_helpers(const pyd_sched_slot_t* slot, uint32_t count) {
-  uint64_t useful = multiply(slot->cost, count) / (UINT64_C(1000) * PYD_SCHED_WORK_PER_HELPER) + 1;
+static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint32_t count) {
+  const uint64_t each = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) / PYD_SCHED_PART_PER_HELPER;
+  uint64_t useful = multiply(slot->cost, count) / each + 1;
   uint64_t others = slot->most - 1;  // of the joiners, a task's first participant is one
   uint64_t most = others < count - 1 ? others : count - 1;
   return (uint32_t)(useful < most ? useful : most);
@@ -180,7 +181,7 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_seq_cst);
   // A thread counted as spinning now will see the bit, at the latest in its last check before it parks; a count read
   // before the bit was set would not guarantee that.
-  uint32_t helpers = useful_helpers(slot, count);
+  uint32_t helpers = useful_helpers(sched, slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
   if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
   if (!pyd_place_is_free(&sched->places)) {  // a thread would be woken in vain
@@ -205,9 +206,7 @@ static void sleep_until_done(pyd_sched_slot_t* slot) {
 }
 
 // Returns when no pool thread participates any more.
-static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
-  uint32_t state = atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_acquire);
-  if (!(state & PYD_SLOT_COUNT)) return;
+static void wait_for_others(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   const uint64_t limit = sched->oversubscribed ? 0 : UINT64_C(1000) * PYD_SCHED_FINISH_SPIN;
   uint64_t start = pyd_cpu_ticks();
   for (;;) {
@@ -220,11 +219,18 @@ static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   // The event may still get a set that belongs to an earlier job of this slot; then this loop runs once more.
   for (;;) {
     pyd_event_reset(&slot->done);
-    state = atomic_fetch_or_explicit(&slot->state, PYD_SLOT_WAITING, memory_order_acq_rel);
+    const uint32_t state = atomic_fetch_or_explicit(&slot->state, PYD_SLOT_WAITING, memory_order_acq_rel);
     if (!(state & PYD_SLOT_COUNT)) return;
     sleep_until_done(slot);
     if (!(atomic_load_explicit(&slot->state, memory_order_acquire) & PYD_SLOT_COUNT)) return;
   }
+}
+
+static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
+  if (!(atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_acquire) & PYD_SLOT_COUNT)) return;
+  const uint64_t begin = pyd_sched_trace_begin(sched);
+  wait_for_others(sched, slot);
+  pyd_sched_trace_end(sched, PYD_TRACE_WAIT, begin, 0);
 }
 
 void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count, uint64_t picoseconds, bool has_woken,
@@ -251,7 +257,7 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begi
     uint64_t left = job->count - begin;
     uint32_t window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
     slot->base = begin;
-    uint64_t start = pyd_cpu_ticks(), waited = meter->waited;
+    const uint64_t start = slot->opened = pyd_cpu_ticks(), waited = meter->waited;
     bool has_woken = pyd_sched_publish(sched, slot, 0, window, 0);
     do {
       pyd_sched_work(sched, slot, 0, meter);
@@ -323,7 +329,7 @@ static bool take_place(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t 
                        pyd_sched_failure_t* out_failure) {
   if (picoseconds < UINT64_C(1000) * PYD_SCHED_PLACED || !sched->scopes.get) return false;
   if (pyd_scope_has(sched->scopes, &sched->places) || pyd_scope_has(sched->scopes, sched)) return false;
-  if (!pyd_place_take(&sched->places, PYD_PRIORITY_NORMAL, false, job->interrupt)) {
+  if (!pyd_sched_place_take(sched, PYD_PRIORITY_NORMAL, false, job->interrupt)) {
     *out_failure = (pyd_sched_failure_t){.code = -1, .is_interrupted = true};
   }
   *scope = (pyd_scope_t){.outer = pyd_scope_now(sched->scopes), .owner = &sched->places};

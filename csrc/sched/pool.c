@@ -1,6 +1,7 @@
 #include "sched/task.h"
 
 uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count) {
+  const uint64_t begin = pyd_sched_trace_begin(sched);
   uint32_t woken = 0;
   // Lowest first: the same few threads serve a light load and stay warm, the others sleep on.
   for (uint32_t i = 0; i < among && woken < count; ++i) {
@@ -10,6 +11,7 @@ uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count)
     pyd_event_notify(event);
     ++woken;
   }
+  if (woken) pyd_sched_trace_end(sched, PYD_TRACE_WAKE, begin, woken);
   return woken;
 }
 
@@ -54,8 +56,28 @@ static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   }
 }
 
+static void learn_delay(uint64_t* own, _Atomic uint64_t* shared, uint64_t sample, uint64_t least) {
+  *own = pyd_delay_learned(*own, sample, UINT64_C(1000) * least);
+  if (pyd_delay_has_changed(atomic_load_explicit(shared, memory_order_relaxed), *own)) {
+    atomic_store_explicit(shared, *own, memory_order_relaxed);
+  }
+}
+
+// This thread has joined the job of |slot|. One that was idle before, always the same one, measures how long that took.
+static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
+  if (self->worker != 1 || slot->opened <= self->last_idle) return;
+  const uint64_t sample = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(slot->opened, pyd_cpu_ticks()));
+  if (!sample) return;  // the clocks of the two CPUs differ
+  if (self->has_slept) {
+    learn_delay(&self->worth_waking, &sched->worth_waking, sample * PYD_SCHED_DELAYS_WORTH_WAKING, PYD_SCHED_WORTH_WAKING);
+  } else {
+    learn_delay(&self->worth_spinning, &sched->worth_spinning, sample * PYD_SCHED_DELAYS_WORTH_SPINNING, PYD_SCHED_WORTH_SPINNING);
+  }
+}
+
 // Takes part in one of the open jobs, with a place. False when none could be joined.
-static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
+static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
+  const uint32_t worker = self->worker;
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) {
     uint32_t index = (worker + i) % PYD_SCHED_SLOTS;  // different threads begin with different jobs
     if (!(open >> index & 1)) continue;
@@ -66,6 +88,7 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
       continue;
     }
     relay_wakes(sched, slot);
+    measure_delay(sched, self, slot);
     pyd_cpu_set_fp_mode(slot->fp_mode);
     const pyd_scope_t scope = pyd_sched_scope_of(sched, slot);
     pyd_scope_set(sched->scopes, &scope);
@@ -90,7 +113,7 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
 // Runs the next task, when it has a place: until then another one may come that goes before it. False when the queue is empty.
 static bool run_task(pyd_sched_t* sched, uint32_t worker) {
   if (!atomic_load_explicit(&sched->queued, memory_order_relaxed)) return false;
-  pyd_place_take(&sched->places, pyd_task_next_priority(sched), true, NULL);
+  pyd_sched_place_take(sched, pyd_task_next_priority(sched), true, NULL);
   pyd_task_t* task = pyd_task_take(sched);
   if (task) {
     if (atomic_load_explicit(&sched->queued, memory_order_relaxed)) pyd_sched_wake_for_tasks(sched);
@@ -154,14 +177,17 @@ static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
 
 // Returns when there is something to look at.
 static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
-  uint64_t start = pyd_cpu_ticks();
+  const uint64_t start = self->last_idle = pyd_cpu_ticks();
   bool preempted = false;
+  atomic_store_explicit(&self->idle_since, start, memory_order_relaxed);
+  self->has_slept = false;
   if (self->spin) {
     atomic_fetch_add_explicit(&sched->spinners, 1, memory_order_relaxed);
-    bool found = spin_for_news(sched, self->worker, self->spin, &preempted);
+    const bool found = spin_for_news(sched, self->worker, self->spin, &preempted);
     atomic_fetch_sub_explicit(&sched->spinners, 1, memory_order_seq_cst);
     if (found) return;
   }
+  self->has_slept = true;
   park(sched, self);
   if (sched->spin_us >= 0 || sched->oversubscribed || !self->worker) return;
   // Would the longest spin have met this job? Then spin that long next time, else half as long as this time.
@@ -184,11 +210,13 @@ void pyd_sched_pool_main(void* argument) {
     uint32_t open = open_to(sched, self->worker, memory_order_relaxed);
     if (open == 0) {
       idle(sched, self);
+      pyd_sched_trace_idle(self);
     } else if (pyd_place_try(&sched->places)) {
-      bool has_helped = help(sched, self->worker, open);
+      bool has_helped = help(sched, self, open);
       pyd_place_give(&sched->places);
       if (!has_helped) pyd_cpu_relax();  // shown and not joinable: its caller is about to hide it
     }
   }
+  pyd_sched_trace_exit(self);
   if (options->on_stop) options->on_stop(options->context, self->worker);
 }

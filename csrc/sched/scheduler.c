@@ -19,9 +19,13 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   pyd_sched_thread_t* thread = &sched->threads[index];
   pyd_event_init(&thread->wake);
   atomic_init(&thread->wake.is_set, 1);  // not parked
+  atomic_init(&thread->idle_since, 0);
   thread->sched = sched;
   thread->worker = (index + 1) % sched->workers;
   thread->is_taken = false;
+  thread->has_slept = false;
+  thread->worth_spinning = UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING;
+  thread->worth_waking = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING;
   // The last one does not spin by itself: the CPU is rather its callers'.
   bool spins = !sched->oversubscribed && thread->worker;
   thread->spin = sched->spin_us >= 0 ? (uint64_t)sched->spin_us * 1000 : spins ? PYD_SCHED_SPIN_MAX : 0;
@@ -58,6 +62,8 @@ static void reset(pyd_sched_t* sched) {
   atomic_init(&sched->alone, 0);
   atomic_init(&sched->alone_until, 0);
   atomic_init(&sched->price, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
+  atomic_init(&sched->worth_spinning, UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING);
+  atomic_init(&sched->worth_waking, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
   pyd_places_reset(&sched->places);
   for (uint32_t i = 0; i < sched->workers; ++i) reset_thread(sched, i);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) reset_slot(&sched->slots[i], sched->workers);
@@ -151,6 +157,7 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   sched->places.patience = PYD_SCHED_PLACE_PATIENCE;
   sched->spin_us = options->spin_us;
   sched->scopes = options->scopes;
+  sched->trace = options->trace;
   sched->options = options->threads;
   sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;
   reset(sched);

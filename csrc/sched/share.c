@@ -35,7 +35,7 @@ static bool work_windows(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t*
     uint64_t left = task->job.count - task->begin;
     task->window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
     slot->base = task->begin;
-    task->start = pyd_cpu_ticks();
+    task->start = slot->opened = pyd_cpu_ticks();
     task->has_woken = pyd_sched_publish(sched, slot, worker, task->window, 1);
     while (pyd_sched_work(sched, slot, worker, &meter)) {
       if (pyd_sched_leave_early(sched, slot)) return false;

@@ -331,14 +331,7 @@ static void unlink_waiter(pyd_task_t* task, pyd_task_waiter_t* waiter) {
   if (waiter->next) waiter->next->previous = waiter->previous;
 }
 
-pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
-  if (pyd_task_is_done(task)) return PYD_WAIT_DONE;
-  if (nanoseconds == 0) return PYD_WAIT_TIMEOUT;
-  if (nanoseconds == PYD_WAIT_FOREVER && pyd_task_claim(task)) {
-    run_here(task, interrupt);
-    return PYD_WAIT_DONE;
-  }
-  if (spin_until_done(task)) return PYD_WAIT_DONE;
+static pyd_wait_t sleep_until_ended(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
   pyd_sched_t* sched = task->sched;
   pyd_task_waiter_t waiter = {.previous = NULL};
   pyd_event_init(&waiter.event);
@@ -359,6 +352,20 @@ pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_inter
   }
   pyd_task_unlock(sched);
   pyd_event_deinit(&waiter.event);
+  return outcome;
+}
+
+pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
+  if (pyd_task_is_done(task)) return PYD_WAIT_DONE;
+  if (nanoseconds == 0) return PYD_WAIT_TIMEOUT;
+  if (nanoseconds == PYD_WAIT_FOREVER && pyd_task_claim(task)) {
+    run_here(task, interrupt);
+    return PYD_WAIT_DONE;
+  }
+  pyd_sched_t* sched = task->sched;
+  const uint64_t begin = pyd_sched_trace_begin(sched);
+  const pyd_wait_t outcome = spin_until_done(task) ? PYD_WAIT_DONE : sleep_until_ended(task, nanoseconds, interrupt);
+  pyd_sched_trace_end(sched, PYD_TRACE_WAIT, begin, 0);
   return outcome;
 }
 

@@ -1,6 +1,10 @@
 // Every constant of the task system with the measurement that chose it (bench/sched_bench.c). Times are in nanoseconds.
 // Machine: AMD EPYC (family 26), 2 virtual CPUs under KVM, Linux 6.18. On it: one compare-exchange 4.7, one tick
 // reading 8.8, one pause 22, a futex wake 1,400 for the waker and 800 to 2,300 until the other thread runs.
+//
+// What depends on the machine most, how soon another thread takes part in a job, is not taken from there: the first pool thread
+// measures it in each job that it finds while it is idle (delay.h). WORTH_SPINNING and WORTH_WAKING are where that begins and the
+// least, for machines on which threads meet as soon as here or sooner.
 #ifndef PYD_SCHED_TUNING_H_
 #define PYD_SCHED_TUNING_H_
 
@@ -27,11 +31,13 @@
 // The least remaining work worth sharing while a thread spins. Joining costs 400 (1,700 on a busy
 // machine): jobs of 2,000 ran at 0.84 to 1.16 of the speed alone, of 4,000 at 1.4 to 1.8.
 #define PYD_SCHED_WORTH_SPINNING 2500
+#define PYD_SCHED_DELAYS_WORTH_SPINNING 6
 // The same while all are parked: waking costs the caller 1,400 and brings a thread after 5,400. On a machine whose other
 // CPUs are taken it costs 4,500 and gains nothing (jobs of 8,000 ran at 0.6 to 0.7). So the price is learned: it doubles
 // when a job gained less than an eighth, up to MOST, halves when one gained more, and sinks by 1/64 with each job that it
 // kept from waking.
 #define PYD_SCHED_WORTH_WAKING 8000
+#define PYD_SCHED_DELAYS_WORTH_WAKING 2
 #define PYD_SCHED_WORTH_WAKING_MOST 512000
 #define PYD_SCHED_PRICE_DECAY 64
 // Jobs between the two, one right after the other, add up: from this many times the price on a thread is woken for the
@@ -40,8 +46,12 @@
 // A job shorter than this is measured in one run of MEASURE_EVERY: two readings of the clock would be half of it.
 #define PYD_SCHED_WORTH_MEASURING 700
 #define PYD_SCHED_MEASURE_EVERY 16
-// Work that should be there for each further thread that is woken.
-#define PYD_SCHED_WORK_PER_HELPER 4000
+// Each measured delay changes what is known by 1/64 upwards or 3/64 downwards, however long it is: a quarter of all delays are less
+// than what comes out, so that half of them may be those of threads that lost their CPUs.
+#define PYD_SCHED_DELAY_STEP 64
+#define PYD_SCHED_DELAY_MOST 8
+// Work that should be there for each further thread that is woken, as a part of what is worth waking the first.
+#define PYD_SCHED_PART_PER_HELPER 2
 
 // A chunk aims at this much time, never exceeds 1/DIVISOR of its owner's remaining range, and is not made
 // shorter than MIN by that rule.

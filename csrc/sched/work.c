@@ -93,7 +93,7 @@ void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter
   const uint64_t start = pyd_cpu_ticks();
   pyd_place_give(&sched->places);
   const uint32_t priority = slot->task ? slot->task->priority : PYD_PRIORITY_NORMAL;
-  if (!pyd_place_take(&sched->places, priority, false, slot->job->interrupt)) pyd_sched_interrupt(slot);
+  if (!pyd_sched_place_take(sched, priority, false, slot->job->interrupt)) pyd_sched_interrupt(slot);
   meter->yielded_at = meter->picoseconds;
   meter->waited += pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
 }

@@ -4,18 +4,15 @@
 
 #include "pydispatch/cpu.h"
 #include "pydispatch/elf.h"
+#include "standalone/json.h"
 #include "standalone/standalone.h"
-
-static bool is(pyd_string_t text, const char* expected) {
-  return text.length == strlen(expected) && memcmp(text.data, expected, text.length) == 0;
-}
 
 // The format of executables for this machine, in IREE's spelling.
 static bool is_format(pyd_string_t format) {
   switch (pyd_elf_machine_host()) {
-    case PYD_ELF_MACHINE_X86_64: return is(format, "embedded-elf-x86_64");
-    case PYD_ELF_MACHINE_AARCH64: return is(format, "embedded-elf-arm_64");
-    case PYD_ELF_MACHINE_RISCV64: return is(format, "embedded-elf-riscv_64");
+    case PYD_ELF_MACHINE_X86_64: return pyd_text_is(format, "embedded-elf-x86_64");
+    case PYD_ELF_MACHINE_AARCH64: return pyd_text_is(format, "embedded-elf-arm_64");
+    case PYD_ELF_MACHINE_RISCV64: return pyd_text_is(format, "embedded-elf-riscv_64");
     default: return false;
   }
 }
@@ -25,7 +22,7 @@ static bool has_feature(pyd_string_t name, bool* out_known) {
   uint64_t bits[PYD_CPU_FEATURE_WORDS];
   pyd_cpu_features(bits, PYD_CPU_FEATURE_WORDS);
   for (size_t i = 0; i < 64 * PYD_CPU_FEATURE_WORDS && pyd_cpu_feature_name(i); ++i) {
-    if (!is(name, pyd_cpu_feature_name(i))) continue;
+    if (!pyd_text_is(name, pyd_cpu_feature_name(i))) continue;
     *out_known = true;
     return bits[i / 64] >> (i % 64) & 1;
   }
@@ -57,20 +54,20 @@ static bool matches(pyd_string_t pattern, const char* name) {
 pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found, uint64_t* out_value) {
   *out_found = true;
   *out_value = 0;
-  if (is(query->category, "hal.executable.format")) {
+  if (pyd_text_is(query->category, "hal.executable.format")) {
     *out_value = is_format(query->key);
-  } else if (is(query->category, "hal.cpu")) {
+  } else if (pyd_text_is(query->category, "hal.cpu")) {
     *out_value = has_feature(query->key, out_found);
-  } else if (is(query->category, "hal.device.id")) {
+  } else if (pyd_text_is(query->category, "hal.device.id")) {
     if (query->key.length && memchr(query->key.data, '[', query->key.length)) {
       return pyd_status_make(PYD_CODE_UNSUPPORTED, "the program asks for a device '%.*s'; sets of characters are not supported "
                              "without Python", (int)query->key.length, query->key.data);
     }
     *out_value = matches(query->key, "cpu") || matches(query->key, "local") ||
                  matches(query->key, workers == 1 ? "local-sync" : "local-task");
-  } else if (is(query->key, "concurrency") && is(query->category, "hal.device")) {
+  } else if (pyd_text_is(query->key, "concurrency") && pyd_text_is(query->category, "hal.device")) {
     *out_value = 1;
-  } else if (is(query->key, "concurrency") && is(query->category, "hal.dispatch")) {
+  } else if (pyd_text_is(query->key, "concurrency") && pyd_text_is(query->category, "hal.dispatch")) {
     *out_value = workers;
   } else {
     *out_found = false;

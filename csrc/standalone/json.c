@@ -1,5 +1,6 @@
 #include "standalone/json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { kMaxDepth = 64 };
@@ -7,6 +8,17 @@ enum { kMaxDepth = 64 };
 bool pyd_json_refuse(pyd_json_t* json, const char* expected) {
   if (!json->fault) json->fault = expected;
   return false;
+}
+
+void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size) {
+  if ((*count & (*count - 1)) == 0) {
+    void* larger = realloc(*list, (size_t)(*count ? *count : 1) * 2 * size);
+    json->is_out_of_memory |= !larger;
+    if (!larger) return pyd_json_refuse(json, "memory"), NULL;
+    *list = larger;
+  }
+  void* added = (uint8_t*)*list + (*count)++ * size;
+  return memset(added, 0, size);
 }
 
 // The next byte, or 0 at the end and after a fault: 0 is nowhere allowed.

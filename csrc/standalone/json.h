@@ -3,6 +3,8 @@
 #ifndef PYD_STANDALONE_JSON_H_
 #define PYD_STANDALONE_JSON_H_
 
+#include <string.h>
+
 #include "pydispatch/program.h"
 
 typedef struct pyd_json_s {
@@ -10,6 +12,7 @@ typedef struct pyd_json_s {
   size_t size, at;
   uint32_t depth;
   const char* fault;  // what was expected at |at|; NULL: none so far
+  bool is_out_of_memory;  // the fault is that a list could not grow
 } pyd_json_t;
 
 // A position in an object or array. Zero at first.
@@ -36,5 +39,12 @@ void pyd_json_skip_space(pyd_json_t* json);
 void pyd_json_finish(pyd_json_t* json);
 
 bool pyd_json_refuse(pyd_json_t* json, const char* expected);
+
+// Room for one more, of |size| zeroed bytes, at the end of the heap's |*list|, which grows at powers of two. NULL: a fault.
+void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size);
+
+static inline bool pyd_text_is(pyd_string_t text, const char* expected) {
+  return text.length == strlen(expected) && (!text.length || memcmp(text.data, expected, text.length) == 0);
+}
 
 #endif  // PYD_STANDALONE_JSON_H_

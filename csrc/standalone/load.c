@@ -14,10 +14,14 @@ typedef struct loaded_s {
   pyd_standalone_source_t source;
   pyd_sched_t* sched;
   pyd_pool_t* pool;
+  pyd_plugin_manager_t* manager;
+  pyd_api_device_t* device;  // while it is loaded
+  pyd_standalone_parameters_t* parameters;
   pyd_artifact_t* artifact;
   pyd_manifest_t manifest;
   pyd_program_t* program;
   pyd_program_t* contracts;
+  pyd_resolution_t* resolution;  // who supplies imports and host commands
   pyd_executable_t** executables;
   uint32_t executable_count;
   void** blocks;  // by constant: a copy of one that is not aligned in the file, or NULL
@@ -36,6 +40,8 @@ static void drop(void* self) {
     if (p->executables[i]) pyd_executable_free(p->executables[i]);
   }
   for (uint32_t i = 0; p->blocks && i < p->constant_count; ++i) pyd_pool_release(p->pool, p->blocks[i]);
+  pyd_standalone_parameters_free(p->parameters);
+  pyd_resolution_free(p->resolution);
   free(p->executables);
   free(p->blocks);
   pyd_manifest_free(&p->manifest);
@@ -65,6 +71,7 @@ static pyd_status_t open_members(loaded_t* p) {
   if (pyd_ok(status)) status = find(p, "program.bin", strlen("program.bin"), true, &program);
   if (pyd_ok(status)) status = pyd_program_decode(program, &p->program);
   if (!pyd_ok(status)) return status;
+  pyd_program_set_allocator(p->program, pyd_pool_allocator(p->pool));
   p->executable_count = pyd_program_executable_count(p->program);
   p->constant_count = pyd_program_constant_count(p->program);
   p->executables = calloc((size_t)p->executable_count + 1, sizeof(*p->executables));
@@ -73,20 +80,6 @@ static pyd_status_t open_members(loaded_t* p) {
   if (p->manifest.executable_count == p->executable_count) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_CORRUPT, "manifest.json lists %u executables, program.bin %u", p->manifest.executable_count,
                          p->executable_count);
-}
-
-// What only code that is not here could give.
-static pyd_status_t refuse_needs(const loaded_t* p) {
-  if (pyd_program_parameter_count(p->program)) {
-    pyd_string_t key = pyd_program_parameter(p->program, 0)->key;
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "the program takes parameters ('%.*s' is one), which can be given with Python only",
-                           (int)key.length, key.data);
-  }
-  if (!pyd_program_command_count(p->program)) return PYD_STATUS_OK;
-  pyd_string_t name = pyd_program_command(p->program, 0)->name;
-  pyd_status_t status = pyd_status_make(PYD_CODE_MISSING_IMPORT, "the program calls the host command '%.*s', which nothing provides",
-                                        (int)name.length, name.data);
-  return pyd_status_add_name(status, PYD_STATUS_SYMBOL, name.data, name.length);
 }
 
 static pyd_status_t answer_queries(const loaded_t* p) {
@@ -147,7 +140,8 @@ static pyd_status_t link_executable(loaded_t* p, uint32_t index) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED, "the program only declares executable '%s': its code can be supplied with Python only", name);
   }
   pyd_cpu_query(processor);
-  pyd_executable_options_t options = {.name = name, .constants = words, .processor_data = processor};
+  pyd_executable_options_t options = {
+      .name = name, .resolver = pyd_resolution_resolver(p->resolution), .constants = words, .processor_data = processor};
   status = compute_constants(p, executable->constants_function, number, words, &options.constant_count);
   if (pyd_ok(status)) status = find(p, variant->member.data, variant->member.length, true, &elf);
   if (pyd_ok(status)) status = pyd_executable_load_elf(elf, &options, &p->executables[index]);
@@ -163,9 +157,34 @@ static pyd_status_t link_executables(loaded_t* p) {
 
 // ---- constants
 
+static pyd_status_t link_bytes(loaded_t* p, uint32_t index, const void* data) {
+  return pyd_program_set_constant(p->program, index, (pyd_span_t){data, (size_t)pyd_program_constant(p->program, index)->length});
+}
+
+// In place where that is possible, else a copy, which is aligned.
+static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking, uint32_t alignment) {
+  const pyd_program_constant_t* constant = pyd_program_constant(p->program, index);
+  const pyd_api_memory_t* memory = pyd_standalone_parameter(p->parameters, constant->parameter);
+  if (memory->bytes != constant->length) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "constant %u takes %llu bytes, its parameter has %llu", index,
+                           (unsigned long long)constant->length, (unsigned long long)memory->bytes);
+  }
+  bool is_usable = memory->is_dense && (is_linking || !((uintptr_t)memory->first & (alignment - 1)));
+  if (is_usable || !memory->bytes || p->blocks[index]) return is_linking ? link_bytes(p, index, memory->first) : PYD_STATUS_OK;
+  pyd_status_t status = pyd_pool_acquire(p->pool, (size_t)memory->bytes, &p->blocks[index]);
+  if (!pyd_ok(status)) return status;
+  if (memory->is_dense) {
+    memcpy(p->blocks[index], memory->first, (size_t)memory->bytes);
+  } else {
+    pyd_api_memory_gather(memory, p->blocks[index]);
+  }
+  return link_bytes(p, index, p->blocks[index]);
+}
+
 static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, uint32_t alignment) {
   const pyd_program_constant_t* constant = pyd_program_constant(p->program, index);
   if (constant->derivation != PYD_PROGRAM_NONE) return PYD_STATUS_OK;
+  if (constant->parameter != PYD_PROGRAM_NONE) return link_parameter(p, index, is_linking, alignment);
   pyd_span_t member;
   pyd_status_t status = find(p, constant->member.data, constant->member.length, false, &member);
   if (!pyd_ok(status)) return status;
@@ -182,7 +201,7 @@ static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, 
   } else if (!is_linking) {
     return PYD_STATUS_OK;
   }
-  return pyd_program_set_constant(p->program, index, (pyd_span_t){data, (size_t)constant->length});
+  return link_bytes(p, index, data);
 }
 
 // Before the executables, which decide how constants have to be aligned, all are linked as they lie in the file.
@@ -205,12 +224,15 @@ static pyd_status_t align_constants(loaded_t* p) {
 
 // ---- the whole
 
-static pyd_status_t link_all(loaded_t* p) {
+static pyd_status_t link_all(loaded_t* p, const pyd_api_load_t* options) {
   pyd_status_t status = open_members(p);
-  if (pyd_ok(status)) status = refuse_needs(p);
+  if (pyd_ok(status)) status = pyd_standalone_parameters_open(p->program, p->device, options, &p->parameters);
   if (pyd_ok(status)) status = answer_queries(p);
   if (pyd_ok(status)) status = link_constants(p);
+  if (pyd_ok(status)) status = pyd_resolution_begin(p->manager, &p->resolution);
   if (pyd_ok(status)) status = link_executables(p);
+  if (pyd_ok(status)) status = pyd_standalone_link_commands(p->program, pyd_resolution_resolver(p->resolution));
+  if (pyd_ok(status)) pyd_resolution_settle(p->resolution);
   if (pyd_ok(status)) status = align_constants(p);
   if (pyd_ok(status) && pyd_program_derivation_count(p->program)) {
     status = pyd_derived_create(p->program, p->sched, p->pool, &p->derived);
@@ -221,7 +243,8 @@ static pyd_status_t link_all(loaded_t* p) {
   return pyd_ok(status) ? pyd_state_initialize(p->state, NULL) : status;
 }
 
-pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source, pyd_api_program_t** out_program) {
+pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source, const pyd_api_load_t* options,
+                                 pyd_api_program_t** out_program) {
   loaded_t* p = calloc(1, sizeof(*p));
   if (!p) {
     if (source.copy) {
@@ -232,7 +255,9 @@ pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program");
   }
   p->source = source, p->sched = device->sched, p->pool = device->pool;
-  pyd_status_t status = link_all(p);
+  p->manager = pyd_standalone_device(device)->manager;
+  p->device = device;
+  pyd_status_t status = link_all(p, options);
   if (pyd_ok(status)) status = pyd_api_program_make(device, p->program, p->state, (pyd_api_owner_t){p, drop}, out_program);
   if (!pyd_ok(status)) drop(p);
   return status;

@@ -8,25 +8,7 @@
 typedef struct reader_s {
   pyd_json_t json;
   pyd_manifest_t* made;
-  bool is_out_of_memory;
 } reader_t;
-
-static bool is(pyd_string_t text, const char* expected) {
-  return text.length == strlen(expected) && memcmp(text.data, expected, text.length) == 0;
-}
-
-// Room for one more of |size| bytes at the end of |*list|, which grows at powers of two. NULL ends the reading.
-static void* grow(reader_t* r, void** list, uint32_t* count, size_t size) {
-  if ((*count & (*count - 1)) == 0) {
-    void* larger = realloc(*list, (size_t)(*count ? *count : 1) * 2 * size);
-    r->is_out_of_memory = !larger;
-    if (!larger) return pyd_json_refuse(&r->json, "memory"), NULL;
-    *list = larger;
-  }
-  void* added = (uint8_t*)*list + (*count)++ * size;
-  memset(added, 0, size);
-  return added;
-}
 
 // A member that may be there once: marks it in |seen|.
 static void once(reader_t* r, uint32_t* seen, uint32_t bit) {
@@ -51,7 +33,7 @@ static void read_requirements(reader_t* r, pyd_manifest_variant_t* out) {
   pyd_string_t text;
   out->first_requirement = m->requirement_count;
   while (pyd_json_element(&r->json, &list) && pyd_json_text(&r->json, &text)) {
-    pyd_string_t* added = grow(r, (void**)&m->requirements, &m->requirement_count, sizeof(*added));
+    pyd_string_t* added = pyd_json_grow(&r->json, (void**)&m->requirements, &m->requirement_count, sizeof(*added));
     if (added) *added = text;
   }
   out->requirement_count = m->requirement_count - out->first_requirement;
@@ -66,7 +48,7 @@ static void read_contracts(reader_t* r, pyd_manifest_variant_t* out) {
     uint64_t number = PYD_PROGRAM_NONE;
     bool is_none = pyd_json_null(&r->json);
     if (!is_none && pyd_json_number(&r->json, &number) && number >= PYD_PROGRAM_NONE) pyd_json_refuse(&r->json, "a number below 2^32 - 1");
-    uint32_t* added = grow(r, (void**)&m->contracts, &m->contract_count, sizeof(*added));
+    uint32_t* added = pyd_json_grow(&r->json, (void**)&m->contracts, &m->contract_count, sizeof(*added));
     if (added) *added = (uint32_t)number;
   }
   out->contract_count = m->contract_count - out->first_contract;
@@ -79,17 +61,17 @@ static void read_variant(reader_t* r) {
   pyd_string_t key;
   uint32_t seen = 0;
   while (pyd_json_member(&r->json, &list, &key)) {
-    if (is(key, "name")) once(r, &seen, NAME), pyd_json_text(&r->json, &v.name);
-    else if (is(key, "member")) once(r, &seen, MEMBER), pyd_json_text(&r->json, &v.member);
-    else if (is(key, "format")) once(r, &seen, FORMAT), pyd_json_text(&r->json, &v.format);
-    else if (is(key, "alignment")) once(r, &seen, ALIGNMENT), read_alignment(r, &v);
-    else if (is(key, "requires")) once(r, &seen, REQUIRES), read_requirements(r, &v);
-    else if (is(key, "contracts")) once(r, &seen, CONTRACTS), read_contracts(r, &v);
-    else if (is(key, "dynamic")) once(r, &seen, DYNAMIC), pyd_json_bool(&r->json, &v.is_dynamic);
+    if (pyd_text_is(key, "name")) once(r, &seen, NAME), pyd_json_text(&r->json, &v.name);
+    else if (pyd_text_is(key, "member")) once(r, &seen, MEMBER), pyd_json_text(&r->json, &v.member);
+    else if (pyd_text_is(key, "format")) once(r, &seen, FORMAT), pyd_json_text(&r->json, &v.format);
+    else if (pyd_text_is(key, "alignment")) once(r, &seen, ALIGNMENT), read_alignment(r, &v);
+    else if (pyd_text_is(key, "requires")) once(r, &seen, REQUIRES), read_requirements(r, &v);
+    else if (pyd_text_is(key, "contracts")) once(r, &seen, CONTRACTS), read_contracts(r, &v);
+    else if (pyd_text_is(key, "dynamic")) once(r, &seen, DYNAMIC), pyd_json_bool(&r->json, &v.is_dynamic);
     else pyd_json_skip(&r->json);
   }
   need(r, seen, NAME | MEMBER | FORMAT | ALIGNMENT | REQUIRES, "a variant with name, member, format, alignment and requires");
-  pyd_manifest_variant_t* added = grow(r, (void**)&r->made->variants, &r->made->variant_count, sizeof(*added));
+  pyd_manifest_variant_t* added = pyd_json_grow(&r->json, (void**)&r->made->variants, &r->made->variant_count, sizeof(*added));
   if (added) *added = v;
 }
 
@@ -100,9 +82,9 @@ static void read_executable(reader_t* r) {
   pyd_string_t key;
   uint32_t seen = 0;
   while (pyd_json_member(&r->json, &list, &key)) {
-    if (is(key, "name")) {
+    if (pyd_text_is(key, "name")) {
       once(r, &seen, NAME), pyd_json_text(&r->json, &e.name);
-    } else if (is(key, "variants")) {
+    } else if (pyd_text_is(key, "variants")) {
       once(r, &seen, VARIANTS);
       while (pyd_json_element(&r->json, &variants)) read_variant(r);
     } else {
@@ -111,7 +93,7 @@ static void read_executable(reader_t* r) {
   }
   need(r, seen, NAME | VARIANTS, "an executable with name and variants");
   e.variant_count = r->made->variant_count - e.first_variant;
-  pyd_manifest_executable_t* added = grow(r, (void**)&r->made->executables, &r->made->executable_count, sizeof(*added));
+  pyd_manifest_executable_t* added = pyd_json_grow(&r->json, (void**)&r->made->executables, &r->made->executable_count, sizeof(*added));
   if (added) *added = e;
 }
 
@@ -121,7 +103,7 @@ static void read_header(reader_t* r) {
   uint64_t format = 0;
   uint32_t seen = 0;
   while (pyd_json_member(&r->json, &list, &key)) {
-    if (is(key, "format")) {
+    if (pyd_text_is(key, "format")) {
       once(r, &seen, 1), pyd_json_number(&r->json, &format);
     } else {
       pyd_json_skip(&r->json);
@@ -137,9 +119,9 @@ static void read_all(reader_t* r) {
   uint32_t seen = 0;
   pyd_json_skip_space(&r->json);
   while (pyd_json_member(&r->json, &list, &key)) {
-    if (is(key, "pydispatch")) {
+    if (pyd_text_is(key, "pydispatch")) {
       once(r, &seen, HEADER), read_header(r);
-    } else if (is(key, "executables")) {
+    } else if (pyd_text_is(key, "executables")) {
       once(r, &seen, EXECUTABLES);
       while (pyd_json_element(&r->json, &executables)) read_executable(r);
     } else {
@@ -161,7 +143,7 @@ pyd_status_t pyd_manifest_read(pyd_span_t bytes, pyd_manifest_t* out_manifest) {
   read_all(&r);
   if (!r.json.fault) return PYD_STATUS_OK;
   pyd_status_t status =
-      r.is_out_of_memory ? pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "manifest.json: no memory for its tables")
+      r.json.is_out_of_memory ? pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "manifest.json: no memory for its tables")
                          : pyd_status_make(PYD_CODE_CORRUPT, "manifest.json, byte %zu: expected %s", r.json.at, r.json.fault);
   pyd_manifest_free(out_manifest);
   return status;

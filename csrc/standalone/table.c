@@ -1,32 +1,30 @@
 // The slots of api.h that need Python elsewhere.
 #include "pydispatch/standalone.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "standalone/standalone.h"
 
 static const uint64_t kRetainBytes = UINT64_C(256) << 20;
 
-typedef struct threads_s {
-  pyd_sched_t* sched;
-  pyd_pool_t* pool;
-} threads_t;
-
-static void drop_threads(void* self) {
-  threads_t* t = self;
+static void drop_device(void* self) {
+  pyd_standalone_device_t* t = self;
   pyd_sched_destroy(t->sched);
+  pyd_plugin_manager_release(t->manager);
   if (t->pool) pyd_pool_destroy(t->pool);
-  free(t);
+  const pyd_allocator_t allocator = t->allocator;
+  pyd_deallocate(&allocator, t, sizeof(*t));
 }
 
-static pyd_status_t make_device(const pyd_sched_options_t* options, pyd_api_device_t** out_device) {
-  threads_t* t = calloc(1, sizeof(*t));
+static pyd_status_t make_device(const pyd_sched_options_t* options, const pyd_allocator_t* allocator, pyd_api_device_t** out_device) {
+  pyd_standalone_device_t* t = pyd_allocate_zeroed(allocator, sizeof(*t));
   if (!t) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a device");
-  pyd_status_t status = pyd_pool_create(kRetainBytes, &t->pool);
+  if (allocator) t->allocator = *allocator;
+  pyd_status_t status = pyd_pool_create_with(kRetainBytes, allocator, &t->pool);
   if (pyd_ok(status)) status = pyd_sched_create(options, &t->sched);
-  if (pyd_ok(status)) status = pyd_api_device_make(t->sched, t->pool, (pyd_api_owner_t){t, drop_threads}, out_device);
-  if (!pyd_ok(status)) drop_threads(t);
+  if (pyd_ok(status)) status = pyd_plugin_manager_create(&t->manager);
+  if (pyd_ok(status)) status = pyd_api_device_make(t->sched, t->pool, (pyd_api_owner_t){t, drop_device}, out_device);
+  if (!pyd_ok(status)) drop_device(t);
   return status;
 }
 
@@ -48,44 +46,46 @@ static pyd_status_t device_open(const char* name, pyd_api_device_t** out_device)
   if (!out_device) return pyd_api_null("device_open", "out_device");
   *out_device = NULL;
   if (!name) return pyd_api_null("device_open", "name");
-  if (read_name(name, &options.workers)) return make_device(&options, out_device);
+  if (read_name(name, &options.workers)) return make_device(&options, NULL, out_device);
   return pyd_status_make(PYD_CODE_UNAVAILABLE, "device_open: there is no device '%s'; without Python there are 'cpu', 'local-sync' and "
                          "'cpu?workers=N'", name);
 }
 
 static pyd_status_t device_create(const pyd_api_device_options_t* given, pyd_api_device_t** out_device) {
   pyd_sched_options_t options;
+  pyd_allocator_t allocator;
   if (!out_device) return pyd_api_null("device_create", "out_device");
   *out_device = NULL;
-  pyd_status_t status = pyd_api_read_device_options(given, &options);
-  return pyd_ok(status) ? make_device(&options, out_device) : status;
+  pyd_status_t status = pyd_api_read_device_options(given, &options, &allocator);
+  return pyd_ok(status) ? make_device(&options, &allocator, out_device) : status;
 }
 
-static pyd_status_t check(const char* function, const pyd_api_device_t* device, const void* source, pyd_api_program_t** out_program) {
+static pyd_status_t load(const char* function, pyd_api_device_t* device, const pyd_api_load_t* options, pyd_api_program_t** out_program) {
+  pyd_standalone_source_t source = {.copy = NULL};
   if (!out_program) return pyd_api_null(function, "out_program");
   *out_program = NULL;
   if (!device) return pyd_api_null(function, "device");
-  return source ? PYD_STATUS_OK : pyd_api_null(function, "path or data");
+  pyd_status_t status = pyd_api_check_load(function, options);
+  if (pyd_ok(status)) status = options->path ? pyd_file_map(options->path, &source.map) : pyd_pool_acquire(device->pool, options->size, &source.copy);
+  if (!pyd_ok(status)) return status;
+  source.file = options->path ? source.map.span : (pyd_span_t){source.copy, options->size};
+  if (source.copy && options->size) memcpy(source.copy, options->data, options->size);
+  status = pyd_standalone_load(device, source, options, out_program);
+  return options->path ? pyd_status_annotate(status, "%s: %s", options->path, pyd_status_text(status)) : status;
 }
 
 static pyd_status_t program_load_file(pyd_api_device_t* device, const char* path, pyd_api_program_t** out_program) {
-  pyd_standalone_source_t source = {.copy = NULL};
-  pyd_status_t status = check("program_load_file", device, path, out_program);
-  if (pyd_ok(status)) status = pyd_file_map(path, &source.map);
-  if (!pyd_ok(status)) return status;
-  source.file = source.map.span;
-  status = pyd_standalone_load(device, source, out_program);
-  return pyd_status_annotate(status, "%s: %s", path, pyd_status_text(status));
+  const pyd_api_load_t options = {.struct_size = sizeof(options), .path = path};
+  return load("program_load_file", device, &options, out_program);
 }
 
 static pyd_status_t program_load_bytes(pyd_api_device_t* device, const void* data, size_t size, pyd_api_program_t** out_program) {
-  pyd_standalone_source_t source = {.copy = NULL};
-  pyd_status_t status = check("program_load_bytes", device, data, out_program);
-  if (pyd_ok(status)) status = pyd_pool_acquire(device->pool, size, &source.copy);
-  if (!pyd_ok(status)) return status;
-  if (size) memcpy(source.copy, data, size);
-  source.file = (pyd_span_t){source.copy, size};
-  return pyd_standalone_load(device, source, out_program);
+  const pyd_api_load_t options = {.struct_size = sizeof(options), .data = data, .size = size};
+  return load("program_load_bytes", device, &options, out_program);
+}
+
+static pyd_status_t program_load(pyd_api_device_t* device, const pyd_api_load_t* options, pyd_api_program_t** out_program) {
+  return load("program_load", device, options, out_program);
 }
 
 void pyd_standalone_fill(pyd_api_t* out_table) {
@@ -94,4 +94,9 @@ void pyd_standalone_fill(pyd_api_t* out_table) {
   out_table->device_create = device_create;
   out_table->program_load_file = program_load_file;
   out_table->program_load_bytes = program_load_bytes;
+  out_table->program_load = program_load;
+  out_table->device_add_import = pyd_standalone_add_import;
+  out_table->device_add_command = pyd_standalone_add_command;
+  out_table->device_add_plugin = pyd_standalone_add_plugin;
+  out_table->device_remove_provider = pyd_standalone_remove_provider;
 }

@@ -1,6 +1,6 @@
 """The host commands of program.mlir in Python, for every device.
 
-    device = pydispatch.device("cpu")           # or "vulkan:0", "cuda:0", "ptx-interpreter"
+    device = pydispatch.device("cpu")           # or "vulkan:0", "webgpu:0", "cuda:0", ...
     register(device)
     program = device.load(pydispatch.compile("program.mlir"))
     sums, packed, length = program.main(x)

@@ -62,19 +62,23 @@ def _middle(values: Sequence[float]) -> tuple[float, float]:
 
 
 def measure(
-    contenders: Mapping[str, Call], seconds: float = 1.0, warm_up: float = 0.1, pause: float = 0.0
+    contenders: Mapping[str, Call],
+    seconds: float = 1.0,
+    warm_up: float = 0.1,
+    pause: float = 0.0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> list[Samples]:
     """Samples of each contender, in the same order.
 
     seconds: about how long each is measured. warm_up: for how long each is called before, at least twice. pause:
-    seconds between contenders, for those whose threads go on spinning after a call.
+    seconds between contenders, for those whose threads go on spinning after a call. clock: of the measured times.
     """
-    clock = time.perf_counter
+    now = time.perf_counter
     counts = {name: _warm(call, warm_up) for name, call in contenders.items()}
     found: dict[str, list[float]] = {name: [] for name in contenders}
-    end = clock() + seconds * len(contenders)
+    end = now() + seconds * len(contenders)
     rounds = 0
-    while rounds < FEWEST_ROUNDS or clock() < end:
+    while rounds < FEWEST_ROUNDS or now() < end:
         order = list(contenders.items())
         for name, call in order if rounds % 2 == 0 else reversed(order):
             if pause:

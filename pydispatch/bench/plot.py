@@ -1,58 +1,165 @@
-"""Lines over a logarithmic axis → SVG, which reads well in black and white. Needs matplotlib."""
+"""Lines over logarithmic axes → SVG. Series differ by marker and dashes, so that it reads without colours."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
-from pydispatch.errors import InvalidArgumentError
-
-STYLES = ("-", "--", ":", "-.")
-MARKERS = "osv^D*PXd<>"
-SHADES = ("#000000", "#0b5394", "#a64d00", "#38761d", "#7a0f4b", "#666666")
+WIDTH, HEIGHT = 380, 230
+LEFT, RIGHT, TOP, BOTTOM = 56, 14, 26, 38
+LEGEND_LINE = 17
+DASHES = ("", "6 3", "2 3", "8 3 2 3")
+MARKERS = (
+    "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z", "M-3.2-3.2h6.4v6.4h-6.4z", "M0-4L4 3.4H-4z", "M0 4L4-3.4H-4z",
+    "M0-4.4L4.4 0L0 4.4L-4.4 0z", "M-3.5-3.5L3.5 3.5M-3.5 3.5L3.5-3.5", "M0-4.4V4.4M-4.4 0H4.4",
+    "M-1.6-4h3.2v8h-3.2z", "M-4-1.6h8v3.2h-8z",
+)  # fmt: skip
+SHADES = 6
+STYLE = (
+    ".plot{color:#111;font:11px system-ui,sans-serif}.plot text{fill:currentColor}.plot .grid{stroke:#8884;fill:none}"
+    ".plot .axis{stroke:currentColor;fill:none}.plot .line{fill:none;stroke-width:1.5}.plot .one{stroke:currentColor;"
+    "stroke-width:1.5;stroke-dasharray:1 2}.plot .title{font-weight:600}"
+    + "".join(
+        f".plot .s{number}{{stroke:{light};fill:{light}}}"
+        for number, light in enumerate(("#111", "#0b5394", "#a64d00", "#2d6b1c", "#7a0f4b", "#666"))
+    )
+)
+"""Colours and fonts; a page may have others for the same classes."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes. series: by name the points (x, y), both positive."""
+    """One set of axes. series: by name the points (x, y), positive where the axis is logarithmic. x_text, y_text: of a
+    number beside an axis. level: a line across at that y."""
 
     title: str
     x: str
     y: str
     series: Mapping[str, Sequence[tuple[float, float]]]
+    x_logarithmic: bool = True
+    x_text: Callable[[float], str] | None = None
+    y_text: Callable[[float], str] | None = None
+    level: float | None = None
 
 
 def svg(panels: Sequence[Panel]) -> str:
-    """The panels side by side with one legend below. Raises InvalidArgumentError without matplotlib."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise InvalidArgumentError("plots need matplotlib: pip install matplotlib") from None
-    matplotlib.use("svg")
-    from matplotlib import pyplot
+    """A document with the panels side by side and one legend below."""
+    names = list(dict.fromkeys(name for panel in panels for name in panel.series))
+    width, columns = max(1, len(panels)) * WIDTH, max(1, 2 * len(panels))
+    height = HEIGHT + LEGEND_LINE * math.ceil(len(names) / columns) + 6
+    parts = [f'<g transform="translate({WIDTH * i} 0)">{axes(p, names)}</g>' for i, p in enumerate(panels)]
+    parts.append(f'<g transform="translate(0 {HEIGHT})">{legend(names, columns)}</g>')
+    size = f'viewBox="0 0 {width} {height}" width="{width * 1.4:.0f}"'
+    inside = f"<style>{STYLE}</style>{''.join(parts)}"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" {size}>{inside}</svg>\n'
 
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "pydispatch", "font.size": 10}):
-        figure, axes = pyplot.subplots(1, len(panels), figsize=(5.4 * len(panels), 4.4), squeeze=False)
-        names = list(dict.fromkeys(name for panel in panels for name in panel.series))
-        for panel, each in zip(panels, axes[0], strict=True):
-            for number, name in enumerate(names):
-                points = panel.series.get(name)
-                if not points:
-                    continue
-                each.plot(
-                    *zip(*points, strict=True), label=name, color=SHADES[number % len(SHADES)], markersize=5,
-                    linestyle=STYLES[number % len(STYLES)], marker=MARKERS[number % len(MARKERS)], linewidth=1.2,
-                )  # fmt: skip
-            each.set(xscale="log", yscale="log", xlabel=panel.x, ylabel=panel.y, title=panel.title)
-            each.grid(True, which="major", color="#dddddd", linewidth=0.6)
-            each.spines[["top", "right"]].set_visible(False)
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        columns = min(4, len(labels)) or 1
-        rows = -(-len(labels) // columns)
-        figure.subplots_adjust(bottom=0.16 + 0.055 * rows, wspace=0.28)
-        figure.legend(handles, labels, loc="lower center", ncols=columns, frameon=False)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-        pyplot.close(figure)
-    return buffer.getvalue()
+
+def axes(panel: Panel, names: Sequence[str]) -> str:
+    """The panel without its legend, WIDTH by HEIGHT. names: of all series that share a legend, which fix their look."""
+    points = [point for series in panel.series.values() for point in series]
+    if not points:
+        return _text(WIDTH / 2, HEIGHT / 2, "no figures", "middle")
+    across = Axis.of([x for x, _ in points], LEFT, WIDTH - RIGHT, panel.x_logarithmic, panel.x_text)
+    levels = [] if panel.level is None else [panel.level]
+    up = Axis.of([*(y for _, y in points), *levels], HEIGHT - BOTTOM, TOP, True, panel.y_text)
+    parts = [_text(LEFT, 14, panel.title, css="title"), _text(WIDTH - RIGHT, HEIGHT - 6, panel.x, "end"),
+             _text(WIDTH - RIGHT, 14, panel.y, "end")]  # fmt: skip
+    for value, label in across.ticks():
+        parts.append(_line(across(value), TOP, across(value), HEIGHT - BOTTOM, "grid"))
+        parts.append(_text(across(value), HEIGHT - BOTTOM + 14, label, "middle"))
+    for value, label in up.ticks():
+        parts.append(_line(LEFT, up(value), WIDTH - RIGHT, up(value), "grid"))
+        parts.append(_text(LEFT - 5, up(value) + 4, label, "end"))
+    parts += [_line(LEFT, up(level), WIDTH - RIGHT, up(level), "one") for level in levels]
+    parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>')
+    for number, name in enumerate(names):
+        series = sorted(panel.series.get(name, ()))
+        if series:
+            parts.append(_series([(across(x), up(y)) for x, y in series], number, name))
+    return "".join(parts)
+
+
+def legend(names: Sequence[str], columns: int = 2) -> str:
+    """A line and a marker for each name."""
+    parts = []
+    for number, name in enumerate(names):
+        x, y = 8 + number % columns * WIDTH / 2, 8 + number // columns * LEGEND_LINE
+        parts.append(_series([(x, y), (x + 13, y), (x + 26, y)], number, name, (1,)) + _text(x + 33, y + 4, name))
+    return "".join(parts)
+
+
+def marker(x: float, y: float, number: int) -> str:
+    """The mark of a series at a place."""
+    shape = MARKERS[number % len(MARKERS)]
+    return f'<path class="s{number % SHADES}" transform="translate({x:.1f} {y:.1f})" d="{shape}"/>'
+
+
+def _series(places: Sequence[tuple[float, float]], number: int, name: str, marked: Sequence[int] | None = None) -> str:
+    """Markers are left out where there are many points."""
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    dashes = DASHES[number % len(DASHES)]
+    shown = range(0, len(places), max(1, len(places) // 12)) if marked is None else marked
+    line = f'<path class="s{number % SHADES} line" d="M{path}" stroke-dasharray="{dashes}" style="fill:none"/>'
+    return f"<g><title>{escape(name)}</title>{line}{''.join(marker(*places[i], number) for i in shown)}</g>"
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", css: str = "") -> str:
+    named = f' class="{css}"' if css else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(text)}</text>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
+    return f'<path class="{css}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A value → its place, between `begin` and `end`."""
+
+    least: float
+    most: float
+    begin: float
+    end: float
+    is_logarithmic: bool
+    text: Callable[[float], str]
+
+    @staticmethod
+    def of(
+        values: Sequence[float], begin: float, end: float, is_logarithmic: bool = True,
+        text: Callable[[float], str] | None = None,
+    ) -> Axis:  # fmt: skip
+        """That has room for all values."""
+        least, most = min(values), max(values)
+        if is_logarithmic:
+            room = (most / least) ** 0.04 * 1.05
+            return Axis(least / room, most * room, begin, end, True, text or short)
+        return Axis(least, most if most > least else least + 1, begin, end, False, text or short)
+
+    def __call__(self, value: float) -> float:
+        low, high, at = self.least, self.most, value
+        if self.is_logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(value)
+        return self.begin + (self.end - self.begin) * (at - low) / (high - low)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """(value, label) of at most seven."""
+        if not self.is_logarithmic:
+            return [(v := self.least + (self.most - self.least) * i / 4, self.text(v)) for i in range(5)]
+        decades = math.log10(self.most / self.least)
+        steps: tuple[float, ...] = (1, 2, 5) if decades < 2.2 else (1,)
+        if decades < 0.5:
+            steps = (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8)
+        low, high = math.floor(math.log10(self.least)), math.ceil(math.log10(self.most))
+        found = [s * 10.0**e for e in range(low, high + 1) for s in steps if self.least <= s * 10.0**e <= self.most]
+        kept = found[:: max(1, math.ceil(len(found) / 7))]
+        return [(value, self.text(value)) for value in kept]
+
+
+def short(value: float) -> str:
+    """1.5k, 20M."""
+    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:.3g}"

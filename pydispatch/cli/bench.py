@@ -12,7 +12,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydispatch.cli.run import add_loading_arguments, function_of, inputs_of, load_program
+from pydispatch.cli.run import (
+    add_loading_arguments,
+    add_trace_argument,
+    function_of,
+    inputs_of,
+    load_program,
+    traced,
+)
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import path_of, write
 
@@ -35,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--plot", metavar="FILE.svg", help="of --modes: time of a call and of an element over sizes")
     add_loading_arguments(parser)
+    add_trace_argument(parser)
     parser.add_argument("--function", metavar="NAME", help="needed when the program has several and none is 'main'")
     parser.add_argument(
         "--input", action="append", default=[], metavar="[NAME=]VALUE", help="one per argument, in order or by name"
@@ -74,18 +82,19 @@ def run(args: argparse.Namespace) -> int:
         pause = 0.02 if args.peer else 0.0  # idle threads of others spin for a while
         profiles = {title: work.profile() for title, work in works.items()
                     if work.profile is not None and (args.profile or args.compare)}  # fmt: skip
-        found = measure({title: work.call for title, work in works.items()}, args.seconds, args.warm_up, pause)
+        with traced(args):
+            found = measure({title: work.call for title, work in works.items()}, args.seconds, args.warm_up, pause)
     table = report.rows(found, first.nbytes, args.items)
     for row in table:
         row["off_by"] = off[row["name"]]
         if profile := profiles.get(row["name"]):
-            row["commands"] = [vars(timing) for timing in profile]
+            row.update(profile.as_dict())
     about = machine(device)
     _print(name, about, found, table, args.items)
-    if profiles:
+    if len(profiles) > 1:
         print("\n" + report.profiles(profiles))
-    elif args.profile:
-        print(f"@{name} has no profile: it has control flow or state of its own")
+    elif profiles:
+        print(f"\n{next(iter(profiles.values()))}")
     if args.json:
         data = {"function": name, "inputs": args.input, "machine": about, "seconds": args.seconds,
                 "items": args.items, "contenders": table}  # fmt: skip

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dispatches", action="store_true", help="print what each dispatch holds and why neighbours do not"
     )
+    parser.add_argument("--code", action="store_true", help="print the kernels that are text: WGSL and PTX")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,8 +47,9 @@ def run(args: argparse.Namespace) -> int:
     kind = "an ELF file" if is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
     model = None if kind or Path(args.file).suffix == ".pdx" else models.describe(Path(args.file))
     if kind or model is not None:
-        if args.verify or args.program or args.dispatches:
-            option = "--verify" if args.verify else "--program" if args.program else "--dispatches"
+        asked = [name for name in ("verify", "program", "dispatches", "code") if getattr(args, name)]
+        if asked:
+            option = f"--{asked[0]}"
             raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is {kind or 'a model'}")
         if model is not None:
             return _run_model(args, model)
@@ -74,13 +76,17 @@ def _run_artifact(args: argparse.Namespace) -> int:
             report[dispatches.KEY] = {f: [asdict(d) for d in found] for f, found in _listing(artifact)}
             report["chains"] = [{"function": function, "exports": names} for function, names in _chains(artifact)]
             report[choices.KEY] = [asdict(choice) for choice in _choices(artifact)]
+        if args.code:
+            report["code"] = dict(_code(artifact))
         _print(json.dumps(report, indent=1, ensure_ascii=False))
-    elif args.program or args.dispatches:
+    elif args.program or args.dispatches or args.code:
         if args.program:
             _print(_program_text(artifact))
         if args.dispatches:
             chains = [f"@{function}: {' then '.join(names)} run tile by tile" for function, names in _chains(artifact)]
             _print("\n".join([dispatches.render(_listing(artifact), _choices(artifact)), *chains]))
+        if args.code:
+            _print("\n".join(f"// {member}\n{text}" for member, text in _code(artifact)) or "no kernel is text")
     else:
         _print(render(args.file, artifact))
         if args.verify:
@@ -100,6 +106,13 @@ def _program_text(artifact: Artifact) -> str:
 
     artifact.file().verify(PROGRAM)
     return disassemble(artifact.read(PROGRAM))
+
+
+def _code(artifact: Artifact) -> list[tuple[str, str]]:
+    """(member, text) of each variant whose kernels are text."""
+    members = [variant.member for entry in artifact.executables for variant in entry.variants]
+    texts = [name for name in members if name.endswith((".wgsl", ".ptx"))]
+    return [(name, bytes(artifact.read(name)).decode("utf-8", "replace")) for name in texts]
 
 
 def _listing(artifact: Artifact) -> dispatches.Listing:

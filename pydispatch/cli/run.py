@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
     parser.add_argument("--module", metavar="FILE", help="the same")
     add_loading_arguments(parser)
+    add_trace_argument(parser)
     parser.add_argument("--function", metavar="NAME", help="needed when the program has several and none is 'main'")
     parser.add_argument(
         "--input", action="append", default=[], metavar="[NAME=]VALUE", help="one per argument, in order or by name"
@@ -68,6 +70,22 @@ def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
 
 
+def add_trace_argument(parser: argparse.ArgumentParser) -> None:
+    """For `traced`."""
+    parser.add_argument(
+        "--trace", metavar="FILE.json", help="write a timeline of the calls, the latest ones, for ui.perfetto.dev"
+    )
+
+
+def traced(args: argparse.Namespace) -> AbstractContextManager[Any]:
+    """What is called within it is in the file that `--trace` names. Raises Error."""
+    if args.trace is None:
+        return nullcontext()
+    from pydispatch.runtime.tracing import trace
+
+    return trace(path_of("--trace", args.trace, "the path of a .json file"))
+
+
 def load_program(path: Path, args: argparse.Namespace, **options: Any) -> Program:
     """The program of a .pdx or .mlir file on the device that `args` name. options: of `pydispatch.compile`, for a
     source. Raises Error, OSError."""
@@ -94,7 +112,8 @@ def run(args: argparse.Namespace) -> int:
                 f"--output: @{function.name} has {len(function.results)} results, got {len(args.output)}"
             )
         print(f"EXEC @{function.name}")  # before whatever kernels print
-        results = function(*inputs, **named)
+        with traced(args):
+            results = function(*inputs, **named)
         returned = [results] if len(function.results) == 1 else list(results or ())
         returned = [value.numpy() if hasattr(value, "numpy") else value for value in returned]  # of a device
         if args.expected_output:

@@ -70,7 +70,7 @@ CONVERSIONS = {
 
 TARGETS = {
     "cpu": "cpu", "local": "cpu", "llvm-cpu": "cpu", "cuda": "cuda", "nvptx": "cuda", "vulkan": "vulkan",
-    "vulkan-spirv": "vulkan",
+    "vulkan-spirv": "vulkan", "webgpu": "webgpu", "webgpu-wgsl": "webgpu",
 }  # fmt: skip
 """What target attributes and `targets=` call a backend -> its folder of `compiler/backends`."""
 
@@ -82,6 +82,7 @@ TENSOR_OPERATIONS = (
 DEVICES = {
     "cpu": "cpu", "local": "cpu", "local-sync": "cpu", "local-task": "cpu", "cuda": "cuda",
     "ptx-interpreter": "ptx_interpreter", "ptx_interpreter": "ptx_interpreter", "vulkan": "vulkan",
+    "webgpu": "webgpu",
 }  # fmt: skip
 """What names of devices begin with -> the module of `runtime/devices`."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pydispatch import extensions
+from pydispatch import extensions, logs
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -111,4 +112,7 @@ def device(name: str = "cpu") -> Device:
         if not equals or key in options:
             raise InvalidArgumentError(f"device '{name}': expected distinct options as key=value, got '{part}'")
         options[key] = value
-    return _scheme(found).open(scheme, options)
+    start = time.perf_counter()
+    opened = _scheme(found).open(scheme, options)
+    logs.runtime.info("device '%s' is open, after %.1f ms", opened.name, 1e3 * (time.perf_counter() - start))
+    return opened

@@ -17,6 +17,7 @@ import pydispatch as pd
 from pydispatch.bench import measure, peer, plot, report
 from pydispatch.bench.program import difference
 from pydispatch.cli import __main__ as cli
+from pydispatch.compiler.driver.plugin import build_system
 
 TEXT = """
 func.func @main(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
@@ -96,10 +97,10 @@ def test_modes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(data["seconds"]) <= texts and {"a call", "an element", "elements"} <= texts
 
 
-def test_plots_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(pd.InvalidArgumentError, match="plots need matplotlib: pip install matplotlib"):
-        plot.svg([])
+def test_plots_without_points() -> None:
+    """A panel without points says so."""
+    root = ElementTree.fromstring(plot.svg([plot.Panel("a call", "elements", "us", {"one": []})]))
+    assert "no figures" in {e.text for e in root.iter("{http://www.w3.org/2000/svg}text")}
 
 
 @pytest.mark.parametrize(
@@ -282,13 +283,63 @@ def test_a_slow_kernel_is_named_first(kernels: dict[str, str], capsys: pytest.Ca
     program = pd.device("cpu").load(kernels["broken"])
     profile = program.main.profile(np.ones(1, np.float32))
     assert len(profile) == 3 and "@two" in profile.longest[0].command
-    assert "@two" in str(profile).splitlines()[0] and "an ordinary call takes" in str(profile).splitlines()[-1]
+    assert "@two" in str(profile).splitlines()[1] and "an ordinary call takes" in str(profile).splitlines()[-1]
     assert [(t.workgroups, t.nbytes) for t in profile] == [(1, 8), (1, 8), (1, 8)]
     assert cli.main(["bench", kernels["good"], "--input=1xf32=1", *QUICK, "--compare", kernels["broken"]]) == 0
     lines = capsys.readouterr().out.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("commands"))
     assert "@two" in lines[at + 1]
     assert cli.main(["bench", kernels["broken"], "--input=1xf32=1", *QUICK, "--profile"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "@two" in lines[1 + next(i for i, line in enumerate(lines) if line.endswith("command"))]
+
+
+PLUGIN = """
+#include "pydispatch/plugin.h"
+#include <time.h>
+
+typedef struct { const float* x; size_t x_offset; float* y; size_t y_offset; } params_t;
+
+static int first(void* params, void* context, void* reserved) {
+  (void)context, (void)reserved;
+  const params_t* p = params;
+  p->y[p->y_offset] = p->x[p->x_offset] + 1;
+  return 0;
+}
+static int second(void* params, void* context, void* reserved) {
+  (void)context, (void)reserved;
+  const params_t* p = params;
+  p->y[p->y_offset] = p->x[p->x_offset] * 2;
+  return 0;
+}
+static int asleep(void* params, void* context, void* reserved) {
+  const struct timespec pause = {0, 2000000};
+  nanosleep(&pause, NULL);
+  return second(params, context, reserved);
+}
+PYD_PLUGIN("two", "two functions", PYD_PLUGIN_FN("first", first), PYD_PLUGIN_FN("second", second),
+           PYD_PLUGIN_FN("asleep", asleep))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the plugin sleeps as POSIX systems do")
+def test_a_plugin_that_sleeps_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "two.c").write_text(PLUGIN)
+    plugin = tmp_path / "two.so"
+    plugin.write_bytes(build_system([tmp_path / "two.c"], include_dirs=[pd.get_include()]))
+    start = TWO.index(" attributes {\n    hal.executable.objects")
+    imports = TWO[:start] + TWO[TWO.index(" {\n\n", start) :].replace("hal.import.static, ", "")
+    files = {}
+    for name, function in {"good": "second", "asleep": "asleep"}.items():
+        files[name] = str(tmp_path / f"{name}.pdx")
+        pd.compile(imports.replace("ARCH", ARCH).replace("@second", f"@{function}")).save(files[name])
+    device = pd.device("cpu")
+    device.add_plugin(plugin)
+    profile = device.load(files["asleep"]).main.profile(np.ones(1, np.float32))
+    assert "@two" in profile.longest[0].command and profile.longest[0].seconds >= 2e-3
+    assert profile.seconds >= 0.95 * profile.whole
+    words = ["--input=1xf32=1", f"--plugin={plugin}", *QUICK, "--compare", files["asleep"]]
+    assert cli.main(["bench", files["good"], *words]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "@two" in lines[1 + next(i for i, line in enumerate(lines) if line.startswith("commands"))]
 

@@ -25,7 +25,7 @@ import commands  # noqa: E402
 from cuda_fake import install  # noqa: E402
 
 DEVICES = {"cpu?workers=3": "cpu", "local-sync": "cpu", "ptx-interpreter": "cuda", "cuda:0": "cuda",
-           "vulkan:0": "vulkan", "vulkan:0?staging=1": "vulkan"}  # fmt: skip
+           "vulkan:0": "vulkan", "vulkan:0?staging=1": "vulkan", "webgpu:0": "webgpu"}  # fmt: skip
 GPUS = [name for name, target in DEVICES.items() if target != "cpu"]
 ONE = """
 flow.func private @command(%x: tensor<?xf32>, i32) -> %x
@@ -73,12 +73,12 @@ def target(device: Any) -> str:
 
 @pytest.fixture(scope="module")
 def artifacts() -> dict[str, Any]:
-    return {target: pd.compile(EXAMPLE / "program.mlir", targets=target) for target in ("cpu", "cuda", "vulkan")}
+    return {name: pd.compile(EXAMPLE / "program.mlir", targets=name) for name in ("cpu", "cuda", "vulkan", "webgpu")}
 
 
 @pytest.fixture(scope="module")
 def singles() -> dict[str, Any]:
-    return {target: pd.compile(ONE, targets=target) for target in ("cuda", "vulkan")}
+    return {target: pd.compile(ONE, targets=target) for target in ("cuda", "vulkan", "webgpu")}
 
 
 def check(program: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import machine_levels
@@ -222,3 +223,17 @@ def test_levels_that_pack_differently_share_the_constant_as_it_is() -> None:
     artifact = pd.compile(text, targets="cpu", cpu=["x86-64-v3", "native"], cpu_features="")
     found = pd.device("cpu").load(artifact).f(a.astype(np.int8), np.zeros((5, 64), np.int32))
     np.testing.assert_array_equal(found, a @ b)
+
+
+@pytest.mark.parametrize(("cpu", "signs", "instruction"), [
+    ("neoverse-n1", "ss", "sdot"), ("neoverse-n1", "uu", "udot"), ("neoverse-n1", "us", "sdot"),
+    ("neoverse-v1", "ss", "sdot"), ("neoverse-v1", "uu", "udot"), ("neoverse-v1", "us", "usdot"),
+    ("neoverse-v1", "su", "usdot"),
+])  # fmt: skip
+def test_instructions_of_arm(cpu: str, signs: str, instruction: str, tmp_path: Path) -> None:
+    """Bytes are multiplied as they are where the machine has an instruction for their signs: nothing is taken off."""
+    text = product("matmul", [(29, 75), (75, 37), (29, 37)], signs)
+    pd.compile(text, targets="aarch64", cpu=cpu, dump=tmp_path)
+    (file,) = tmp_path.glob("*dispatch_0*.s")
+    found = re.findall(r"\b\w*dot\b", file.read_text())
+    assert set(found) == {instruction}

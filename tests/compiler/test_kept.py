@@ -184,11 +184,11 @@ def test_another_linker_changes_the_key(
     tool.write_text("#!/bin/sh\necho LLD 99.0.0\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PYDISPATCH_LLD", str(tool))
-    states = [kept.tools.state()]
+    states = [kept.programs.state()]
     tool.write_text("#!/bin/sh\necho LLD 100.0.0\n")
-    states.append(kept.tools.state())
+    states.append(kept.programs.state())
     monkeypatch.delenv("PYDISPATCH_LLD")
-    states.append(kept.tools.state())
+    states.append(kept.programs.state())
     assert all(a != b for i, a in enumerate(states) for b in states[:i])
     pd.compile(SUM)
     assert len(compiled) == 1

@@ -8,8 +8,9 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from pydispatch.compiler.toolchain import cache as toolchain_cache
+from pydispatch.compiler.toolchain import clang, linker, programs
 from pydispatch.compiler.toolchain import tools as toolchain
-from pydispatch.compiler.toolchain.tools import ToolchainError, UndefinedSymbolsError
+from pydispatch.compiler.toolchain.tools import Toolchain, ToolchainError, UndefinedSymbolsError
 
 SOURCE = (
     b'__attribute__((visibility("default"))) float f(const float* a, int n)'
@@ -52,15 +53,20 @@ def test_undefined_symbols_are_named_with_their_object(tmp_path):
         tools.link_shared([code, user], arch="x86_64", exports=["f"])
     names = {(symbol, Path(where).name) for symbol, where in caught.value.undefined}
     assert names == {("a", "object0.o"), ("a", "user.o"), ("b", "user.o")}
+    with pytest.raises(UndefinedSymbolsError) as caught:
+        linker.link_with_lld(tools.lld(), [("object0.o", code), ("user.o", user.read_bytes())], [], ["f"], "x86_64")
+    assert set(caught.value.undefined) == names
     assert caught.value.command and "undefined symbol" in caught.value.stderr
 
 
 def test_wrong_machine_and_garbage_are_link_errors():
     tools = toolchain.find()
     foreign = tools.compile_c(SOURCE, arch="aarch64")
-    for data, text in ((foreign, "incompatible"), (b"not an object", "unknown file type|unknown directive|object0")):
-        with pytest.raises(ToolchainError, match=text) as caught:
+    for data, text in ((foreign, "is incompatible: a relocatable object for aarch64"), (b"not one", "cannot be read")):
+        with pytest.raises(ToolchainError, match=f"object0.o {text}"):
             tools.link_shared([data], arch="x86_64", exports=["f"])
+        with pytest.raises(ToolchainError) as caught:
+            linker.link_with_lld(tools.lld(), [("object0.o", data)], [], ["f"], "x86_64")
         assert "object0.o" in caught.value.stderr
 
 
@@ -125,8 +131,8 @@ def test_cache_follows_included_files(cache, tmp_path, monkeypatch):
     header.write_text("#define VALUE 1\n")
     one = tools.compile_c(source, arch="x86_64")
     calls = []
-    run = toolchain.subprocess.run
-    monkeypatch.setattr(toolchain.subprocess, "run", lambda *a, **k: calls.append(a) or run(*a, **k))
+    run = clang.subprocess.run
+    monkeypatch.setattr(clang.subprocess, "run", lambda *a, **k: calls.append(a) or run(*a, **k))
     assert tools.compile_c(source, arch="x86_64") == one and calls == []
     header.write_text("#define VALUE 2\n")
     two = tools.compile_c(source, arch="x86_64")
@@ -157,28 +163,42 @@ def test_a_cache_that_cannot_be_made_is_replaced(tmp_path, monkeypatch):
 
 def test_describe_and_missing_tools(monkeypatch, tmp_path):
     described = toolchain.find().describe()
-    assert set(described) == {"clang", "clang (bitcode)", "lld", "cache"} and " from " in described["clang"]
+    assert set(described) == {"clang", "clang (bitcode)", "linker", "lld", "cache"} and " from " in described["clang"]
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(toolchain, "_zig", lambda: None)
-    with pytest.raises(ToolchainError, match=r"no clang >= 17 and no ld\.lld >= 14 on PATH.*pip install ziglang"):
-        toolchain._found.__wrapped__()
+    monkeypatch.setattr(programs, "_zig", lambda: None)
+    with pytest.raises(ToolchainError, match=r"no clang >= 17 on PATH.*pip install 'pydispatch\[c\]'"):
+        Toolchain().clang("obj")
+    with pytest.raises(ToolchainError, match=r"no ld\.lld >= 14 on PATH.*pip install 'pydispatch\[c\]'"):
+        Toolchain().lld()
+    assert "no clang >= 17" in Toolchain().describe()["clang"]
     old = tmp_path / "clang"
     old.write_text("#!/bin/sh\necho clang version 14.0.6\n")
     old.chmod(0o755)
     with pytest.raises(ToolchainError, match="no clang >= 17"):
-        toolchain._found.__wrapped__()
+        Toolchain().clang("obj")
     monkeypatch.setenv("PYDISPATCH_CLANG", str(old))
     with pytest.raises(ToolchainError, match=r"version 14\.0\.6, expected 17 or newer"):
-        toolchain._found.__wrapped__()
+        Toolchain().clang("obj")
+    monkeypatch.setenv("PYDISPATCH_CLANG", str(tmp_path / "none"))
+    with pytest.raises(ToolchainError, match=r"cannot run .*none: No such file"):
+        Toolchain().clang("obj")
 
 
 def test_a_newer_clang_is_not_used_for_bitcode(monkeypatch, tmp_path):
-    zig = toolchain._zig()
-    if zig is None:
+    if programs._zig() is None:
         pytest.skip("needs the bundled compiler")
     new = tmp_path / "clang"
     new.write_text("#!/bin/sh\necho clang version 99.0.0\n")
     new.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    described = toolchain._found.__wrapped__().describe()
+    described = Toolchain().describe()
     assert described["clang"].startswith("99.0.0 from PATH") and "from ziglang" in described["clang (bitcode)"]
+
+
+def test_a_version_is_asked_for_again_when_the_program_changes(cache, monkeypatch, tmp_path):
+    program = tmp_path / "clang"
+    monkeypatch.setenv("PYDISPATCH_CLANG", str(program))
+    for version, size in (("18.1.0", 1), ("19.1.0", 2)):
+        program.write_text(f"#!/bin/sh\necho clang version {version}\n" + "#" * size)
+        program.chmod(0o755)
+        assert str(Toolchain().clang("obj")).startswith(version)

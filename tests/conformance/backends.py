@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -33,8 +34,11 @@ def _open(name: str) -> Any:
     return pd.device(name)
 
 
-BACKENDS = (
+ALL = (
     Backend("cpu", "cpu", "cpu?workers=2"),
     Backend("vulkan", "vulkan", "vulkan:0"),
     Backend("cuda", "cuda", "ptx-interpreter?races=1"),
+    Backend("webgpu", "webgpu", "webgpu:0"),
 )
+BACKENDS = ALL[3:] if os.environ.get("PYDISPATCH_WEBGPU") else ALL[:3]
+"""Those that tests run on: WebGPU in the suite `web`, the others in `make test`."""

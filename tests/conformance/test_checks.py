@@ -7,7 +7,7 @@ from pathlib import Path
 
 import check_files
 import pytest
-from backends import BACKENDS, Backend
+from backends import ALL, Backend
 
 import pydispatch as pd
 
@@ -23,6 +23,10 @@ UNWATCHED = {
 }  # fmt: skip
 """Functions that run without looking for data races, and why."""
 
+SLOW = {("webgpu", "functions_f64"), ("webgpu", "linalg_elementwise", "erf")}
+"""Files, and functions, that are compiled and loaded only: functions of f64 are thousands of integer operations in
+WGSL, for which lavapipe's compiler takes minutes."""
+
 
 @pytest.mark.parametrize("name", FILES)
 def test_check_file(name: str, backend: Backend) -> None:
@@ -31,7 +35,8 @@ def test_check_file(name: str, backend: Backend) -> None:
     unwatched = {function for other, file, function in UNWATCHED if (other, file) == (backend.name, name)}
     wrong = {}
     ran = [function for function, call in program.functions.items() if not call.arguments]
-    for function in ran:
+    is_slow = {function for function in ran if {(backend.name, name), (backend.name, name, function)} & SLOW}
+    for function in (function for function in ran if function not in is_slow):
         device = pd.device(backend.device.partition("?")[0]) if function in unwatched else backend.open()
         call = device.load(artifact).functions[function] if function in unwatched else program.functions[function]
         try:
@@ -46,7 +51,8 @@ def test_check_file(name: str, backend: Backend) -> None:
 
 def test_the_lists_name_what_is_there() -> None:
     named = UNSUPPORTED.keys() | UNWATCHED.keys()
-    assert {backend for backend, _, _ in named} <= {backend.name for backend in BACKENDS}
+    assert {row[1] for row in SLOW} <= set(FILES)
+    assert {backend for backend, _, _ in named} <= {backend.name for backend in ALL}
     assert {file for _, file, _ in named} <= set(FILES)
     texts = [path.read_text() for path in FILES.values()]
     assert sum(len(re.findall(r"^func\.func (?!private)@[\w.]+\(\)", text, re.MULTILINE)) for text in texts) > 550

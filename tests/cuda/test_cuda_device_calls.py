@@ -186,6 +186,22 @@ def test_profiles(fake: FakeDriver, device: Any) -> None:
     assert fake.calls["cuEventDestroy"] == fake.calls["cuEventCreate"] == 4
 
 
+def test_traces(fake: FakeDriver, device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 1000)
+    expected = f(a, b).numpy()
+    with pd.trace(None) as trace:
+        np.testing.assert_array_equal(f(a, b), expected)
+    (own,) = (track for track in trace.tracks if track.name == "MainThread")  # others' devices may idle meanwhile
+    assert [event.label for event in own.events if event.kind != "wait"] == [
+        "call @mixed_invocation", "submit @mixed_invocation",
+    ]  # fmt: skip
+    assert {event.kind for event in own.events} == {"call", "submit", "wait"}
+    assert trace.tracks[-1].name == device.name
+    assert [event.label for event in trace.tracks[-1].events] == ["simple_mul", "copy", "simple_mul_inplace"]
+    assert fake.calls["cuEventDestroy"] == fake.calls["cuEventCreate"] == 4
+
+
 def test_memory_goes_round(fake: FakeDriver, device: Any) -> None:
     f = device.load(mixed()).mixed_invocation
     a, b = given(2, 1000)

@@ -29,9 +29,9 @@ function and type. *fma*: machines with fused multiply-add (x86-64-v3 and up, aa
 functions compute in float; *no fma*: baseline x86-64, where they compute in double. sqrt, floor, ceil, trunc, round,
 roundeven, fma and absf are correctly rounded.
 
-All functions vectorise in loops, except erfc in double everywhere, and sin, cos and tan in double on machines
-without fused multiply-add; with it, these reduce every argument the same way, however large. Lanes of vectors compute
-what a single element does, so results depend neither on the width of vectors nor on where an element lies.
+All functions vectorise in loops, except sin, cos and tan in double on machines without fused multiply-add; with it,
+these reduce every argument the same way, however large. Lanes of vectors compute what a single element does, so results
+depend neither on the width of vectors nor on where an element lies.
 
 | function | f32, fma | f32, no fma | f64, fma | f64, no fma | samples |
 |---|---|---|---|---|---|
@@ -50,7 +50,8 @@ is at most
 on the CPU, and (4096 + 8 + n / 2^18) · u · Σ|x| on GPUs, where the invocations of a workgroup add up 2^18 elements
 before they combine their sums. Column sums (over outer dimensions) on the CPU: (1024 + n / 1024) · u · Σ|x|. Measured
 errors are far below: the f32 sum of 2^24 values in [0, 1) has a relative error of at most 1.7e-7 (the tests allow
-3e-7), column sums of 2^20 values 8e-7 (1.5e-6). The order depends on sizes and variant.
+3e-7), column sums of 2^20 values 8e-7 (1.5e-6). The order depends on sizes and variant, not on the machine: loops that
+add floats have vectors of a known length also for SVE and RVV, and lanes are added up in an order that is stated.
 
 Sums, products, maxima and minima of f16, bf16 and smaller floats accumulate in f32 and are rounded once, at the end
 of the reduction, which adds half an ulp of the type. Their matrix products also accumulate in f32. A product over K

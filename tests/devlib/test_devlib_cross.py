@@ -15,6 +15,7 @@ import pytest
 from devlib_driver import FUNCTIONS, TYPES, samples
 
 from pydispatch.compiler import devlib
+from pydispatch.compiler.toolchain import linker
 from pydispatch.compiler.toolchain import tools as toolchain
 
 NAMES = [f for f in FUNCTIONS if f.arguments == 1]
@@ -107,9 +108,9 @@ def test_same_bits_as_here(arch, tmp_path):
         objects.append(tmp_path / f"devlib{i}.o")
         objects[-1].write_bytes(data)
     binary = tmp_path / "program"
-    lld = tools._lld.argv
+    lld = tools.lld().argv
     subprocess.run(
-        [*lld, "-m", toolchain._EMULATION[arch], "-static", "--gc-sections", "-e", "entry", "-o", binary, *objects],
+        [*lld, "-m", linker._EMULATION[arch], "-static", "--gc-sections", "-e", "entry", "-o", binary, *objects],
         check=True,
     )
     binary.chmod(0o755)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydispatch.compiler.devlib import SOURCE_DIR, fit
+from pydispatch.compiler.devlib import fit
+from pydispatch.compiler.devlib.prebuilt import SOURCES
 from pydispatch.compiler.kernel_ir.math import coefficients
 
 
 def test_the_tables_are_those_computed() -> None:
     in_c, in_kernels = fit.files()
-    assert (SOURCE_DIR / "coefficients.h").read_text() == in_c
+    assert (SOURCES / "coefficients.h").read_text() == in_c
     assert Path(coefficients.__file__).read_text() == in_kernels

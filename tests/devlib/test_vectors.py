@@ -7,7 +7,7 @@ from devlib_driver import BY_NAME, Library, samples
 
 import pydispatch as pd
 
-NAMES = {"sin": 1, "atan": 1, "acosh": 1, "powf": 2}
+NAMES = {"sin": 1, "atan": 1, "acosh": 1, "atanh": 1, "erfc": 1, "powf": 2}
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -3.0, np.inf, -np.inf, np.nan, 5e-324, 1e-310, -1e300, 2.0**1023,
            6381956970095103 * 2.0**797, 103993.0, 3.0000001e15]  # fmt: skip
 

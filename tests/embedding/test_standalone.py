@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import subprocess
 import sys
@@ -17,7 +19,8 @@ sys.path.insert(0, str(ROOT / "tests" / "c"))
 import run as c_tests  # noqa: E402
 
 FOLDERS = (
-    "base", "platform", "elf", "artifact", "imports", "executable", "memory", "sched", "program", "api", "standalone"
+    "base", "platform", "elf", "fatelf", "artifact", "imports", "executable", "memory", "plugin", "sched", "program",
+    "api", "standalone",
 )  # fmt: skip
 PROGRAM = """
 func.func @mul(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
@@ -38,16 +41,20 @@ func.func @weighted(%a: tensor<3xf32>) -> tensor<3xf32> {
 
 @pytest.fixture(scope="module")
 def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example, built from csrc with ASAN and UBSAN, without anything of Python."""
-    binary = tmp_path_factory.mktemp("standalone") / "main"
+    """The example."""
+    return built_alone(ROOT / "examples" / "embedding" / "standalone" / "main.c", tmp_path_factory.mktemp("standalone"))
+
+
+def built_alone(source: Path, folder: Path) -> Path:
+    """A program, built with csrc, with ASAN and UBSAN, without anything of Python."""
+    binary = folder / source.stem
     headers = c_tests.newest_header()
     files = [Path(p) for p in c_tests.library([*FOLDERS])]
     for file in files:
         assert not c_tests.compile_object(file, "asan", headers)
     objects = [str(c_tests.object_of(file, "asan")) for file in files]
-    source = str(ROOT / "examples" / "embedding" / "standalone" / "main.c")
     options = [*c_tests.BASE, *c_tests.MODES["asan"], "-pthread", "-ldl", "-lm"]
-    command = [c_tests.CC, source, *objects, *options, "-o", str(binary)]
+    command = [c_tests.CC, str(source), *objects, *options, "-o", str(binary)]
     built = subprocess.run(command, capture_output=True, text=True)
     assert not built.returncode, built.stderr
     return binary
@@ -91,3 +98,47 @@ def test_faults_are_named(main: Path, artifact: Path, tmp_path: Path) -> None:
     broken.write_bytes(data)
     ran = run(main, broken, "mul")
     assert ran.returncode == 1 and "program.bin" in ran.stderr
+
+
+PARTS = """
+util.func private @command(%x: tensor<?xf32>) -> %x
+util.global private @w = #flow.parameter.named<"model"::"w"> : tensor<4xf32>
+util.global private @b = #flow.parameter.named<"model"::"b"> : tensor<4xf32>
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %w = util.global.load @w : tensor<4xf32>
+  %b = util.global.load @b : tensor<4xf32>
+  %y = arith.mulf %x, %w : tensor<4xf32>
+  %z = arith.addf %y, %b : tensor<4xf32>
+  %d = tensor.cast %z : tensor<4xf32> to tensor<?xf32>
+  %r = util.call @command(%d) : (tensor<?xf32>) -> %d
+  %s = tensor.cast %r : tensor<?xf32> to tensor<4xf32>
+  return %s : tensor<4xf32>
+}
+"""
+
+
+def safetensors(shape: list[int]) -> bytes:
+    """A file with the tensor b: ones."""
+    data = b"\0\0\x80\x3f" * math.prod(shape)
+    header = json.dumps({"b": {"dtype": "F32", "shape": shape, "data_offsets": [0, len(data)]}}).encode()
+    return len(header).to_bytes(8, "little") + header + data
+
+
+def test_commands_and_parameters_come_from_c(tmp_path: Path) -> None:
+    parts = built_alone(ROOT / "tests" / "embedding" / "standalone_parts.c", tmp_path)
+    program, weights = tmp_path / "parts.pdx", tmp_path / "w.safetensors"
+    pd.compile(PARTS).save(program)
+    weights.write_bytes(safetensors([4]))
+    ran = run(parts, program, weights)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+    assert ran.stdout == "22 82 182 322, 1 call, 2 released\n"
+    ran = run(parts, program, weights, "without the command")
+    assert ran.returncode == 1 and ran.stderr.startswith("4 [command] ")
+    assert "host commands that nothing provides" in ran.stderr
+    weights.write_bytes(safetensors([5]))
+    ran = run(parts, program, weights)
+    assert ran.returncode == 1 and "parameter 'b' of scope 'model'" in ran.stderr
+    assert "axis 0: the tensor has 4 elements, the memory has 5" in ran.stderr
+    weights.write_bytes(safetensors([4])[:-1])
+    ran = run(parts, program, weights)
+    assert ran.returncode == 1 and "two offsets within the file" in ran.stderr

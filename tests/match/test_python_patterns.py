@@ -17,6 +17,7 @@ from pydispatch.patterns import Pattern
 P = np.linspace(-3, 5, 40, dtype=np.float32)
 Q = np.linspace(2, -1, 40, dtype=np.float32)
 KERNEL = pd.CFunction(cases.KERNEL, "square_diff", tile={"n": 16})
+WGSL = b"@compute @workgroup_size(16) fn whole() {}"
 
 
 def square_of_difference(**options: object) -> Pattern:
@@ -207,7 +208,7 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
   for (uint32_t end = i + 16; i < end && i < n; ++i) out[i] = a[i] + b[i] + 1000;
   return 0;
 }"""
-    kernel = pd.WholeKernel({cases.FORMAT: "whole.c", "webgpu-wgsl-fb": b"wgsl"}, "whole", ("n",), (("n", 16),))
+    kernel = pd.WholeKernel({cases.FORMAT: "whole.c", "webgpu-wgsl-fb": WGSL}, "whole", ("n",), (("n", 16),))
     with pytest.raises(pd.Error, match=r"cannot read 'whole\.c': No such file"):
         matched(cases.DYNAMIC, square_of_difference().replace(kernel))
     import pathlib
@@ -216,7 +217,7 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "whole.c"
         file.write_bytes(source)
-        kernel = pd.WholeKernel({cases.FORMAT: file, "webgpu-wgsl-fb": b"wgsl"}, "whole", ("n",), (("n", 16),))
+        kernel = pd.WholeKernel({cases.FORMAT: file, "webgpu-wgsl-fb": WGSL}, "whole", ("n",), (("n", 16),))
         artifact = pd.compile(cases.DYNAMIC, patterns=[square_of_difference().replace(kernel)])
     np.testing.assert_allclose(pd.device("cpu").load(artifact).f(P, Q), P + Q + 1000)
 

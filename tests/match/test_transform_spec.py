@@ -137,7 +137,7 @@ func.func private @argmax(%x: tensor<1x?xf32>) -> tensor<1xi64> {{
       #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>)
     objects({{
       #hal.executable.target<"llvm-cpu", "{FORMAT}"> ordinal(0) = [#hal.executable.object<{{path = "argmax.c"}}>],
-      #hal.executable.target<"webgpu", "webgpu-wgsl-fb"> ordinal(0) = [#hal.executable.object<{{path = "argmax.wgsl"}}>]
+      #hal.executable.target<"metal-spirv", "metal-msl-fb"> ordinal(0) = [#hal.executable.object<{{path = "argmax.metal"}}>]
     }})
   return %r : tensor<1xi64>
 }}"""

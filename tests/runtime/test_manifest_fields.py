@@ -92,8 +92,8 @@ CASES: dict[str, tuple[str, str, Callable[[Any, bytes], Any]]] = {
     "vulkan": ("weights", "vulkan:0", with_parameters),
     "ptx": ("examples/cuda/functions.mlir", "ptx-interpreter", with_library),
 }
-FREE = ("producers", "dispatches", "parameters", "c", "machine_model", "choices")
-"""Keys that people alone read: loading does not look at them."""
+FREE = ("producers", "dispatches", "parameters", "c", "machine_model", "choices", "flops")
+"""Keys that people or profiles alone read: loading does not look at them."""
 NOTES = ("calls", "ptx", "spirv")
 """Keys of a variant whose content only the device that chooses the variant reads."""
 

@@ -21,6 +21,7 @@ import hooked
 import numpy as np
 import programs
 import pytest
+from stress import Stress
 from test_runtime_reentry import load
 
 import pydispatch as pd
@@ -395,44 +396,10 @@ def test_ctrl_c_while_waiting(gate: Gate) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_stress(program: Any) -> None:
-    """Threads and coroutines submit, fail, cancel, drop and load again while others do the same."""
-    faults: list[BaseException] = []
-
-    def use(seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        try:
-            for k in range(150):
-                n = int(rng.integers(1, 3000))
-                a, b = rng.random(n, np.float32), rng.random(n, np.float32)
-                future = program.chain.submit(a, b, priority=("high", "normal", "low")[k % 3])
-                following = program.mul.submit(future, b)
-                kind = int(rng.integers(6))
-                if kind == 0:
-                    following.cancel()
-                elif kind == 1:
-                    del future, following
-                elif kind == 2:
-                    assert isinstance(program.fail.submit(np.zeros(9, np.float32)).exception(), pd.KernelError)
-                elif kind == 3:
-                    many = program.chain.submit_many([(a, b)] * 5).result()
-                    np.testing.assert_array_equal(many[4], chain(a, b))
-                elif kind == 4:
-                    np.testing.assert_array_equal(asyncio.run(wait(following)), chain(a, b) * b)
-                else:
-                    np.testing.assert_array_equal(following.result(), chain(a, b) * b)
-        except BaseException as error:
-            faults.append(error)
-
-    async def wait(future: Any) -> Any:
-        return await future
-
-    threads = [threading.Thread(target=use, args=(seed,)) for seed in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not faults, faults[0]
+@pytest.mark.parametrize("name", DEVICES)
+def test_stress(name: str) -> None:
+    with pd.device(name) as device:
+        Stress(device, threads=5, rounds=60, disturbances=4).run()
 
 
 CHILD = r"""

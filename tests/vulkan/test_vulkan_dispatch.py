@@ -231,4 +231,5 @@ def test_profile_names_every_command(device: Any, mul: Path) -> None:
 def test_the_tools_of_this_suite_are_there() -> None:
     for tool in ("glslangValidator", "spirv-val", "spirv-link", "spirv-dis"):
         assert shutil.which(tool), tool
-    assert LAYOUT and pd.devices()[1:] == [f"vulkan:{i}" for i in range(len(pd.devices()) - 1)]
+    found = [name for name in pd.devices() if name.startswith("vulkan")]
+    assert LAYOUT and found == [f"vulkan:{i}" for i in range(len(found))] != []

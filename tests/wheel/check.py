@@ -116,6 +116,7 @@ def call(*command: object, cwd: Path = ROOT) -> str:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
+        call(sys.executable, "-m", "pydispatch.compiler.devlib")
         call(
             sys.executable, "-m", "build", "--no-isolation", "--outdir", work / "dist", ROOT
         )  # sdist, then a wheel from it
@@ -124,7 +125,8 @@ def main() -> None:
         for needed in ("pydispatch/__init__.py", "pydispatch/_core/status.pxd",
         "pydispatch/include/pydispatch/library.h",
                        "pydispatch/py.typed", "pydispatch/_core/status.pyi", "pydispatch/_core/capi.pxd",
-                       "pydispatch/_core/capi.pyi", "pydispatch/include/pydispatch/api.h"):  # fmt: skip
+                       "pydispatch/_core/capi.pyi",
+                       "pydispatch/compiler/devlib/library.tar.xz", "pydispatch/include/pydispatch/api.h"):  # fmt: skip
             assert needed in names, f"{needed} is not in the wheel"
         artifact = work / "mixed.pdx"
         call(sys.executable, "-m", "pydispatch.cli", "compile", ROOT / "examples/mixed/program.mlir",

@@ -31,10 +31,14 @@
 #ifndef PYDISPATCH_API_H_
 #define PYDISPATCH_API_H_
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pydispatch/api/inspect.h"
+#include "pydispatch/api/load.h"
+#include "pydispatch/api/memory.h"
+#include "pydispatch/api/runs.h"
+#include "pydispatch/api/values.h"
 #include "pydispatch/host_command.h"
 #include "pydispatch/plugin.h"
 #include "pydispatch/status.h"
@@ -46,168 +50,6 @@ extern "C" {
 #define PYD_API_VERSION 1u
 #define PYD_API_MODULE "pydispatch._core.capi"
 #define PYD_API_CAPSULE "pydispatch._core.capi.table"
-
-typedef struct pyd_api_device_s pyd_api_device_t;
-typedef struct pyd_api_program_s pyd_api_program_t;
-typedef struct pyd_api_call_s pyd_api_call_t;
-typedef struct pyd_task_s pyd_api_event_t;  // of a call that was submitted
-
-// ---- descriptions of functions
-
-typedef enum pyd_api_kind_e {
-  PYD_API_TENSOR = 0,  // dense elements in row-major order
-  PYD_API_SCALAR = 1,  // one 64-bit word: an integer is sign-extended, a float is its bits (pyd_api_from_f32)
-} pyd_api_kind_t;
-
-// Element types: numerical type << 24 | bits. These are the common ones; docs/program.md has the rest.
-#define PYD_API_I8 0x10000008u
-#define PYD_API_I16 0x10000010u
-#define PYD_API_I32 0x10000020u
-#define PYD_API_I64 0x10000040u  // also index
-#define PYD_API_BOOL 0x13000008u
-#define PYD_API_F16 0x21000010u
-#define PYD_API_F32 0x21000020u
-#define PYD_API_F64 0x21000040u
-#define PYD_API_BF16 0x22000010u
-
-typedef struct pyd_api_value_s {
-  uint32_t kind;           // pyd_api_kind_t
-  uint32_t dtype;          // element type
-  uint32_t element_bytes;  // in a tensor; 1 for 2 and 4 bits, which are packed
-  uint32_t rank;           // 0 for a scalar
-  const int64_t* dims;     // of a tensor argument: static sizes, -1 where dynamic; NULL otherwise
-  const char* name;        // "" when it has none
-} pyd_api_value_t;
-
-// Valid while its program is.
-typedef struct pyd_api_function_s {
-  const char* name;
-  const char* signature;  // for people
-  uint32_t argument_count;
-  uint32_t result_count;
-  uint32_t dims_count;    // number of sizes of all tensor arguments: a parameter of call_prepare
-  uint32_t scalar_count;  // scalar arguments: a parameter of call_prepare and call_set_scalars
-  const pyd_api_value_t* const* arguments;
-  const pyd_api_value_t* const* results;
-} pyd_api_function_t;
-
-// ---- loops
-
-// One index of a grid. Returns 0, or a code that ends the loop.
-typedef int32_t (*pyd_api_body_fn_t)(void* context, uint32_t x, uint32_t y, uint32_t z);
-
-// Indices [begin, end), in order. |worker| < device_workers(): no two that run at the same time within a loop have the
-// same, so it may index scratch memory. Returns 0, or a code after writing the failed index to |out_failed|.
-typedef int32_t (*pyd_api_range_fn_t)(void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
-
-// The measured cost of a repeated loop; kept by the caller, one per loop, initially zero.
-// Threads may share it. Without one each run begins by measuring.
-typedef struct pyd_api_cost_s {
-  uint32_t words[4];
-} pyd_api_cost_t;
-
-// ---- ending a call early
-
-// Asked on the thread that runs the call, while no lock is held: between two workgroups, after 1024 of them or a
-// millisecond at the latest, at every iteration of a loop of host code, and every 50 milliseconds while the call waits for
-// another one of its program. Nonzero: the call ends with INTERRUPTED.
-typedef struct pyd_api_interrupt_s {
-  size_t size;  // sizeof(pyd_api_interrupt_t): the structure grows at its end
-  int32_t (*is_wanted)(void* context);
-  void* context;
-} pyd_api_interrupt_t;
-
-// ---- threads
-
-// A device of its own. Zero is right for everything but |struct_size|.
-typedef struct pyd_api_device_options_s {
-  size_t struct_size;  // sizeof(pyd_api_device_options_t): the structure grows at its end
-  uint32_t workers;    // threads that run one dispatch or loop, including the calling one, up to 1024; 0: one for each core
-  uint32_t lends_threads;  // 1: the device starts no thread; those of device_lend_thread are its threads
-  // Called on each thread of the device, never on callers, before and after it works for it: to name it, to bind it to CPUs, to
-  // set up what bodies need. They may be NULL, and are called on any thread, also after device_create has returned, until the device has
-  // no thread any more. |worker| < device_workers(); a thread that is started again, or lent again, is told again.
-  void (*on_thread_start)(void* context, uint32_t worker);
-  void (*on_thread_stop)(void* context, uint32_t worker);
-  void* context;
-} pyd_api_device_options_t;
-
-// ---- calls in flight
-
-typedef enum pyd_api_priority_e {
-  PYD_API_PRIORITY_NORMAL = 0,
-  PYD_API_PRIORITY_HIGH = 1,
-  PYD_API_PRIORITY_LOW = 2,
-} pyd_api_priority_t;
-
-// What has become of a submitted call. Every call has exactly one of the last four, once.
-typedef enum pyd_api_outcome_e {
-  PYD_API_PENDING = 0,    // it has not ended
-  PYD_API_SUCCEEDED = 1,
-  PYD_API_FAILED = 2,
-  PYD_API_CANCELLED = 3,  // by event_cancel, an interrupt, the end of the device's threads; perhaps after parts have run
-  PYD_API_SKIPPED = 4,    // has not run, because a call that it comes after has not succeeded
-} pyd_api_outcome_t;
-
-// How to submit. Zero is right for everything but |struct_size|.
-typedef struct pyd_api_submit_s {
-  size_t struct_size;  // sizeof(pyd_api_submit_t): the structure grows at its end
-  uint32_t priority;   // pyd_api_priority_t: which of the waiting calls begins first
-  uint32_t after_count;
-  pyd_api_event_t* const* after;  // calls of the same device that must succeed first; may be released afterwards
-  // Called once when the call has ended, on the thread that ended it and with no lock held; waiting threads may go on before. |event| is
-  // valid until it returns, also when it was released or not asked for. It may submit, and must not wait for calls.
-  void (*on_done)(void* context, pyd_api_event_t* event);
-  void* context;
-  uint32_t workers;  // threads that work for it at once, at most; 0: all of the device. Results do not depend on it
-} pyd_api_submit_t;
-
-#define PYD_API_FOREVER UINT64_MAX
-
-// ---- what programs and calls are made of. Texts that are returned here end with their length, not with a NUL.
-
-typedef struct pyd_api_text_s {
-  const char* data;  // may be NULL when |length| is 0
-  size_t length;
-} pyd_api_text_t;
-
-// An executable of a program. Valid while the program is. The caller sets |struct_size|; what an older library does not know
-// stays as it was.
-typedef struct pyd_api_executable_s {
-  size_t struct_size;  // sizeof(pyd_api_executable_t): the structure grows at its end
-  pyd_api_text_t name;
-  uint32_t variant;       // the number of the one that runs here, among |variant_count|
-  uint32_t variant_count;
-  uint32_t export_count;  // of its library
-  uint32_t import_count;
-  const char* const* imports;  // symbols, each with a NUL; optional ones begin with '?'
-} pyd_api_executable_t;
-
-typedef enum pyd_api_command_kind_e {
-  PYD_API_COMMAND_DISPATCH = 0,
-  PYD_API_COMMAND_FILL = 1,
-  PYD_API_COMMAND_COPY = 2,
-  PYD_API_COMMAND_HOST = 3,
-} pyd_api_command_kind_t;
-
-// A command of a call. Valid while the call is. |struct_size| as above.
-typedef struct pyd_api_command_s {
-  size_t struct_size;  // sizeof(pyd_api_command_t): the structure grows at its end
-  uint32_t kind;       // pyd_api_command_kind_t
-  uint32_t region;     // commands of one region are independent and run at the same time, regions one after another
-  pyd_api_text_t executable;  // of a dispatch
-  pyd_api_text_t name;        // the export of a dispatch; a host command
-  uint32_t grid[3];           // workgroups of a dispatch in x, y and z; zeros when it runs nothing
-  uint32_t reserved;
-  uint64_t bytes;             // of all ranges of memory that it is given
-} pyd_api_command_t;
-
-// When a command ran: nanoseconds since its call began; both 0 when it ran nothing.
-typedef struct pyd_api_time_s {
-  uint64_t begin, end;
-} pyd_api_time_t;
-
-// ---- the table
 
 typedef struct pyd_api_s {
   uint32_t version;  // PYD_API_VERSION
@@ -383,6 +225,27 @@ typedef struct pyd_api_s {
   // another, each on all threads, so that their times do not depend on one another; the whole takes longer than call_run. UNSUPPORTED for a
   // function with control flow or state. After a failure those that did not run have zeros.
   pyd_status_t (*call_run_timed)(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt, pyd_api_time_t* out_times, uint32_t count);
+
+  // Memory of the embedder (api/memory.h): after a success |info|->release is called exactly once, on any thread and with no lock held, when
+  // the handle and every call that it is bound to have let it go; calls in flight are among them. INVALID_ARGUMENT, OUT_OF_MEMORY.
+  pyd_status_t (*memory_import)(pyd_api_device_t* device, const pyd_api_memory_info_t* info, pyd_api_memory_t** out_memory);
+  // [GIL] when it is the last reference to a released device.
+  void (*memory_release)(pyd_api_memory_t* memory);
+  // As call_bind_argument and call_bind_result. Element type and sizes must be those of the tensor. The call holds |memory| until
+  // other memory is bound or the call is released. Memory whose elements do not lie in row-major order, or that is less aligned than the
+  // call needs, costs a copy per run. INVALID_ARGUMENT names what differs; for a result also when the memory is read-only, or when two of
+  // its elements may be at one address.
+  pyd_status_t (*call_bind_argument_memory)(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
+  pyd_status_t (*call_bind_result_memory)(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
+  // From now on each run puts tensor results that no memory is bound for into memory of |allocator|, which call_result_data has then. It is
+  // the call's, which releases it at its end, and keeps it for its next run unless it is taken. NULL: no more; what is there is released.
+  pyd_status_t (*call_set_result_allocator)(pyd_api_call_t* call, const pyd_allocator_t* allocator);
+  // Hands over such a result after a run: the caller releases |*out_bytes| bytes to the allocator, and the next run allocates others. They
+  // are the bytes of the tensor, or 1 when it has none. INVALID_ARGUMENT when there are none to be taken.
+  pyd_status_t (*call_take_result)(pyd_api_call_t* call, uint32_t index, void** out_data, size_t* out_bytes);
+  // [GIL] As program_load_file and program_load_bytes, with values for the parameters of the program (api/load.h). INVALID_ARGUMENT names the
+  // parameter that is missing, or whose type or sizes are others.
+  pyd_status_t (*program_load)(pyd_api_device_t* device, const pyd_api_load_t* options, pyd_api_program_t** out_program);
 } pyd_api_t;
 
 // ---- on the extension's side
@@ -395,36 +258,6 @@ typedef struct pyd_api_s {
 static inline const pyd_api_t* pyd_api_accept(const void* table, uint32_t version, size_t size) {
   const pyd_api_t* api = (const pyd_api_t*)table;
   return api && api->version == version && api->size >= size ? api : NULL;
-}
-
-// The words of scalar arguments and results. Integers are sign-extended: (uint64_t)(int64_t)value.
-static inline uint64_t pyd_api_from_f32(float value) {
-  union {
-    float value;
-    uint32_t bits;
-  } word = {value};
-  return word.bits;
-}
-static inline uint64_t pyd_api_from_f64(double value) {
-  union {
-    double value;
-    uint64_t bits;
-  } word = {value};
-  return word.bits;
-}
-static inline float pyd_api_to_f32(uint64_t word) {
-  union {
-    uint32_t bits;
-    float value;
-  } bits = {(uint32_t)word};
-  return bits.value;
-}
-static inline double pyd_api_to_f64(uint64_t word) {
-  union {
-    uint64_t bits;
-    double value;
-  } bits = {word};
-  return bits.value;
 }
 
 #ifdef Py_PYTHON_H  // only after Python.h; the rest of the header does not need it

@@ -30,6 +30,7 @@ typedef enum pyd_host_device_e {
   PYD_HOST_CUDA = 1,         // puts work on |stream|; nothing before it needs to be complete
   PYD_HOST_VULKAN = 2,       // records into |command_buffer|; what is recorded runs again and again
   PYD_HOST_INTERPRETER = 3,  // as on the CPU: the memory of the interpreter of PTX
+  PYD_HOST_WEBGPU = 4,       // records into the encoder |command_buffer| of each call, outside of a pass
 } pyd_host_device_t;
 
 typedef enum pyd_host_kind_e { PYD_HOST_TENSOR = 0, PYD_HOST_SCALAR = 1 } pyd_host_kind_t;
@@ -70,7 +71,7 @@ struct pyd_host_command_s {
   // Runs |body| over [0, count) on the workers of the device; 0, or the code of a body. On a GPU: on this thread.
   int32_t (*parallel_for)(const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self);
   void* stream;          // CUDA: CUstream, whose context is current
-  void* command_buffer;  // Vulkan: VkCommandBuffer in the recording state
+  void* command_buffer;  // Vulkan: VkCommandBuffer in the recording state; WebGPU: WGPUCommandEncoder
   void* handle;          // CUDA: CUcontext. Vulkan: VkDevice
 };
 

@@ -205,7 +205,11 @@ static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry
     while (j < entry_count && pyd_plugin_strcmp(entries[j].name, name) != 0) ++j;
     if (j < entry_count) {
       params->out_contexts[i] = entries[j].context;
-      params->out_functions[i] = (void*)entries[j].function;
+      union {  // ISO C has no conversion from one to the other
+        pyd_plugin_fn_t function;
+        void* address;
+      } found = {entries[j].function};
+      params->out_functions[i] = found.address;
     } else if (is_optional) {
       *out_resolution |= PYD_PLUGIN_MISSING_OPTIONAL;
     } else {

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pydispatch/allocator.h"
 #include "pydispatch/status.h"
 
 #ifdef __cplusplus
@@ -17,6 +18,10 @@ typedef struct pyd_pool_s pyd_pool_t;
 
 // |retain_bytes|: the maximum of free memory to keep.
 pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool);
+// With memory of |allocator|, which may be NULL, instead of the system's; also for the pool itself. It is copied.
+pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool);
+// What it was made with: for whatever belongs to the pool's user. All zero without one. Valid while the pool is.
+const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool);
 // Every block must have been released.
 void pyd_pool_destroy(pyd_pool_t* pool);
 // A block of at least |size| bytes. Size 0 returns a valid, unique address. Thread safe. OUT_OF_MEMORY names the size.

@@ -61,6 +61,17 @@ pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const py
 pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                           void* const* blocks, const pyd_interrupt_t* interrupt,
                                           pyd_invocation_t** out_invocation);
+// Told of each function that a procedure has run, on the thread of the call: its plan and the time of each command. |nanoseconds|:
+// how long |ran| took in all, added to what it holds.
+typedef struct pyd_procedure_observer_s {
+  void (*ran)(void* self, const pyd_plan_t* plan, const pyd_command_time_t* times);
+  void* self;
+  uint64_t nanoseconds;
+} pyd_procedure_observer_t;
+// As pyd_procedure_call, with commands one after another as in pyd_call_run_timed; UNSUPPORTED where that is.
+pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                      const pyd_interrupt_t* interrupt, pyd_procedure_observer_t* observer,
+                                      pyd_invocation_t** out_invocation);
 void pyd_invocation_free(pyd_invocation_t* invocation);
 
 // False when |index| is too large.

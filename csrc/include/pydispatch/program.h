@@ -7,6 +7,7 @@
 #ifndef PYDISPATCH_PROGRAM_H_
 #define PYDISPATCH_PROGRAM_H_
 
+#include "pydispatch/allocator.h"
 #include "pydispatch/executable.h"
 #include "pydispatch/host_command.h"
 #include "pydispatch/pool.h"
@@ -178,6 +179,8 @@ typedef struct pyd_chain_options_s {
 } pyd_chain_options_t;
 // Before any plan; not thread safe. Only for kernels of this process.
 void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options);
+// Where plans and calls of the program come from; all zero: the C library. Copied. Before any plan; not thread safe.
+void pyd_program_set_allocator(pyd_program_t* program, const pyd_allocator_t* allocator);
 // Required alignment of each constant in bytes; the caller must copy less aligned ones. Derived ones are aligned.
 pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments);
 

@@ -8,7 +8,7 @@
 #ifndef PYDISPATCH_SCHED_H_
 #define PYDISPATCH_SCHED_H_
 
-#include "pydispatch/status.h"
+#include "pydispatch/trace.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +51,7 @@ typedef struct pyd_sched_options_s {
   int32_t spin_us;
   pyd_scope_access_t scopes;
   pyd_sched_threads_t threads;
+  pyd_trace_t* trace;  // of its threads and calls; may be NULL
 } pyd_sched_options_t;
 
 // Starts workers - 1 threads. UNAVAILABLE or SYSTEM when that fails, UNSUPPORTED for affinity where the system has none.
@@ -68,6 +69,10 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until);
 // Whether this thread works for a job of |sched| that is shared with the pool.
 bool pyd_sched_is_inside(pyd_sched_t* sched);
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched);
+// NULL for NULL, and for one without.
+pyd_trace_t* pyd_sched_trace(const pyd_sched_t* sched);
+// Records of each pool thread that it is one, and how long it has been without work if it is. For the end of a trace, when it is off.
+void pyd_sched_trace_threads(pyd_sched_t* sched);
 uint32_t pyd_sched_workers(const pyd_sched_t* sched);
 
 // Runs indices [begin, end) of a job, in order. |worker| < pyd_sched_workers(): no two calls that run at the same time

@@ -1,9 +1,8 @@
 // The table of api.h for processes without Python: build the files of csrc/ into your program (docs/embedding.md), fill a table once,
 // and use it as extensions do. Differences: nothing takes a GIL; each device_open starts threads of its own; fork() is
 // followed by exec() or exit() in the child; the last release of a device is not on a thread that works for it.
-// NULL are the slots that are about Python: device_from_python, program_from_python, is_signalled; and those that provide imports
-// and host commands: device_add_import, device_add_plugin, device_add_command, device_remove_provider. A program that needs an import
-// or a host command is refused with MISSING_IMPORT, one with parameters or with code that devices supply with UNSUPPORTED.
+// NULL are the slots that are about Python: device_from_python, program_from_python, is_signalled. The functions of device_add_import and
+// device_add_command are released without a GIL. A program with code that devices supply is refused with UNSUPPORTED.
 #ifndef PYDISPATCH_STANDALONE_H_
 #define PYDISPATCH_STANDALONE_H_
 

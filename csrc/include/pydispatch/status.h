@@ -68,14 +68,16 @@ typedef enum pyd_status_name_e {
   PYD_STATUS_EXECUTABLE,  // KERNEL, MISSING_IMPORT: the executable that failed
   PYD_STATUS_EXPORT,      // KERNEL: its export
   PYD_STATUS_SYMBOL,      // MISSING_IMPORT: one for each unresolved import; COMMAND: the host command
+  PYD_STATUS_LOCATION,    // where in the source it is, "file:line" or "file:line:column", when the program or its library says so
+  PYD_STATUS_CAUSE,       // the texts that annotations have replaced: of the failure that led to this one, and so on to the first one
 } pyd_status_name_t;
 
 // Attaches the |length| bytes at |name| (a copy) behind those of the same kind, for callers that act on it without parsing
 // the text; returns |status|. Never fails: when memory is short the name is dropped.
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length);
 
-// Replaces the text of |status| by one made from |format|, keeping code, values and names; frees |status|. For adding names
-// while propagating: pyd_status_annotate(st, "executable '%s': %s", name, pyd_status_text(st)).
+// Replaces the text of |status| by one made from |format|, keeping code, values and names, and the old text as the first name of the kind
+// PYD_STATUS_CAUSE; frees |status|. For adding names while propagating: pyd_status_annotate(st, "executable '%s': %s", name, pyd_status_text(st)).
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3), cold))

@@ -125,8 +125,8 @@ static void drop(void* self) {
 
 static const pyd_task_kind_t kKind = {.advance = advance, .run = run, .drop = drop};
 
-pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
-                              pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task) {
+static pyd_status_t submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
+                           pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;
   pyd_task_t* task;
   const uint32_t workers = pyd_sched_workers(sched);
@@ -142,5 +142,15 @@ pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_it
     batch->count = 0;  // the items stay the caller's
     pyd_task_release(task);
   }
+  return status;
+}
+
+pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
+                              pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task) {
+  pyd_trace_t* trace = pyd_sched_trace(sched);
+  if (!count || !pyd_trace_is_on(trace)) return submit(sched, pool, items, count, cost, options, out_task);
+  pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_SUBMIT, items[0].plan->fn->info.name);
+  pyd_status_t status = submit(sched, pool, items, count, cost, options, out_task);
+  pyd_event_end(trace, &event, status);
   return status;
 }

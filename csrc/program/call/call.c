@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/allocator.h"
 #include "base/carve.h"
 #include "program/commands/command.h"
 
@@ -54,6 +55,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
       .plan = plan,
       .sched = sched,
       .pool = pool,
+      .trace = pyd_sched_trace(sched),
       .workers = sched ? pyd_sched_workers(sched) : 1,
       .is_late_stale = false,
   };
@@ -63,7 +65,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   uint64_t fixed = (uint64_t)plan->local_bytes * head.workers;
   bool fits = fixed < SIZE_MAX / 4 && (!head.is_arena_kept || head.arena_bytes < SIZE_MAX / 4);
   if (fits) size = lay_out(&head, plan, NULL);
-  uint8_t* memory = fits ? malloc(size + kCacheLine) : NULL;
+  uint8_t* memory = fits ? pyd_allocate(&plan->allocator, size + kCacheLine) : NULL;
   if (!memory) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of function '%.*s': %llu bytes of local memory, "
                            "%llu of transients", (int)fn->info.name.length, fn->info.name.data, (unsigned long long)fixed,
@@ -73,6 +75,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   pyd_call_t* call = (pyd_call_t*)base;
   *call = head;
   call->memory = memory;
+  call->memory_size = size + kCacheLine;
   lay_out(call, plan, base);
   memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));  // local memory and the arena come as they are
   if (plan->constant_count) memcpy(call->constants, plan->constants, plan->constant_count * sizeof(*plan->constants));
@@ -106,7 +109,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
 void pyd_call_free(pyd_call_t* call) {
   if (!call) return;
   if (call->plan->custom.commands) pyd_call_free_customs(call);
-  free(call->memory);
+  pyd_deallocate(&call->plan->allocator, call->memory, call->memory_size);
 }
 
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {

@@ -29,6 +29,7 @@ struct pyd_call_s {
   const pyd_plan_t* plan;
   pyd_sched_t* sched;  // may be NULL: the caller runs everything
   pyd_pool_t* pool;
+  pyd_trace_t* trace;  // of the scheduler; may be NULL
   uint32_t workers;
   uint32_t unbound;    // arguments and results without an address
   bool is_late_stale;  // late values wait to be computed
@@ -46,7 +47,8 @@ struct pyd_call_s {
   uint8_t* arena;      // when kept
   uint8_t* tiles;      // behind the arena: plan->tile_area per worker
   uint64_t arena_bytes;  // with the tiles
-  void* memory;        // what malloc returned
+  void* memory;        // what was allocated: |memory_size| bytes
+  size_t memory_size;
 };
 
 // call.c: gives |buffer| an address in every slot that names it.

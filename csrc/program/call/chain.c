@@ -36,10 +36,10 @@ static int32_t run_groups(const pyd_call_t* call, const pyd_call_command_t* comm
     pointers[i] = bytes ? (void*)(tiles + plan->buffer_offset[slots[i].buffer] - tile * bytes)
                         : call->pointers[command->plan->first_slot + i];
   }
-  if (!has_tiles) return command->run(call, command, worker, first, last, out_failed);
+  if (!has_tiles) return pyd_command_run(call, command, worker, first, last, out_failed);
   pyd_call_command_t own = *command;
   own.state.binding_ptrs = pointers;
-  return own.run(call, &own, worker, first, last, out_failed);
+  return pyd_command_run(call, &own, worker, first, last, out_failed);
 }
 
 int32_t pyd_chain_run(pyd_step_job_t* job, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {

@@ -26,14 +26,14 @@ int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, 
   pyd_step_job_t* job = self;
   const pyd_call_t* call = job->call;
   const pyd_call_command_t* command = &call->commands[job->step->first_command];
-  if (LIKELY(job->step->command_count == 1)) return command->run(call, command, worker, begin, end, out_failed);
+  if (LIKELY(job->step->command_count == 1)) return pyd_command_run(call, command, worker, begin, end, out_failed);
   if (job->step->chunk) return pyd_chain_run(job, worker, begin, end, out_failed);
   int32_t code = 0;
   for (command = find_command(call, job->step, begin); begin < end && code == 0; ++command) {
     uint64_t start = command->plan->start, stop = start + command->plan->count;
     if (stop > end) stop = end;
     if (stop == begin) continue;  // runs nothing
-    code = command->run(call, command, worker, begin - start, stop - start, out_failed);
+    code = pyd_command_run(call, command, worker, begin - start, stop - start, out_failed);
     begin = stop;
   }
   return code;
@@ -82,17 +82,17 @@ static inline bool run_single(const pyd_call_t* call, const pyd_plan_step_t* ste
 }
 
 bool pyd_step_run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status) {
-  return run_single(call, step, out_status);
+  return !pyd_trace_is_on(call->trace) && run_single(call, step, out_status);
 }
 
-static pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt_t* interrupt) {
+static inline pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt_t* interrupt, bool is_traced) {
   const pyd_plan_t* plan = call->plan;
   const uint32_t count = plan->step_count;
   for (uint32_t begin = 0;;) {
     const uint32_t end = count - begin > kAskSteps ? begin + kAskSteps : count;
     for (uint32_t i = begin; i < end; ++i) {
       pyd_status_t status;
-      if (!run_single(call, &plan->steps[i], &status)) status = pyd_step_run_whole(call, i, interrupt);
+      if (is_traced || !run_single(call, &plan->steps[i], &status)) status = pyd_step_run_whole(call, i, interrupt);
       if (!LIKELY(pyd_ok(status))) return status;
     }
     if (LIKELY(end == count)) return PYD_STATUS_OK;
@@ -160,13 +160,25 @@ static inline pyd_status_t begin(pyd_call_t* call, void** out_arena) {
 
 pyd_status_t pyd_call_begin(pyd_call_t* call, void** out_arena) { return begin(call, out_arena); }
 
-pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
+// |is_traced| is known where it is inlined, so that a call without a trace has one question more, whatever it runs.
+static inline pyd_status_t run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt, bool is_traced) {
   void* arena;
   pyd_status_t status = begin(call, &arena);
   if (!pyd_ok(status)) return status;
   const pyd_runner_t* runner = &call->plan->program->runner;
   if (runner->run) return runner->run(runner->self, call);
-  status = run_steps(call, interrupt);
+  status = run_steps(call, interrupt, is_traced);
   if (arena) pyd_pool_release(call->pool, arena);
   return status;
+}
+
+static __attribute__((noinline)) pyd_status_t run_traced(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
+  pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_CALL, call->plan->fn->info.name);
+  pyd_status_t status = run_until(call, interrupt, true);
+  pyd_event_end(call->trace, &event, status);
+  return status;
+}
+
+pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
+  return LIKELY(!pyd_trace_is_on(call->trace)) ? run_until(call, interrupt, false) : run_traced(call, interrupt);
 }

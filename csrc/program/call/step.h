@@ -3,6 +3,7 @@
 #define PYD_PROGRAM_STEP_H_
 
 #include "program/call/call.h"
+#include "program/traced.h"
 #include "pydispatch/submit.h"
 
 // The body of a pyd_step_job_t: a step as a job, whose indices are the workgroups and pieces of all its commands one after another.
@@ -18,6 +19,17 @@ pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure
 pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt);
 // Runs a step of one workgroup. False: it is another kind of step, and was not run.
 bool pyd_step_run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status);
+
+// traced.c: as command->run, with an event for the trace that is on.
+int32_t pyd_command_run_traced(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
+                               uint64_t end, uint64_t* out_failed);
+static inline int32_t pyd_command_run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
+                                      uint64_t end, uint64_t* out_failed) {
+  if (__builtin_expect(pyd_trace_is_on(call->trace), 0)) {
+    return pyd_command_run_traced(call, command, worker, begin, end, out_failed);
+  }
+  return command->run(call, command, worker, begin, end, out_failed);
+}
 
 // What comes before the steps. |*out_arena|: of the pool, to be released after them; or NULL.
 pyd_status_t pyd_call_begin(pyd_call_t* call, void** out_arena);

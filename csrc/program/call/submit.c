@@ -31,7 +31,7 @@ static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
   }
 }
 
-bool pyd_call_advance(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+static bool advance_call(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   const pyd_runner_t* runner = &s->call->plan->program->runner;
   if (!s->has_begun) {
     s->has_begun = true;
@@ -47,6 +47,15 @@ bool pyd_call_advance(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
   return true;
 }
 
+bool pyd_call_advance(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  pyd_trace_t* trace = s->call->trace;
+  if (!pyd_trace_is_on(trace)) return advance_call(s, task, worker, out_status);
+  pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_CALL, s->call->plan->fn->info.name);
+  const bool has_ended = advance_call(s, task, worker, out_status);  // others may have ended the call when it has not
+  pyd_event_end(trace, &event, has_ended ? *out_status : PYD_STATUS_OK);
+  return has_ended;
+}
+
 static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   return pyd_call_advance(self, task, worker, out_status);
 }
@@ -58,7 +67,7 @@ static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
 
 static const pyd_task_kind_t kKind = {.advance = advance, .run = run};
 
-pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
+static pyd_status_t submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;
   pyd_task_t* task = NULL;
   pyd_status_t status = pyd_call_check_bound(call);
@@ -71,5 +80,14 @@ pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* optio
   } else {
     pyd_task_release(task);
   }
+  return status;
+}
+
+pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
+  pyd_trace_t* trace = call->trace;
+  if (!pyd_trace_is_on(trace)) return submit(call, options, out_task);
+  pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_SUBMIT, call->plan->fn->info.name);
+  pyd_status_t status = submit(call, options, out_task);
+  pyd_event_end(trace, &event, status);
   return status;
 }

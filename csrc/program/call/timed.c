@@ -11,7 +11,7 @@ typedef struct timed_job_s {
 // Indices of the command, where those of a step are meant elsewhere.
 static int32_t run_command(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const timed_job_t* job = self;
-  int32_t code = job->command->run(job->call, job->command, worker, begin, end, out_failed);
+  int32_t code = pyd_command_run(job->call, job->command, worker, begin, end, out_failed);
   if (code != 0) *out_failed -= job->command->plan->start;
   return code;
 }

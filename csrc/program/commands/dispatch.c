@@ -285,6 +285,18 @@ static const char* code_text(int32_t code) {
   }
 }
 
+// Where the export comes from, when its library has that.
+static pyd_status_t add_location(pyd_status_t status, const pyd_program_t* program, const pyd_export_t* export) {
+  const pyd_executable_t* executable = program->links[export->executable].executable;
+  const pyd_library_exports_t* exports = executable ? &pyd_executable_library(executable)->exports : NULL;
+  if (!exports || !exports->source_locations) return status;
+  const pyd_library_source_location_t* location = &exports->source_locations[export->linked_ordinal];
+  char text[512];
+  int length = snprintf(text, sizeof(text), "%.*s:%u", (int)(location->path_length < 480 ? location->path_length : 480),
+                        location->path ? location->path : "", location->line);
+  return location->path_length ? pyd_status_add_name(status, PYD_STATUS_LOCATION, text, (size_t)length) : status;
+}
+
 static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code) {
   const pyd_export_t* export = &call->plan->program->exports[command->export];
   pyd_string_t executable = call->plan->program->executables[export->executable].name;
@@ -295,7 +307,8 @@ static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* com
                              (int)executable.length, executable.data, (int)export->name.length, export->name.data, id.x, id.y,
                              id.z, code, code_text(code));
   status = pyd_status_add_name(status, PYD_STATUS_EXECUTABLE, executable.data, executable.length);
-  return pyd_status_add_name(status, PYD_STATUS_EXPORT, export->name.data, export->name.length);
+  status = pyd_status_add_name(status, PYD_STATUS_EXPORT, export->name.data, export->name.length);
+  return add_location(status, call->plan->program, export);
 }
 
 const pyd_command_type_t pyd_command_type_DISPATCH = {

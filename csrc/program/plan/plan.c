@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/allocator.h"
 #include "base/carve.h"
 #include "program/plan/plan.h"
 
@@ -202,11 +203,14 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
   }
   const pyd_function_t* fn = &program->functions[function];
   pyd_plan_t measure;
-  pyd_plan_t* plan = calloc(1, lay_out(&measure, fn, NULL));
+  size_t size = lay_out(&measure, fn, NULL);
+  pyd_plan_t* plan = pyd_allocate_zeroed(&program->allocator, size);
   if (!plan) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a plan of function '%.*s'", STRING(fn->info.name));
   }
   lay_out(plan, fn, (uint8_t*)plan);
+  plan->size = size;
+  plan->allocator = program->allocator;
   plan->program = program;
   plan->fn = fn;
   if (fn->info.dims_count) memcpy(plan->dims, dims, fn->info.dims_count * sizeof(*dims));
@@ -229,4 +233,8 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
   return PYD_STATUS_OK;
 }
 
-void pyd_plan_free(pyd_plan_t* plan) { free(plan); }
+void pyd_plan_free(pyd_plan_t* plan) {
+  if (!plan) return;
+  const pyd_allocator_t allocator = plan->allocator;
+  pyd_deallocate(&allocator, plan, plan->size);
+}

@@ -68,6 +68,8 @@ typedef struct pyd_plan_step_s {
 
 struct pyd_plan_s {
   const pyd_program_t* program;
+  pyd_allocator_t allocator;  // what |size| bytes of it came from; the program may be gone when it is freed
+  size_t size;
   const pyd_function_t* fn;
   int64_t* dims;
   uint64_t* scalars;

@@ -4,6 +4,7 @@
 
 #include "base/carve.h"
 #include "program/procedure/invocation.h"
+#include "program/traced.h"
 
 static bool is_interrupted(const pyd_interrupt_t* interrupt) {
   return interrupt && interrupt->is_wanted(interrupt->self) != 0;
@@ -152,13 +153,8 @@ static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
 }
 
 // |frame| says the state, the interrupt, the blocks and where results are to be.
-static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs, pyd_invocation_t** out_invocation) {
+static pyd_status_t call_one(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs, pyd_invocation_t** out_invocation) {
   const pyd_state_t* state = frame.state;
-  *out_invocation = NULL;
-  if (procedure >= state->program->procedure_count) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "procedure %u does not exist, the program has %u", procedure,
-                           state->program->procedure_count);
-  }
   _Alignas(16) uint8_t stack[4096];
   const pyd_procedure_t* p = &state->program->procedures[procedure];
   frame.p = p;
@@ -185,6 +181,21 @@ static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_
   return status;
 }
 
+static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs, pyd_invocation_t** out_invocation) {
+  const pyd_state_t* state = frame.state;
+  *out_invocation = NULL;
+  if (procedure >= state->program->procedure_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "procedure %u does not exist, the program has %u", procedure,
+                           state->program->procedure_count);
+  }
+  pyd_trace_t* trace = pyd_sched_trace(state->sched);
+  if (!pyd_trace_is_on(trace)) return call_one(frame, procedure, inputs, out_invocation);
+  pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_CALL, state->program->procedures[procedure].info.name);
+  pyd_status_t status = call_one(frame, procedure, inputs, out_invocation);
+  pyd_event_end(trace, &event, status);
+  return status;
+}
+
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
   const pyd_memory_t process = {.pool = state->memory.pool};
@@ -196,6 +207,14 @@ pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure
                                           pyd_invocation_t** out_invocation) {
   return call((pyd_frame_t){.state = state, .interrupt = interrupt, .blocks = blocks, .results = state->memory}, procedure,
               inputs, out_invocation);
+}
+
+pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                      const pyd_interrupt_t* interrupt, pyd_procedure_observer_t* observer,
+                                      pyd_invocation_t** out_invocation) {
+  const pyd_memory_t process = {.pool = state->memory.pool};
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .results = process, .observer = observer}, procedure, inputs,
+              out_invocation);
 }
 
 pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt) {

@@ -1,6 +1,8 @@
 // The step that runs a function over slots.
+#include <stdlib.h>
 #include <string.h>
 
+#include "platform/cpu_inline.h"
 #include "program/call/call.h"
 #include "program/procedure/invocation.h"
 
@@ -148,6 +150,28 @@ static void set_outputs(const run_t* run, pyd_state_lease_t lease) {
   }
 }
 
+static pyd_status_t run_timed(const pyd_frame_t* frame, pyd_state_lease_t lease) {
+  const pyd_plan_t* plan = lease.entry->plan;
+  pyd_command_time_t* times = calloc((size_t)plan->command_count + 1, sizeof(*times));
+  if (!times) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the times of %u commands", plan->command_count);
+  }
+  pyd_status_t status = pyd_call_run_timed(lease.call, frame->interrupt, times);
+  if (pyd_ok(status)) {
+    uint64_t begin = pyd_cpu_nanoseconds();
+    frame->observer->ran(frame->observer->self, plan, times);
+    frame->observer->nanoseconds += pyd_cpu_nanoseconds() - begin;
+  }
+  free(times);
+  return status;
+}
+
+static pyd_status_t run_call(const pyd_frame_t* frame, pyd_state_lease_t lease) {
+  if (frame->observer) return run_timed(frame, lease);
+  if (frame->state->memory.device) return pyd_call_run_on_device(lease.call);
+  return pyd_call_run_until(lease.call, frame->interrupt);
+}
+
 pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_function_t* fn = &frame->state->program->functions[step->a];
   const run_t run = {frame, step->a, fn, frame->p->pool + step->b, frame->p->pool + step->b + fn->info.arg_count};
@@ -160,10 +184,7 @@ pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
   memset(frame->made, 0, fn->info.result_count * sizeof(*frame->made));
   status = bind_inputs(&run, lease);
   if (pyd_ok(status)) status = make_results(&run, lease);
-  if (pyd_ok(status)) {
-    status = frame->state->memory.device ? pyd_call_run_on_device(lease.call)
-                                         : pyd_call_run_until(lease.call, frame->interrupt);
-  }
+  if (pyd_ok(status)) status = run_call(frame, lease);
   if (pyd_ok(status)) {
     drop_inputs(&run);
     set_outputs(&run, lease);

@@ -25,6 +25,7 @@ typedef struct pyd_frame_s {
   const pyd_procedure_t* p;
   pyd_invocation_t* invocation;
   const pyd_interrupt_t* interrupt;  // or NULL
+  pyd_procedure_observer_t* observer;  // or NULL
   void* const* blocks;   // per argument: the caller's memory on the device, or NULL; NULL: there is none
   pyd_memory_t results;  // where tensor results are to be
   pyd_cell_t* slots;

@@ -3,6 +3,7 @@
 
 #include "program/plan/plan.h"
 #include "program/procedure/state.h"
+#include "program/traced.h"
 
 void pyd_state_free_entry(pyd_state_entry_t* entry) {
   if (!entry) return;
@@ -31,8 +32,8 @@ static pyd_state_entry_t* keep_entry(pyd_state_cache_t* cache, pyd_state_entry_t
   return old->users ? NULL : old;
 }
 
-pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
-                             pyd_state_lease_t* out_lease) {
+static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
+                          pyd_state_lease_t* out_lease) {
   pyd_state_cache_t* cache = &state->caches[function];
   uint64_t key = pyd_plan_hash(state->program, function, dims, scalars);
   *out_lease = (pyd_state_lease_t){NULL, NULL};
@@ -63,6 +64,16 @@ pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_
   out_lease->entry = entry;
   if (!out_lease->call) status = pyd_call_create(entry->plan, state->sched, state->memory.pool, &out_lease->call);
   if (!pyd_ok(status)) pyd_state_return(state, *out_lease);
+  return status;
+}
+
+pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
+                             pyd_state_lease_t* out_lease) {
+  pyd_trace_t* trace = pyd_sched_trace(state->sched);
+  if (!pyd_trace_is_on(trace)) return lease(state, function, dims, scalars, out_lease);
+  pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_SCHEDULE, state->program->functions[function].info.name);
+  pyd_status_t status = lease(state, function, dims, scalars, out_lease);
+  pyd_event_end(trace, &event, status);
   return status;
 }
 

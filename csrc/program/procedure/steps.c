@@ -40,8 +40,9 @@ static pyd_status_t refuse_index(const pyd_frame_t* frame, const pyd_step_t* ste
     const uint32_t* text = frame->p->pool + step->d;
     if (text[1]) where = (pyd_string_t){(const char*)frame->state->program->strings.data + text[0], text[1]};
   }
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%.*s%sindex %lld is outside the %lld elements of axis %u", STRING(where),
-                         where.length ? ": " : "", index, size, axis);
+  pyd_status_t status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%.*s%sindex %lld is outside the %lld elements of axis %u",
+                                        STRING(where), where.length ? ": " : "", index, size, axis);
+  return where.length ? pyd_status_add_name(status, PYD_STATUS_LOCATION, where.data, where.length) : status;
 }
 
 static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "program/procedure/state.h"
+#include "program/traced.h"
 
 typedef struct submission_s {
   pyd_state_t* state;
@@ -59,13 +60,8 @@ pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, p
   return p->has_stores || p->loads_mutable ? submit_in_order(state, task, options) : pyd_task_submit(task, options);
 }
 
-pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
-                                  const pyd_submit_options_t* options, pyd_task_t** out_task) {
-  *out_task = NULL;
-  if (procedure >= state->program->procedure_count) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "procedure %u does not exist, the program has %u", procedure,
-                           state->program->procedure_count);
-  }
+static pyd_status_t submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                           const pyd_submit_options_t* options, pyd_task_t** out_task) {
   const pyd_procedure_t* p = &state->program->procedures[procedure];
   pyd_task_t* task;
   size_t bytes = sizeof(submission_t) + p->info.arg_count * sizeof(pyd_input_t) + p->info.dims_count * sizeof(int64_t);
@@ -81,6 +77,21 @@ pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const 
   } else {
     pyd_task_release(task);
   }
+  return status;
+}
+
+pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                  const pyd_submit_options_t* options, pyd_task_t** out_task) {
+  *out_task = NULL;
+  if (procedure >= state->program->procedure_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "procedure %u does not exist, the program has %u", procedure,
+                           state->program->procedure_count);
+  }
+  pyd_trace_t* trace = pyd_sched_trace(state->sched);
+  if (!pyd_trace_is_on(trace)) return submit(state, procedure, inputs, options, out_task);
+  pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_SUBMIT, state->program->procedures[procedure].info.name);
+  pyd_status_t status = submit(state, procedure, inputs, options, out_task);
+  pyd_event_end(trace, &event, status);
   return status;
 }
 

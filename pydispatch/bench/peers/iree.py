@@ -1,65 +1,100 @@
-"""IREE's runtime: arguments on the device and packed once, then calls of its virtual machine."""
+"""IREE: its compiler, and calls of its virtual machine with arguments that are on the device and packed once."""
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pydispatch.bench.peer import Question
-from pydispatch.bench.program import Work
+from pydispatch.bench.program import Work, array_of
 from pydispatch.errors import InvalidArgumentError
 
 READS = (".mlir", ".vmfb")
 PACKAGES = "iree-base-compiler iree-base-runtime"
+CPU = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
+"""Flags for any CPU."""
+THIS_CPU = (*CPU, "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2")
+"""Flags with which it is fastest here."""
 
 
 def work(question: Question) -> Work:
+    set_workers(question.workers)
+    file = question.file if question.file.suffix == ".vmfb" else _compiled(question)
+    module = Module(file, "local-sync" if question.workers == 1 else "local-task")
+    returned = module.function(question.function)(*question.inputs)
+    results = [array_of(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
+    return Work(module.raw(question.function, *question.inputs), results, 0)
+
+
+def set_workers(count: int) -> None:
+    """Of devices that are made from now on."""
     import iree.runtime as rt
 
-    rt.flags.parse_flags(f"--task_topology_group_count={question.workers}")
-    file = question.file if question.file.suffix == ".vmfb" else _compiled(question)
-    config = rt.Config("local-sync" if question.workers == 1 else "local-task")
-    context = rt.SystemContext(config=config)
-    module = rt.VmModule.mmap(context.instance, str(file))
-    context.add_vm_module(module)
-    returned = context.modules[module.name][question.function](*question.inputs)
-    results = [np.array(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
-    function = module.lookup_function(question.function)
-    arguments = rt.VmVariantList(len(question.inputs))
-    kept = []  # what the list refers to
-    for value in question.inputs:
-        if isinstance(value, np.ndarray):
-            kept.append(rt.asdevicearray(config.device, value))
-            arguments.push_ref(kept[-1]._buffer_view)
-        elif isinstance(value, float):
-            arguments.push_float(value)
-        else:
-            arguments.push_int(int(value))
-
-    def call(kept: Any = kept) -> Any:
-        answers = rt.VmVariantList(len(results))
-        context.vm_context.invoke(function, arguments, answers)
-        return answers
-
-    return Work(call, results, 0)
+    rt.flags.parse_flags(f"--task_topology_group_count={count}")
 
 
-def _compiled(question: Question) -> Path:
+class Module:
+    """A compiled program on a device."""
+
+    def __init__(self, file: Path | str, device: str) -> None:
+        import iree.runtime as rt
+
+        self.rt = rt
+        self.config = rt.Config(device)
+        self.context = rt.SystemContext(config=self.config)
+        self.module = rt.VmModule.mmap(self.context.instance, str(file))
+        self.context.add_vm_module(self.module)
+
+    def function(self, name: str) -> Any:
+        """Called with arrays of NumPy, it returns arrays of the device."""
+        return self.context.modules[self.module.name][name]
+
+    def raw(self, name: str, *inputs: Any) -> Callable[[], Any]:
+        """The cheapest way from Python: arguments are packed, and on the device."""
+        rt, function, context = self.rt, self.module.lookup_function(name), self.context.vm_context
+        arguments = rt.VmVariantList(len(inputs))
+        kept = []  # what the list refers to
+        for value in inputs:
+            if isinstance(value, np.ndarray):
+                kept.append(rt.asdevicearray(self.config.device, value))
+                arguments.push_ref(kept[-1]._buffer_view)
+            elif isinstance(value, float):
+                arguments.push_float(value)
+            else:
+                arguments.push_int(int(value))
+
+        def call(kept: Any = kept) -> Any:
+            results = rt.VmVariantList(1)
+            context.invoke(function, arguments, results)
+            return results
+
+        return call
+
+
+def compiler() -> str:
+    """The path of iree-compile itself, without the script around it. Raises InvalidArgumentError without it."""
+    if importlib.util.find_spec("iree") and importlib.util.find_spec("iree.compiler"):
+        from iree.compiler.tools.binaries import find_tool
+
+        return str(find_tool("iree-compile"))
     beside = Path(sys.executable).with_name("iree-compile")
     tool = str(beside) if beside.exists() else shutil.which("iree-compile")
     if tool is None:
         raise InvalidArgumentError(f"--peer=iree: iree-compile is not installed: pip install {PACKAGES}")
+    return tool
+
+
+def _compiled(question: Question) -> Path:
     output = question.folder / "iree.vmfb"
-    done = subprocess.run(
-        [tool, question.file, "-o", output, "--iree-hal-target-device=local",
-         "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    command = [compiler(), str(question.file), "-o", str(output), *THIS_CPU]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()[:1]
         raise InvalidArgumentError(

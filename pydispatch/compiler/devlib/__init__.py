@@ -1,10 +1,10 @@
 """The freestanding C library that every embedded ELF may use: mem*, libm in float and double, and the functions that
 compilers call unasked (half, bfloat16, 128-bit integers).
 
-The C sources are in `csrc/`; they are compiled once per (arch, cpu, features) by the toolchain and cached. Two forms:
-`bitcode` for what is worth inlining and vectorising in the caller (libm), `objects` for everything, to be given to the
-linker as archives. A kernel that was optimised with the bitcode may still need the objects: LLVM makes new calls
-(`memset`, `__multi3`) as late as instruction selection.
+The C sources are in `csrc/`; they become bitcode by clang, or were before, see `pydispatch.compiler.devlib.prebuilt`.
+Two forms are made of the bitcode and kept: `bitcode` for what is worth inlining and vectorising in the caller (libm),
+`objects` for everything, to be given to the linker as archives. A kernel that was optimised with the bitcode may still
+need the objects: LLVM makes new calls (`memset`, `__multi3`) as late as instruction selection.
 
 Accuracy (`docs/math.md`): within 2 units in the last place, most within 1.2.
 """
@@ -12,22 +12,15 @@ Accuracy (`docs/math.md`): within 2 units in the last place, most within 1.2.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-from pydispatch.compiler.devlib.join import joined
+from pydispatch.compiler.devlib import prebuilt
+from pydispatch.compiler.devlib.join import joined, object_of
 from pydispatch.compiler.devlib.symbols import SYMBOLS
 from pydispatch.compiler.toolchain import cache, tools
 from pydispatch.compiler.worker import llvm_process
 
-SOURCE_DIR = Path(__file__).parent / "csrc"
-
-# No vectorising inside the library itself: its loops are short, and the caller's loop is the one to vectorise.
-# No builtins: a function body must not become a call of the function it implements (fmin, memset).
-_FLAGS = ("-fno-builtin", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize")
-# Only called by generated code after optimisation, or too large to inline: bitcode of these would be of no use.
-_OBJECT_ONLY = frozenset({"memory", "integer", "conversion"})
 
 def provided_symbols() -> frozenset[str]:
     """Every function that the library defines. Known without compiling."""
@@ -36,14 +29,19 @@ def provided_symbols() -> frozenset[str]:
 
 def inlinable_symbols() -> frozenset[str]:
     """The functions that `bitcode` defines."""
-    return frozenset(symbol for stem, names in SYMBOLS.items() if stem not in _OBJECT_ONLY for symbol in names)
+    return frozenset(symbol for stem, names in SYMBOLS.items() if stem not in prebuilt.OBJECTS for symbol in names)
+
+
+def compiler() -> str:
+    """Versions of the clang that compiles the library and the user's C, or that compiled the library before."""
+    return prebuilt.compiler()
 
 
 @functools.cache
 def fingerprint() -> str:
     """Changes with whatever the library is compiled from."""
-    sources = [path.read_bytes() for path in sorted(SOURCE_DIR.iterdir())]
-    return cache.digest(tools.find().fingerprint(), [(stem, sorted(names)) for stem, names in SYMBOLS.items()], sources)
+    names = [(stem, sorted(names)) for stem, names in SYMBOLS.items()]
+    return cache.digest(prebuilt.compiler(), prebuilt.sources(), names)
 
 
 def objects(arch: str, cpu: str = "generic", features: Sequence[str] = ()) -> list[bytes]:
@@ -65,40 +63,46 @@ def bitcode(
     cpu and features. A call must be by name (`call float @expf`), not by intrinsic, to be inlined.
     """
     if symbols is None:
-        stems = tuple(stem for stem in SYMBOLS if stem not in _OBJECT_ONLY)
+        stems = tuple(stem for stem in SYMBOLS if stem not in prebuilt.OBJECTS)
     else:
         stems = tuple(
-            stem for stem, names in SYMBOLS.items() if stem not in _OBJECT_ONLY and not names.isdisjoint(symbols)
+            stem for stem, names in SYMBOLS.items() if stem not in prebuilt.OBJECTS and not names.isdisjoint(symbols)
         )
     return _bitcode(arch, cpu, tuple(features), stems)
 
 
 @functools.lru_cache(maxsize=32)
 def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...]:
+    if arch not in tools.ARCHES:
+        raise ValueError(f"arch {arch!r}: expected one of {', '.join(tools.ARCHES)}")
+
+    def made(stem: str) -> bytes:
+        if stem in prebuilt.OBJECTS:
+            return prebuilt.module(stem, arch, cpu, features)
+        return llvm_process.call(object_of, prebuilt.module(stem, arch, cpu, features), arch, cpu, features)
+
+    def missing(stem: str) -> bytes:
+        return _kept(lambda: made(stem), "object", arch, cpu, features, stem)
+
     with ThreadPoolExecutor() as pool:
-        return tuple(pool.map(lambda stem: _compile(stem, arch, cpu, features, "obj"), SYMBOLS))
+        return tuple(pool.map(missing, SYMBOLS))
 
 
 @functools.lru_cache(maxsize=64)
 def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, ...]) -> bytes:
-    with ThreadPoolExecutor() as pool:
-        modules = list(pool.map(lambda stem: _compile(stem, arch, cpu, features, "bc"), stems))
-    key = cache.digest("devlib bitcode 1", llvm_process.version(), modules)
-    cached = cache.load(key)
-    if cached is not None:
-        return cached
-    result = llvm_process.call(joined, list(zip(stems, modules, strict=True)))
-    cache.store(key, result)
-    return result
+    def made() -> bytes:
+        with ThreadPoolExecutor() as pool:
+            modules = list(pool.map(lambda stem: prebuilt.module(stem, arch, cpu, features), stems))
+        return llvm_process.call(joined, list(zip(stems, modules, strict=True)))
+
+    return _kept(made, "bitcode", arch, cpu, features, stems)
 
 
-def _compile(stem: str, arch: str, cpu: str, features: tuple[str, ...], emit: str) -> bytes:
-    return tools.find().compile_c(
-        SOURCE_DIR / f"{stem}.c",
-        arch=arch,
-        cpu=cpu,
-        features=features,
-        emit=emit,
-        opt="-O2",
-        extra_args=_FLAGS,
-    )
+def _kept(make: Callable[[], bytes], *what: object) -> bytes:
+    """What was made of this library before, or is made now."""
+    key = cache.digest("devlib", fingerprint(), llvm_process.version(), *what)
+    found = cache.load(key)
+    if found is None:
+        found = make()
+        cache.store(key, found)
+    return found

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +126,6 @@ def erfcx(x: Real) -> Real:
     return mp.exp(x * x) * mp.erfc(x)
 
 
-def erfcx_near(middle: Real, width: Real, t: Real) -> Real:
-    return erfcx(middle + t * width)
-
-
 def erfcx_scaled(u: Real) -> Real:
     x = 4 * (1 + u) / (1 - u)
     return erfcx(x) * (1 + 2 * x)
@@ -160,7 +155,8 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
         ("PYD_COSF_P", "", lambda z: (mp.cos(mp.sqrt(z)) - 1) / z, 0, mp.mpf("0.6169"), 5),
         ("PYD_ASIN_P", "asin", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 13),
         ("PYD_ASINF_P", "", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 8),
-        ("PYD_ATAN_P", "atan", odd(mp.atan, 1), 0, mp.mpf("0.00107"), 5),
+        ("PYD_ATAN_P", "", odd(mp.atan, 1), 0, mp.mpf("0.17158"), 12),
+        ("", "atan", odd(mp.atan, 1), 0, mp.mpf("0.00107"), 5),
         ("PYD_ATANF_P", "", odd(mp.atan, 1), 0, 1, 14),
         ("PYD_SINH_P", "sinh", odd(mp.sinh, 1), 0, 1, 8),
         ("PYD_TANH_P", "tanh", odd(mp.tanh, 1), 0, mp.mpf("0.3026"), 12),
@@ -168,14 +164,17 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
         ("PYD_ERFF_P", "", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 7),
         ("PYD_ERFCXF_P", "", erfcx, mp.mpf("0.875"), 4, 13),
         ("PYD_CBRT_P", "", mp.cbrt, 1, 2, 4),
-        # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12; up to 6, where erf in double is 1, from 0.8 on.
+        # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12; from 0.4375 to 28, where erfc in double is 0; and
+        # from 0.8 to 6, where erf in double is 1.
         ("PYD_ERFCF_P", "", erfcx_scaled, -1, mp.mpf("0.5"), 16),
+        ("PYD_ERFC_P", "", rest(erfcx_scaled, [erfcx_scaled(0)], 1), mp.mpf("-0.8029"), mp.mpf("0.75"), 20),
         ("PYD_ERFCD_P", "erfcx", erfcx_scaled, mp.mpf(-2) / 3, mp.mpf("0.2"), 17),
         # And beyond 6: x erfcx(x), of 1/x^2.
         ("", "erfc far", lambda z: erfcx(1 / mp.sqrt(z)) / mp.sqrt(z), mp.mpf(1) / 784, mp.mpf(1) / 36, 12),
     ]
     single: list[Spec] = [
         ("PYD_EXPS_P", "", exp_rest, -half, half, 3),
+        ("PYD_EXP2S_P", "", lambda x: mp.mpf(2) ** x, -mp.mpf(1) / 2, mp.mpf(1) / 2, 5),
         ("", "exp", exp_rest, -half, half, 4),
         ("PYD_LOGS_P", "log", log_rest, -mp.mpf(1) / 3, mp.mpf(1) / 3, 8),
         ("PYD_TANHS_P", "tanh", odd(mp.tanh, 1), 0, mp.mpf("0.3907"), 5),
@@ -211,15 +210,6 @@ def header(double: Fitted, floats: Fitted) -> str:
             out.append(f"#define {prefix}_{i + 1} {part.hex()}\n")
 
     out.append(table("PYD_LOG_TABLE", log_rows()))
-    out.append(table("PYD_ATAN_TABLE", atan_rows()))
-    rows = []
-    for binade in range(-2, 5):
-        for step in range(8):
-            low = mp.ldexp(1 + mp.mpf(step) / 8, binade)
-            width = mp.ldexp(mp.mpf(1) / 8, binade)
-            middle = low + width / 2
-            rows.append(fit(partial(erfcx_near, middle, width), -0.5, 0.5, 11))
-    out.append(table("PYD_ERFCX_TABLE", rows))
 
     # 2/pi as 64-bit words after 64 zero bits, for arguments as large as a double can hold.
     bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))
@@ -255,6 +245,7 @@ def header(double: Fitted, floats: Fitted) -> str:
     constant("PYD_PIO2", mp.pi / 2, 53, 53)
     constant("PYD_PIO2_CUT", mp.pi / 2, 33, 33, 33, 53)
     constant("PYD_TWO_OVER_PI_D", 2 / mp.pi, 53)
+    constant("PYD_ERFC", erfcx_scaled(0), 53, 53)
     constant("PYD_CBRT2", mp.cbrt(2), 53)
     constant("PYD_CBRT4", mp.cbrt(4), 53)
     out.append("#endif  // PYD_DEVLIB_COEFFICIENTS_H_\n")

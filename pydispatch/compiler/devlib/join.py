@@ -12,6 +12,27 @@ _ATTRIBUTE = re.compile(
 _METADATA = re.compile(r"^!(?:llvm\.(?:module\.flags|ident|errno\.tbaa)) = .*\n", re.MULTILINE)
 
 
+_DEFINED = re.compile(r"^(define [^@\n]*@(?P<name>[\w.$]+)\([^\n]*?)(?P<end>(?: !dbg ![0-9]+)? \{)$", re.MULTILINE)
+
+
+def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> bytes:
+    """An ELF object, with each function in a section of its own: code of the bitcode as it is, without passes that
+    would make of a loop a call of the function that it is in."""
+    from llvmlite import binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    text = _METADATA.sub("", _ATTRIBUTE.sub("", str(llvm.parse_bitcode(module))))
+    base = ("+m", "+a", "+f", "+d", "+c") if arch == "riscv64" else ()
+    generic = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}
+    machine = llvm.Target.from_triple(f"{arch}-unknown-linux-gnu").create_target_machine(
+        cpu=generic[arch] if cpu == "generic" else cpu, features=",".join((*base, *features)), opt=3, reloc="pic",
+        codemodel="medium" if arch == "riscv64" else "small",
+    )  # fmt: skip
+    sections = _DEFINED.sub(r'\1 section ".text.\g<name>"\g<end>', text)
+    return bytes(machine.emit_object(llvm.parse_assembly(sections)))
+
+
 def joined(modules: Sequence[tuple[str, bytes]]) -> bytes:
     """One module out of (name, bitcode), without attributes of a machine."""
     from llvmlite import binding as llvm

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Executable
     from pydispatch.formats.artifact.artifact import Variant as PackedVariant
 
-MANIFEST_NOTES = {"calls": "imports", **{key: key for key in ("dynamic", "spirv", "ptx", "machine_model", "warnings")}}
+MANIFEST_NOTES = {
+    "calls": "imports", **{key: key for key in ("dynamic", "spirv", "ptx", "wgsl", "machine_model", "warnings")},
+}  # fmt: skip
 """Optional keys of a variant in the manifest -> the note of a target that fills them."""
 
 
@@ -69,6 +71,9 @@ def _pack(variant: Variant, binary: Binary, contracts: Numbers) -> PackedVariant
     extra = {key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)}
     if stated := contracts.get((variant.executable, variant.name)):
         extra["contracts"] = stated
+    flops = [export.flops for export in variant.exports]
+    if any(flops):
+        extra["flops"] = flops
     return formats.Variant(
         name=variant.name,
         format=variant.target.format,

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydispatch import extensions, files
+from pydispatch import extensions, files, logs
 from pydispatch.compiler.target.system_caches import stated
-from pydispatch.compiler.toolchain import cache, tools
+from pydispatch.compiler.toolchain import cache, programs
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.storage import whole_file
@@ -49,11 +49,15 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
 def compile(source: Any, **options: Any) -> Artifact:
     """`pipeline.compile`, or what it gave for the same before. Raises as that, and CompileError where the compiler
     cannot be imported."""
+    start = time.perf_counter()
     entry = _entry(source, options)
     if entry is None:
+        logs.compiler.debug("the artifact is not kept: an option, a package or the cache's size excludes it")
         return _compile(source, options)
     found = entry.load()
-    if found is None:
+    if found is not None:
+        logs.compiler.info("read back an unchanged program in %.1f ms", 1e3 * (time.perf_counter() - start))
+    else:
         with files.recording() as reads:
             found = _compile(source, options)
         entry.store(found, reads)
@@ -63,7 +67,6 @@ def compile(source: Any, **options: Any) -> Artifact:
 def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
     with importing("compiling", "compiler", CompileError):
         llvm_process.start()
-        tools.start_finding()
         from pydispatch.compiler.driver import pipeline
     return pipeline.compile(source, **options)
 
@@ -141,7 +144,7 @@ def _words(value: object) -> list[str] | None:
 
 def _tools() -> tuple[object, ...]:
     """What artifacts are made with."""
-    return sys.version, _package(), _versions(), tools.state()
+    return sys.version, _package(), _versions(), programs.state(), programs.lld_is_named()
 
 
 @functools.cache

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from pydispatch import ir
+from pydispatch import ir, logs
+from pydispatch.compiler import devlib
 from pydispatch.compiler.analysis.interface import interface_of
 from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
@@ -40,7 +41,6 @@ from pydispatch.compiler.outline.form import form_dispatches, host_functions
 from pydispatch.compiler.outline.share import share_executables
 from pydispatch.compiler.target.backend import Dump, require_backend
 from pydispatch.compiler.target.select import in_written_order, select_targets
-from pydispatch.compiler.toolchain import tools as toolchain
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.files import writing
@@ -347,6 +347,11 @@ class Pipeline:
         self.done = "program"
         if options.dump:
             options.dump("program.txt", disassemble(data))
+        self.tracker.end()
+        listed = listing(self.reports, self.module)
+        if logs.compiler.has_debug:
+            shown = dispatches.render(listed, _choices(options))
+            logs.compiler.debug("dispatches, and why neighbours are apart:\n%s", shown)
         public = [f.name for f in program.functions if f.public] + [p.name for p in program.procedures if p.public]
         return formats.Artifact.build(
             functions=[self.interfaces[name] for name in public],
@@ -354,7 +359,7 @@ class Pipeline:
             executables=executables,
             constants=list(constants.arrays.values()),
             producers=producers(),
-            dispatches=dispatches.encode(listing(self.reports, self.module)),
+            dispatches=dispatches.encode(listed),
             choices=choices.encode(_choices(options)),
             contracts=contracts,
         )
@@ -388,7 +393,7 @@ def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
 def producers() -> dict[str, str]:
     """The tools whose versions decide the bytes of an artifact."""
     llvm = ".".join(str(n) for n in llvm_process.version())
-    return {"llvm": llvm, **_packages(), "toolchain": toolchain.find().fingerprint()}
+    return {"llvm": llvm, **_packages(), "toolchain": devlib.compiler()}
 
 
 @cache

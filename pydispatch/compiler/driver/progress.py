@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pydispatch import logs
+
 FIRST = 2.0
 """Seconds that a compilation takes before anything is reported: most are done by then."""
 
@@ -39,16 +41,31 @@ class Tracker:
         self._start = self._reported = self._code_start = clock()
         self._phase, self._name = "input", ""
         self._done = self._total = 0
+        self._begun: float | None = None  # the phase
 
     def phase(self, name: str) -> None:
         """A phase begins."""
         with self._lock:
+            self._end_phase()
             self._phase = name
             self._tell()
+
+    def end(self) -> None:
+        """The last phase is over."""
+        with self._lock:
+            self._end_phase()
+            logs.compiler.info("compiled %d dispatches in %.1f ms", self._done, 1e3 * (self._clock() - self._start))
+
+    def _end_phase(self) -> None:
+        now = self._clock()
+        if self._begun is not None:
+            logs.compiler.debug("phase %s: %.1f ms", self._phase, 1e3 * (now - self._begun))
+        self._begun = now
 
     def code(self, total: int) -> None:
         """The code of so many dispatches is about to be made."""
         with self._lock:
+            self._end_phase()
             self._phase, self._total, self._code_start = "code", total, self._clock()
             self._tell()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -72,7 +72,8 @@ class Layout:
 
 @dataclass(frozen=True)
 class Export:
-    """One entry point. `workgroup_size` is a declaration for GPUs, (0, 0, 0) on the CPU when none was given."""
+    """One entry point. `workgroup_size` is a declaration for GPUs, (0, 0, 0) on the CPU when none was given. flops: as
+    in docs/artifact.md, None where they are not known."""
 
     name: str
     ordinal: int
@@ -80,6 +81,7 @@ class Export:
     workgroup_size: tuple[int, int, int] = (0, 0, 0)
     local_memory: int = 0
     location: Location | None = None
+    flops: list[Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from pydispatch.compiler.kernel_ir.kernel import Layout
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.lower import lower
 from pydispatch.compiler.outline.contracts import contract_of
+from pydispatch.compiler.outline.flops import count_flops
 from pydispatch.compiler.outline.interface import lower_common, lower_interface
 from pydispatch.compiler.target.architectures import chosen_targets, objects_attribute, objects_for
 from pydispatch.compiler.target.backend import architecture, config_string, require_backend
@@ -37,6 +38,7 @@ from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.hal.flops import FLOPS
 from pydispatch.ir.dialects.hal.tiles import TILES, check_tiles
 from pydispatch.ir.functions import symbol_name
 
@@ -328,7 +330,7 @@ def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) 
             "layout": hal.PipelineLayoutAttr(IntAttr(layout.constants), ArrayAttr(bindings), ArrayAttr([])),
             "workgroup_size": stated if isinstance(stated, ArrayAttr) else None,
         },
-        attributes={TILES: source.attributes[TILES]} if TILES in source.attributes else {},
+        attributes={name: source.attributes[name] for name in (TILES, FLOPS) if name in source.attributes},
         regions=[Region(), count],
     )
     set_location(export, source)
@@ -352,6 +354,9 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
         made = make_export(export, ordinal, kernel.layout, count)
         if kernel.tiles and not export.count.blocks:
             made.attributes[TILES] = ArrayAttr([IntegerAttr(size, i64) for size in kernel.tiles])
+        flops = None if FLOPS in made.attributes else count_flops(functions[symbol_name(export)])
+        if flops is not None:
+            made.attributes[FLOPS] = flops
         body.append(made)
         body.append(contract_of(functions[symbol_name(export)], kernel))
         kernels += [*kernel.globals, kernel.function]

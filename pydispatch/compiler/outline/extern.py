@@ -10,6 +10,7 @@ from pydispatch.compiler.target.select import canonical
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.hal.flops import FLOPS
 from pydispatch.ir.dialects.hal.tiles import TILES
 from pydispatch.ir.functions import FUNCTIONS
 
@@ -54,7 +55,7 @@ def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
     out = StringIO()
     Printer(out, print_generic_format=True).print_region(op.count)
     kept = [(k, v) for k, v in sorted(op.properties.items()) if k not in ("operandSegmentSizes", "tied_operands")]
-    return (*kept, op.attributes.get(TILES), out.getvalue())
+    return (*kept, op.attributes.get(TILES), op.attributes.get(FLOPS), out.getvalue())
 
 
 def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
@@ -72,7 +73,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
             "layout": op.layout, "workgroup_size": op.workgroup_size, "subgroup_size": op.subgroup_size,
             "workgroup_local_memory": op.workgroup_local_memory,
         }  # fmt: skip
-        stated = {TILES: op.attributes[TILES]} if TILES in op.attributes else {}
+        stated = {name: op.attributes[name] for name in (TILES, FLOPS) if name in op.attributes}
         export = hal.ExecutableExportOp(properties=properties, attributes=stated, regions=[Region(), op.count.clone()])
         variant = hal.ExecutableVariantOp(
             properties={

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, Operation
+from xdsl.utils.exceptions import VerifyException
 
 from pydispatch import files
 from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
@@ -25,6 +26,7 @@ from pydispatch.compiler.target.backend import architecture, config_string
 from pydispatch.errors import CompileError, SystemError_
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.hal.flops import flops_of
 
 
 def exports_of(variant: hal.ExecutableVariantOp) -> list[hal.ExecutableExportOp]:
@@ -102,6 +104,7 @@ def build_variant(
             workgroup_size=workgroup_size(e),
             local_memory=e.workgroup_local_memory.value.data if e.workgroup_local_memory is not None else 0,
             location=location_of(e),
+            flops=_flops(e),
         )
         for e in exports_of(op)
     ]
@@ -120,6 +123,13 @@ def build_variant(
         alignment=users_alignment(op),
         location=location_of(op),
     )
+
+
+def _flops(export: hal.ExecutableExportOp) -> list[Any] | None:
+    try:
+        return flops_of(export)
+    except VerifyException as error:
+        raise CompileError(f"export '@{export.sym_name.data}': {error}", location_of(export)) from None
 
 
 def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from pydispatch import logs
 from pydispatch.files import record
 from pydispatch.formats.storage import cache, whole_file
 from pydispatch.formats.storage.cache import directory
@@ -37,6 +38,12 @@ def digest(*parts: object) -> str:
 
 def load(key: str, kind: str = OBJECTS) -> bytes | None:
     """The bytes kept under `key`, or None when there are none, they are damaged, or a file has changed."""
+    found = _load(key, kind)
+    logs.compiler.debug("cache: %s %s %s", kind, key[:12], "is not there" if found is None else "is there")
+    return found
+
+
+def _load(key: str, kind: str) -> bytes | None:
     blob = cache.load(*_path(key, kind))
     if blob is None:
         return None

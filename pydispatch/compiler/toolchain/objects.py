@@ -14,7 +14,7 @@ from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.toolchain import bitcode, cache
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError, Location
-from pydispatch.formats.elf import reader
+from pydispatch.formats.elf import archive, reader
 from pydispatch.formats.elf.reader import ElfError, ElfFile, Section
 
 _LINKER_SYMBOLS = frozenset(
@@ -37,7 +37,6 @@ _LINKER_SYMBOLS = frozenset(
 )
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got", ".toc", ".eh_frame")
 _RISCV_DOUBLE_FLOAT = 0x4
-_AR = b"!<arch>\n"
 _ANEW = "build it anew"
 _PARSE_BITCODE = (
     "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify()"
@@ -57,7 +56,7 @@ class Checked:
 
 def check_object(file: ObjectFile, arch: str) -> Checked:
     """Checks a relocatable object or an archive of them."""
-    if file.data[: len(_AR)] == _AR:
+    if archive.is_archive(file.data):
         members = [_relocatable(f"{file.name}({name})", data, arch, file) for name, data in _members(file)]
         defined = frozenset[str]().union(*(member.defined for member in members))
         undefined = frozenset[str]().union(*(member.undefined for member in members)) - defined
@@ -66,29 +65,11 @@ def check_object(file: ObjectFile, arch: str) -> Checked:
 
 
 def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
-    """The objects of an archive, in the GNU or the BSD form; symbol tables are left out."""
-    data, position, names = file.data, len(_AR), b""
-    while position < len(data):
-        header = data[position : position + 60]
-        if len(header) < 60 or header[58:] != b"`\n" or not header[48:58].strip().isdigit():
-            raise _error(file, f"is a broken archive: no member begins at byte {position}", _ANEW)
-        name, size = header[:16].rstrip(), int(header[48:58])
-        body = data[position + 60 : position + 60 + size]
-        if len(body) < size:
-            raise _error(
-                file, f"is cut off: its member at byte {position} has {size} bytes, {len(body)} are there", _ANEW
-            )
-        position += 60 + size + (size & 1)
-        if name == b"//":
-            names = body
-        elif name.startswith(b"#1/") and name[3:].isdigit():
-            length = int(name[3:])
-            if not body.startswith(b"__.SYMDEF"):
-                yield body[:length].rstrip(b"\0").decode(errors="replace"), body[length:]
-        elif name not in (b"/", b"/SYM64/", b"__.SYMDEF", b"__.SYMDEF SORTED"):
-            if name.startswith(b"/") and name[1:].isdigit():
-                name = names[int(name[1:]) :].split(b"\n")[0]
-            yield name.rstrip(b"/").decode(errors="replace"), body
+    """The objects of an archive."""
+    try:
+        yield from archive.members(file.data)
+    except ElfError as error:
+        raise _error(file, str(error), _ANEW) from error
 
 
 def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked:

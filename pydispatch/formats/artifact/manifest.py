@@ -113,8 +113,13 @@ _OPTIONAL: dict[str, tuple[str, Callable[[object], bool]]] = {
         lambda value: type(value) is list and all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in value),
     ),
     "dynamic": ("true or false", lambda value: type(value) is bool),
+    "flops": (
+        "a list of lists or null",
+        lambda value: type(value) is list and all(n is None or type(n) is list for n in value),
+    ),
     "ptx": ("an object", lambda value: type(value) is dict),
     "spirv": ("an object", lambda value: type(value) is dict),
+    "wgsl": ("an object", lambda value: type(value) is dict),
     "warnings": ("a list of strings", _is_list_of(str)),
 }
 """Optional keys of a variant -> their kinds. Their content is checked by its readers."""

@@ -151,10 +151,10 @@ class AcceleratorDevice(ABC):
 
         function: `f(context, *operands)`, with a Buffer for each tensor, which is valid until it returns, and a number
         for each scalar; or a C function of `pydispatch/host_command.h`. It puts work on `context.stream` (CUDA), or
-        records it into `context.command_buffer` (Vulkan), which runs again and again. synchronous: everything before it
-        is complete when it is called, and what it has done to the buffers comes before everything after it; C functions
-        are given memory of the process then. On an interpreter they always are. An exception ends the call with a
-        CommandError.
+        records it into `context.command_buffer` (Vulkan), which runs again and again, or into that encoder of each call
+        (WebGPU). synchronous: everything before it is complete when it is called, and what it has done to the buffers
+        comes before everything after it; C functions are given memory of the process then. On an interpreter they
+        always are. An exception ends the call with a CommandError.
         """
         if self._registry is None:
             self._registry = Registry()
@@ -298,5 +298,7 @@ class AcceleratorProgram(Program):
             from pydispatch._core.procedure import Procedure
 
             for index, entry in module.procedures():
-                functions[entry] = self.PROCEDURE(Procedure(module, index, _verify), self._device, self._executor)
+                functions[entry] = self.PROCEDURE(
+                    Procedure(module, index, _verify), self._device, self._executor, module.flops
+                )
         return functions

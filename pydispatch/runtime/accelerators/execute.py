@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydispatch._core.profile import Timing
 from pydispatch.errors import DeviceUnavailableError
+from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.accelerators.plan import Blocks, Record
 
@@ -52,12 +53,17 @@ class Fixed(Protocol):
         """As `Executor.run`. The caller alone runs or updates it meanwhile."""
 
 
+Observer = Callable[[Record, bytes, list[Timing]], None]
+"""Is told of a plan that ran: its constants in words, and how long each command took."""
+
+
 class Executor(ABC):
     """The executables and constants of one program on a device. Holds no module: the module holds it.
 
     alignments: bytes that bindings are aligned to, by executable that needs any. constants: the bytes of the constants
     of the program that are given, valid as long as the module. derivations: those that it derives. stopped: what ended
-    a call that C made. calls: of host commands, when the program has any.
+    a call that C made. calls: of host commands, when the program has any. observers: by thread what is told of each
+    plan that a procedure runs there.
     """
 
     def __init__(self, context: Context) -> None:
@@ -69,6 +75,7 @@ class Executor(ABC):
         self._uploading = threading.Lock()
         self.stopped: BaseException | None = None
         self.calls: HostCalls | None = None
+        self.observers: dict[int, Observer] = {}
 
     @abstractmethod
     def load(self, executable: Executable) -> int | None:
@@ -152,8 +159,11 @@ class Executor(ABC):
         try:
             if record.transients:
                 blocks[-1] = arena
-            if record.commands:
-                self.run(record, blocks, constants, patterns)
+            observe = self.observers.get(threading.get_ident()) if self.observers else None
+            if observe is not None:
+                observe(record, constants, self.time(record, blocks, constants, patterns))
+            elif record.commands:
+                traced.run(self, record, blocks, constants, patterns)
         finally:
             if record.transients:
                 self.context.release(arena)
@@ -181,7 +191,7 @@ class Executor(ABC):
                 if addresses[number]:
                     context.copy_in(blocks[number], addresses[number], size)
             if record.commands:
-                self.run(record, blocks, constants, record.patterns_of(patterns))
+                traced.run(self, record, blocks, constants, record.patterns_of(patterns))
             for number, _, size in record.results:
                 if addresses[number]:
                     context.copy_out(blocks[number], addresses[number], size)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pydispatch._core.commands import Command
 from pydispatch._core.device import DeviceFunction
+from pydispatch._core.flops import flops_of
 from pydispatch._core.plan_data import data_of
-from pydispatch._core.profile import Profile, Timing, timing_of
+from pydispatch._core.profile import Profile, timing_of
+from pydispatch._core.trace import Kind
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory, bytes_of
 from pydispatch.runtime.accelerators.given import check_out
 from pydispatch.runtime.accelerators.plan import Blocks, Record
@@ -41,7 +42,7 @@ class AcceleratorFunction(Submitted, Callee):
         self._executor, self._context = executor, context
         self._acquire, self._release, self._borrow = context.acquire, context.release, context.borrow
         super().__init__(self._core.function, context.name)
-        self._results = self._core.function.results
+        self._results, self._flops = self._core.function.results, module.flops
         self._is_simple = len(self._results) == 1 and self._results[0][1] is not None
 
     @property
@@ -52,6 +53,12 @@ class AcceleratorFunction(Submitted, Callee):
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         if named:
             args = self._arranged(args, named)
+        if traced.is_on():
+            with traced.span(Kind.CALL, self.name):
+                return self._call(args, out)
+        return self._call(args, out)
+
+    def _call(self, args: tuple[Any, ...], out: Any) -> Any:
         plan, inputs, scalars = self._bind(args)
         record = plan.device
         if record is None:
@@ -95,7 +102,7 @@ class AcceleratorFunction(Submitted, Callee):
             for number, index, size in record.arguments:
                 blocks[number] = self._argument(inputs[index], size, staged)
             if record.commands:
-                self._executor.run(record, blocks, constants, patterns)
+                traced.run(self._executor, record, blocks, constants, patterns)
         finally:
             while staged:
                 self._release(staged.pop())
@@ -225,7 +232,11 @@ class AcceleratorFunction(Submitted, Callee):
             for number, index, size in record.arguments:
                 blocks[number] = self._argument(inputs[index], size, staged)
             times = [self._executor.time(record, blocks, constants, patterns) for _ in range(runs)]
-            return Profile(_median(each, command) for *each, command in zip(*times, record.commands, strict=True))
+            found = []
+            for *each, command in zip(*times, record.commands, strict=True):
+                flops = flops_of(command, self._flops, constants)
+                found.append(timing_of(each[0].command, median(one.seconds for one in each), command, flops))
+            return Profile(found)
         finally:
             while staged:
                 self._release(staged.pop())
@@ -237,11 +248,6 @@ class AcceleratorFunction(Submitted, Callee):
     def close(self) -> None:
         """Forgets every plan."""
         self._core.close()
-
-
-def _median(times: Sequence[Timing], command: Command) -> Timing:
-    """Of runs of one command."""
-    return timing_of(times[0].command, median(each.seconds for each in times), command)
 
 
 def raw_bytes(buffer: Buffer) -> bytearray:

@@ -14,9 +14,11 @@ from pydispatch._core.arrays import type_of
 from pydispatch._core.commands import Custom
 from pydispatch._core.host_command import Context as CommandContext
 from pydispatch._core.host_command import Native, scalar_of
+from pydispatch._core.trace import Kind
 from pydispatch.errors import CommandError, InvalidArgumentError
 from pydispatch.formats.program.opcodes import Access
 from pydispatch.formats.program.tables import HostOperand
+from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.plan import Blocks
 from pydispatch.runtime.buffer import Buffer
 
@@ -140,7 +142,7 @@ class HostCalls:
         context = CommandContext(around.kind, linked.name, around.stream, around.command_buffer, around.handle)
         self._inside.add(here)
         try:
-            with around.current:
+            with around.current, traced.span(Kind.HOST, linked.name):
                 if linked.function is None:
                     self._call_native(linked, tensors, scalars, around)
                 else:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydispatch._core.plan_data import data_of
+from pydispatch._core.trace import Kind
 from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import DeviceMemory, bytes_of
 from pydispatch.runtime.accelerators.plan import Blocks, Record
 from pydispatch.runtime.buffer import Buffer
@@ -63,13 +65,19 @@ class Prepared:
             raise Error(f"@{function.name}: this prepared call is running already; prepare one per thread")
         self._busy = True
         try:
-            if args:
-                self._rebind(args)
-            if self._run is None:
-                return function._run_into(self._plan, self._plan.device, self._inputs, self._scalars, self._out)
-            return self._run()
+            if traced.is_on():
+                with traced.span(Kind.CALL, function.name):
+                    return self._call(args)
+            return self._call(args)
         finally:
             self._busy = False
+
+    def _call(self, args: tuple[Any, ...]) -> Any:
+        if args:
+            self._rebind(args)
+        if self._run is None:
+            return self._function._run_into(self._plan, self._plan.device, self._inputs, self._scalars, self._out)
+        return self._run()
 
     def _rebind(self, args: tuple[Any, ...]) -> None:
         plan, inputs, scalars = self._function._bind(args)
@@ -133,6 +141,7 @@ class Run:
                 self.results[i] = values[i]
         self.value = function._value(self.results)
         self.inputs = inputs  # whose memory the run reads
+        self.words = blocks, constants, patterns
         bound = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(patterns))
         if bound != self.bound and record.commands:
             if self.fixed is None:
@@ -147,6 +156,8 @@ class Run:
                 self.function._take(block, given)
             else:
                 self.context.copy_in(block, given, size)
-        if self.fixed is not None:
+        if self.fixed is not None and traced.is_on():
+            traced.run(self.executor, self.record, *self.words)
+        elif self.fixed is not None:
             self.fixed.run()
         return self.value

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pydispatch._core.commands import Command
+from pydispatch._core.flops import flops_of
+from pydispatch._core.profile import Profile, Timing, check_runs, timing_of
 from pydispatch.errors import InternalError, InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory
 from pydispatch.runtime.accelerators.given import check_out
@@ -16,6 +23,23 @@ from pydispatch.runtime.buffer import Buffer
 if TYPE_CHECKING:
     from pydispatch._core.procedure import Procedure
     from pydispatch.runtime.accelerators.execute import Executor
+    from pydispatch.runtime.accelerators.plan import Record
+
+
+@dataclass
+class _Repeated:
+    """A command of a plan that a procedure ran several times. record: keeps it, while others are compared with it."""
+
+    record: Record
+    command: Command
+    constants: bytes
+    text: str
+    seconds: float = 0.0
+    times: int = 0
+
+    def timing(self, stated: Mapping[int, list[Any]], runs: int) -> Timing:
+        flops = flops_of(self.command, stated, self.constants)
+        return timing_of(self.text, self.seconds / runs, self.command, flops, max(1, round(self.times / runs)))
 
 
 class AcceleratorProcedure(Submitted, Callee):
@@ -27,11 +51,13 @@ class AcceleratorProcedure(Submitted, Callee):
 
     BUFFER: type[Buffer] = Buffer
 
-    def __init__(self, procedure: Procedure, device: Any, executor: Executor) -> None:
+    def __init__(
+        self, procedure: Procedure, device: Any, executor: Executor, flops: Mapping[int, list[Any]]
+    ) -> None:
         self._procedure, self._device, self._executor = procedure, device, executor
         self._context = device._context
         super().__init__(procedure, self._context.name)
-        self.results = procedure.results
+        self.results, self._flops = procedure.results, flops
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         outs = self._outs(out)
@@ -100,6 +126,32 @@ class AcceleratorProcedure(Submitted, Callee):
             return self(*(self._arranged(others, more) if others or more else bound), out=out)
 
         return run
+
+    def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
+        """How long each command of a call takes on the device. A command that runs several times has one timing. runs:
+        whose means are taken, after one that is not counted; each changes the state of the program as a call does."""
+        check_runs(self.name, runs)
+        found: dict[tuple[int, int], _Repeated] = {}
+
+        def observe(record: Record, constants: bytes, timings: list[Timing]) -> None:
+            for number, (command, timing) in enumerate(zip(record.commands, timings, strict=True)):
+                each = found.setdefault((id(record), number), _Repeated(record, command, constants, timing.command))
+                each.seconds += timing.seconds
+                each.times += 1
+
+        self(*args, **named)
+        observers, thread = self._executor.observers, threading.get_ident()
+        observers[thread] = observe
+        start = time.perf_counter()
+        try:
+            for _ in range(runs):
+                self(*args, **named)
+        finally:
+            whole = time.perf_counter() - start
+            del observers[thread]
+        busy = sum(each.seconds for each in found.values())
+        timings = [each.timing(self._flops, runs) for each in found.values()]
+        return Profile(timings, None, max(0.0, whole - busy) / runs)
 
     def close(self) -> None:
         """Forgets every plan."""

@@ -38,11 +38,11 @@ _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of th
 
 
 class Threads:
-    """A scheduler and a memory pool, shared by all devices of equal options."""
+    """A scheduler and a memory pool, shared by all devices of equal options. allocator: as for `Pool`."""
 
-    def __init__(self, sched: Scheduler) -> None:
+    def __init__(self, sched: Scheduler, allocator: int = 0) -> None:
         self.sched = sched
-        self.pool = Pool(RETAIN_BYTES)
+        self.pool = Pool(RETAIN_BYTES, allocator)
         self.sharing = Sharing()
 
 
@@ -225,9 +225,9 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     return CpuDevice("?".join(["cpu", "&".join(named)]) if named else "cpu", threads, chains)
 
 
-def around(sched: Scheduler) -> CpuDevice:
-    """A device that shares its threads and its memory with no other."""
-    return CpuDevice(f"cpu?workers={sched.workers}", Threads(sched))
+def around(sched: Scheduler, allocator: int = 0) -> CpuDevice:
+    """A device that shares its threads and its memory with no other. allocator: as for `Pool`."""
+    return CpuDevice(f"cpu?workers={sched.workers}", Threads(sched, allocator))
 
 
 def level(features: frozenset[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from pydispatch import logs
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.program import Module
 from pydispatch.errors import ArtifactError, Error, MissingImportError
@@ -110,6 +111,9 @@ class CpuLinker:
 
             executables = [(chosen.name, chosen.entry) for chosen in self._importing]
             self.imports = report(self._resolution, executables)
+            for each in self.imports:
+                logs.runtime.debug("executable '%s': import '%s' is from %s", each.executable, each.symbol,
+                                   each.provider or "nobody, and optional")  # fmt: skip
 
     def _missing(self, chosen: Chosen, symbols: Sequence[str]) -> MissingImportError:
         """Names all unresolved imports of an executable, the providers asked, and the remedy."""

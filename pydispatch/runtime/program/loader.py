@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from pydispatch import logs
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.memory import Pool
 from pydispatch._core.program import Module
@@ -43,13 +45,20 @@ def load(
     MissingImportError when one has unresolved imports, InvalidArgumentError when `parameters` are not
     what the program needs.
     """
+    start = time.perf_counter()
     try:
-        return _load(file, host, sched, pool, linker, parameters, sharing)
+        module = _load(file, host, sched, pool, linker, parameters, sharing)
     except ArtifactError as error:
         # Errors of the C core do not name the artifact.
         if str(error).startswith(file.name):
             raise
         raise ArtifactError(f"{file.name}: {error}") from None
+    logs.runtime.info(
+        "%s: loaded for %s: %d executables, %d functions, %d constants, in %.1f ms", file.name, host.ids[-1],
+        module.executable_count, len(module.functions()) + len(module.procedures()), len(module.constants()),
+        1e3 * (time.perf_counter() - start),
+    )  # fmt: skip
+    return module
 
 
 def _load(
@@ -92,6 +101,7 @@ def _link_executables(
     """The variant that runs here of each executable, linked, with what its exports rely on."""
     variants = [choose(module, file.name, host, i, executable) for i, executable in enumerate(executables)]
     linker.link(module, file, variants)
+    module.flops = {chosen.index: chosen.entry["flops"] for chosen in variants if "flops" in chosen.entry}
     stated = [chosen for chosen in variants if chosen.entry.get("contracts") is not None]
     if stated:
         module.load_contracts(file.find(CONTRACTS, True))

@@ -74,6 +74,11 @@ def _are_numbers(value: object) -> bool:
     return type(value) is list and all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in value)
 
 
+def _are_counts(value: object) -> bool:
+    """Of operations, or null where an export has none; profiles look at what they are."""
+    return type(value) is list and all(n is None or type(n) is list for n in value)
+
+
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
     """The executables of a manifest when well-formed as far as loading needs, else None."""
     header = manifest["pydispatch"]
@@ -97,9 +102,10 @@ def _is_variant(variant: dict[str, Any]) -> bool:
         and type(variant["member"]) is type(variant["name"]) is type(variant["format"]) is str
         and _are_texts(variant["requires"]) and _are_texts(variant["imports"])
         and type(variant.get("dynamic", False)) is bool
+        and _are_counts(variant.get("flops", []))
         and type(variant.get("calls", [])) is type(variant.get("warnings", [])) is list
         and _are_numbers(variant.get("contracts", []))
-        and type(variant.get("spirv", {})) is type(variant.get("ptx", {})) is dict
+        and all(type(variant.get(key, {})) is dict for key in ("ptx", "spirv", "wgsl"))
     )  # fmt: skip
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydispatch import logs
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.arrays.parameters import ParameterFile, Tensor
 
 if TYPE_CHECKING:
     from pydispatch._core.program import Module
-
-_log = logging.getLogger("pydispatch")
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ def _bind_one(
     data = tensor.data
     if data.nbytes and _address(data) % alignment:
         data, copied = _aligned(data), True
-        _log.info("%s is not aligned as the executables need it, and was copied", place)
+        logs.runtime.info("%s is not aligned as the executables need it, and was copied", place)
     module.bind_constant(constant, data)
     module.hold(data)
     return Parameter(scope, key, wanted, str(source.path), copied)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydispatch import logs
 from pydispatch._core.program import Module
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.runtime.program.manifest import MANIFEST, PROGRAM
@@ -76,6 +77,8 @@ def choose(module: Module, file: str, host: Host, index: int, executable: dict[s
     number = _choose(module, host, variants, conditions)
     if number is None:
         raise DeviceUnavailableError(_no_variant(module, file, host, name, variants, conditions))
+    if logs.runtime.has_debug:
+        _log_choice(module, file, host, name, variants, conditions, number)
     constants = [] if constants_function is None else module.evaluate(constants_function, constant_count, number)
     return Chosen(index, name, executable["exports"], number, variants[number], constants)
 
@@ -109,16 +112,10 @@ def _no_variant(
     lines = [f"{file}: no variant of executable '{name}' runs on this device ({host.format}):"]
     lists = unmet = False
     for variant, condition in zip(variants, conditions, strict=True):
-        if variant["format"] != host.format:
-            why = f"has the format {variant['format']}"
-        elif (missing := _missing(variant["requires"], host)) and host.why_not is not None:
-            why, unmet = host.why_not(variant["requires"]), True
-        elif missing:
-            why = f"needs {', '.join(_shown(need, host) for need in missing)}, which the machine lacks"
-            lists |= any(">=" not in need for need in missing)
-        elif not _holds(module, condition):
-            why = "its condition does not hold on this device"
-        lines.append(f"  variant '{variant['name']}' {why}")
+        lines.append(f"  variant '{variant['name']}' {_why_not(module, host, variant, condition)}")
+        missing = _missing(variant["requires"], host) if variant["format"] == host.format else []
+        unmet |= bool(missing) and host.why_not is not None
+        lists |= host.why_not is None and any(">=" not in need for need in missing)
     if not variants:
         lines.append("  it has no variants at all")
     if all(variant["format"] != host.format for variant in variants):
@@ -130,7 +127,34 @@ def _no_variant(
     return "\n".join(lines)
 
 
-_TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda"}
+def _why_not(module: Module, host: Host, variant: dict[str, Any], condition: int | None) -> str:
+    """Why a variant does not run here; "" when it does."""
+    if variant["format"] != host.format:
+        return f"has the format {variant['format']}"
+    if missing := _missing(variant["requires"], host):
+        if host.why_not is not None:
+            return host.why_not(variant["requires"])
+        return f"needs {', '.join(_shown(need, host) for need in missing)}, which the machine lacks"
+    return "" if _holds(module, condition) else "its condition does not hold on this device"
+
+
+def _log_choice(
+    module: Module, file: str, host: Host, name: str, variants: Sequence[dict[str, Any]],
+    conditions: Sequence[int | None], number: int,
+) -> None:  # fmt: skip
+    needs = ", ".join(variants[number]["requires"]) or "nothing"
+    reasons = []
+    for i, (variant, condition) in enumerate(zip(variants, conditions, strict=True)):
+        if i != number:
+            why = _why_not(module, host, variant, condition)
+            reasons.append(f"; '{variant['name']}' {why or 'needs no more'}")
+    logs.runtime.debug(
+        "%s: executable '%s': variant '%s' runs here and needs %s%s", file, name, variants[number]["name"], needs,
+        "".join(reasons),
+    )  # fmt: skip
+
+
+_TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda", "webgpu-wgsl-fb": "webgpu"}
 
 
 def _shown(need: str, host: Host) -> str:

@@ -1,11 +1,27 @@
 // links: base platform sched memory program api
 // with: ../program/double.c
 // tsan: 2
-// Thousands of calls in flight from many threads: some fail, some are cancelled, and the device is closed under them, again and again.
+// Thousands of calls in flight from many threads: some fail, some are cancelled, programs are loaded and let go, the device is closed
+// and the process forked under them, again and again.
 // Nothing here knows a clock. What is counted: every call has exactly one outcome, which its callback, its event and its results agree on.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "api/world.h"
 
-enum { THREADS = 8, ROUNDS = 60, CALLS = 10, N = 30, CLOSES = 12 };
+enum { THREADS = 8, CALLS = 10, N = 30, CLOSES = 12, FORKS = 12 };
+static int rounds = 60;  // of each thread; the first argument times as many
+
+#if defined(__SANITIZE_THREAD__)
+// The sanitizer ends a child that starts threads, and gcc's takes a thread of a child for one of the parent.
+const char* __tsan_default_options(void);
+const char* __tsan_default_options(void) { return "die_after_fork=0"; }
+enum { CHILD_MAY_ALLOCATE = 1, CHILD_MAY_CALL = 0 };
+#elif defined(__SANITIZE_ADDRESS__)
+enum { CHILD_MAY_ALLOCATE = 0, CHILD_MAY_CALL = 0 };  // its allocator's locks may be held by threads that are not there
+#else
+enum { CHILD_MAY_ALLOCATE = 1, CHILD_MAY_CALL = 1 };
+#endif
 
 typedef struct record_s {
   atomic_int calls;  // of the callback
@@ -16,9 +32,35 @@ typedef struct totals_s {
   atomic_uint outcomes[PYD_API_SKIPPED + 1], callbacks;
 } totals_t;
 
+// A program of the world's device that is loaded once more, and goes with the last call of it.
+typedef struct loaded_s {
+  pyd_state_t* state;
+  pyd_api_program_t* program;
+  const pyd_api_function_t *next, *tally;
+} loaded_t;
+
 static world_t world;
 static totals_t totals;
 static atomic_int running;  // threads that submit
+static atomic_int loaded, let_go;
+
+static void end_loaded(void* self) {
+  loaded_t* own = self;
+  pyd_state_free(own->state);
+  free(own);
+  atomic_fetch_add(&let_go, 1);
+}
+
+static loaded_t* load(void) {
+  loaded_t* own = calloc(1, sizeof(*own));
+  CHECK(own);
+  CHECK_OK(pyd_state_create(world.c_program, world.sched, world.pool, &own->state));
+  CHECK_OK(pyd_api_program_make(world.device, world.c_program, own->state, (pyd_api_owner_t){own, end_loaded}, &own->program));
+  CHECK_OK(pd.program_find(own->program, "next", &own->next));
+  CHECK_OK(pd.program_find(own->program, "tally", &own->tally));
+  atomic_fetch_add(&loaded, 1);
+  return own;
+}
 
 static void on_done(void* context, pyd_api_event_t* event) {
   record_t* record = context;
@@ -36,9 +78,18 @@ static uint32_t next_random(uint32_t* random) {
 }
 
 // A call that fails, one of the procedure, or a plain one.
-static pyd_api_call_t* make_call(int i, const float* good, const float* bad, float* out) {
-  if (i % 5 == 3) return prepare_bound(world.next, bad, out, N);
-  return prepare_bound(i % 5 == 4 ? world.tally : world.next, good, out, N);
+static pyd_api_call_t* make_call(const loaded_t* own, int i, const float* good, const float* bad, float* out) {
+  const pyd_api_function_t* next = own ? own->next : world.next;
+  if (i % 5 == 3) return prepare_bound(next, bad, out, N);
+  if (i % 5 == 4) return prepare_bound(own ? own->tally : world.tally, good, out, N);
+  return prepare_bound(next, good, out, N);
+}
+
+static void submit_surely(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event) {
+  for (pyd_status_t status; !pyd_ok(status = pd.call_submit(call, options, out_event)); sched_yield()) {
+    CHECK(!*out_event && strstr(pd.status_text(status), "is being closed by another thread"));
+    pd.status_free(status);
+  }
 }
 
 static void settle(pyd_api_event_t* event, const record_t* record, uint32_t random, int i, const float* in, const float* out) {
@@ -59,22 +110,21 @@ static void* use(void* argument) {
   uint32_t random = 1 + (uint32_t)(uintptr_t)argument;
   float good[N], bad[N], out[CALLS][N];
   for (int i = 0; i < N; ++i) good[i] = (float)i, bad[i] = (float)(i - 20);
-  record_t* records = calloc(ROUNDS * CALLS, sizeof(*records));
+  record_t* records = calloc((size_t)rounds * CALLS, sizeof(*records));
   CHECK(records);
-  for (int round = 0; round < ROUNDS; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     pyd_api_call_t* calls[CALLS];
     pyd_api_event_t* events[CALLS];
+    loaded_t* own = next_random(&random) % 3 ? NULL : load();
     for (int i = 0; i < CALLS; ++i) {
       record_t* record = &records[round * CALLS + i];
       uint32_t dice = next_random(&random);
       pyd_api_submit_t options = {.struct_size = sizeof(options), .priority = dice % 3, .on_done = on_done, .context = record};
       if (i && dice & 8) options.after = &events[i - 1], options.after_count = 1;
-      calls[i] = make_call(i, good, bad, out[i]);
-      for (pyd_status_t status; !pyd_ok(status = pd.call_submit(calls[i], &options, &events[i])); sched_yield()) {
-        CHECK(!events[i] && strstr(pd.status_text(status), "is being closed by another thread"));
-        pd.status_free(status);
-      }
+      calls[i] = make_call(own, i, good, bad, out[i]);
+      submit_surely(calls[i], &options, &events[i]);
     }
+    if (own) pd.program_release(own->program);  // the calls run on
     for (int i = 0; i < CALLS; ++i) {
       if (next_random(&random) % 4 == 0) pd.event_cancel(events[i]);
     }
@@ -86,7 +136,7 @@ static void* use(void* argument) {
       pd.call_release(calls[i]);
     }
   }
-  for (int i = 0; i < ROUNDS * CALLS; ++i) CHECK(atomic_load(&records[i].calls) == 1);
+  for (int i = 0; i < rounds * CALLS; ++i) CHECK(atomic_load(&records[i].calls) == 1);
   free(records);
   atomic_fetch_sub(&running, 1);
   return NULL;
@@ -95,25 +145,87 @@ static void* use(void* argument) {
 // Closes the device after every so many callbacks.
 static void* close_often(void* unused) {
   for (uint32_t i = 1; i <= CLOSES; ++i) {
-    while (atomic_load(&running) && atomic_load(&totals.callbacks) < i * (THREADS * ROUNDS * CALLS / 2 / CLOSES)) sched_yield();
+    while (atomic_load(&running) && atomic_load(&totals.callbacks) < i * (uint32_t)(THREADS * rounds * CALLS / 2 / CLOSES)) sched_yield();
     CHECK_OK(pd.device_close(world.device));
   }
   return unused;
 }
 
+// What a child sees of calls of its parent, and a call of its own. Returns the child's exit code.
+static int use_in_child(pyd_api_event_t* const* events) {
+  for (int i = 0; CHILD_MAY_ALLOCATE && i < CALLS; ++i) {
+    uint32_t outcome = PYD_API_PENDING;
+    if (!pyd_ok(pd.event_wait(events[i], PYD_API_FOREVER, NULL, &outcome)) || outcome == PYD_API_PENDING) return 2;
+  }
+  if (!CHILD_MAY_CALL) return 0;
+  float in[N] = {0}, out[N] = {0};
+  pyd_api_call_t* call = prepare_bound(world.next, in, out, N);
+  pyd_api_event_t* event = NULL;
+  if (!pyd_ok(pd.call_submit(call, NULL, &event)) || wait_for(event, true) != PYD_API_SUCCEEDED) return 3;
+  return out[N - 1] == 3 ? 0 : 4;
+}
+
+static void fork_once(pyd_api_event_t* const* events) {
+  pyd_state_fork_prepare(world.state);
+  pyd_pool_fork_prepare(world.pool);
+  pyd_sched_fork_prepare(world.sched);
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(300);
+    pyd_sched_fork_child(world.sched);
+    pyd_pool_fork_done(world.pool);
+    pyd_state_fork_child(world.state);
+    _exit(use_in_child(events));
+  }
+  pyd_sched_fork_parent(world.sched);
+  pyd_pool_fork_done(world.pool);
+  pyd_state_fork_done(world.state);
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+// Forks while its own calls and those of the others are in flight. Here they end as if nothing had been.
+static void* fork_often(void* unused) {
+  static float in[N], out[CALLS][N];
+  for (uint32_t i = 1; i <= FORKS; ++i) {
+    while (atomic_load(&running) && atomic_load(&totals.callbacks) < i * (uint32_t)(THREADS * rounds * CALLS / 2 / FORKS)) sched_yield();
+    record_t records[CALLS] = {0};
+    pyd_api_event_t* events[CALLS] = {0};
+    for (int k = 0; k < CALLS; ++k) {
+      const pyd_api_submit_t options = {.struct_size = sizeof(options), .on_done = on_done, .context = &records[k]};
+      pyd_api_call_t* call = prepare_bound(k % 5 == 4 ? world.tally : world.next, in, out[k], N);
+      submit_surely(call, &options, &events[k]);
+      pd.call_release(call);
+    }
+    fork_once(events);
+    for (int k = 0; k < CALLS; ++k) {
+      settle(events[k], &records[k], i, k % 5 == 3 ? 0 : k, in, out[k]);
+      CHECK(atomic_load(&records[k].calls) == 1);
+      pd.event_release(events[k]);
+    }
+  }
+  return unused;
+}
+
 static void test(uint32_t workers) {
-  pthread_t threads[THREADS], closer;
+  pthread_t threads[THREADS], closer, forker;
   memset(&totals, 0, sizeof(totals));
+  atomic_store(&loaded, 0);
+  atomic_store(&let_go, 0);
   open_world(&world, &(pyd_sched_options_t){.workers = workers, .spin_us = -1});
   atomic_store(&running, THREADS);
   for (uintptr_t i = 0; i < THREADS; ++i) CHECK(!pthread_create(&threads[i], NULL, use, (void*)i));
   CHECK(!pthread_create(&closer, NULL, close_often, NULL));
+  CHECK(!pthread_create(&forker, NULL, fork_often, NULL));
   for (int i = 0; i < THREADS; ++i) CHECK(!pthread_join(threads[i], NULL));
   CHECK(!pthread_join(closer, NULL));
+  CHECK(!pthread_join(forker, NULL));
   uint32_t sum = 0;
   for (int i = 0; i <= PYD_API_SKIPPED; ++i) sum += totals.outcomes[i];
-  CHECK(sum == THREADS * ROUNDS * CALLS && totals.callbacks == sum && !totals.outcomes[PYD_API_PENDING]);
+  CHECK(sum == (uint32_t)(THREADS * rounds + FORKS) * CALLS && totals.callbacks == sum && !totals.outcomes[PYD_API_PENDING]);
   close_world(&world);
+  CHECK(loaded > 0 && let_go == loaded);
 }
 
 // The device is closed under calls of which nobody has an event any more, and then let go.
@@ -138,7 +250,8 @@ static void test_close_with_work_in_flight(uint32_t workers) {
   close_world(&world);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  if (argc > 1) rounds *= atoi(argv[1]);
   for (uint32_t workers = 1; workers <= 3; workers += 2) {
     test(workers);
     test_close_with_work_in_flight(workers);

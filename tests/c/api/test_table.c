@@ -101,14 +101,14 @@ static void test_layout(void) {
   int missing = 0;
   for (size_t i = 0; i < (sizeof(pd) - 8) / sizeof(void*); ++i) missing += !slots[i];
   CHECK(pd.version == PYD_API_VERSION && pd.size == sizeof(pd));
-  CHECK(missing == 11 && !pd.device_create && !pd.device_add_command && !pd.is_signalled && !pd.device_add_import && !pd.device_add_plugin && !pd.device_remove_provider && !pd.device_open && !pd.device_from_python && !pd.program_load_file && !pd.program_load_bytes &&
+  CHECK(missing == 12 && !pd.program_load && !pd.device_create && !pd.device_add_command && !pd.is_signalled && !pd.device_add_import && !pd.device_add_plugin && !pd.device_remove_provider && !pd.device_open && !pd.device_from_python && !pd.program_load_file && !pd.program_load_bytes &&
         !pd.program_from_python);  // those that need Python
   CHECK(pyd_api_accept(&pd, 1, sizeof(pd)) == &pd && pyd_api_accept(&pd, 1, 40) == &pd);
   CHECK(!pyd_api_accept(&pd, 2, sizeof(pd)) && !pyd_api_accept(&pd, 0, 8) && !pyd_api_accept(&pd, 1, sizeof(pd) + 8));
   CHECK(!pyd_api_accept(NULL, 1, 0));
   pyd_api_t older = pd;
   older.size -= sizeof(void*);
-  CHECK(PYD_API_HAS(&pd, call_run_timed) && !PYD_API_HAS(&older, call_run_timed) && PYD_API_HAS(&older, call_arena_bytes));
+  CHECK(PYD_API_HAS(&pd, program_load) && !PYD_API_HAS(&older, program_load) && PYD_API_HAS(&older, call_take_result));
 }
 
 static void test_description(pyd_api_program_t* program) {

@@ -22,8 +22,9 @@ static void open(world_t* w, bool lends) {
   pyd_api_device_options_t given = {.struct_size = sizeof(given), .workers = WORKERS, .lends_threads = lends,
                                     .on_thread_start = on_start, .on_thread_stop = on_stop, .context = &started};
   pyd_sched_options_t options;
+  pyd_allocator_t allocator;
   atomic_store(&started, 0), atomic_store(&stopped, 0), atomic_store(&wanted_back, 0);
-  CHECK_OK(pyd_api_read_device_options(&given, &options));
+  CHECK_OK(pyd_api_read_device_options(&given, &options, &allocator));
   options.scopes = (pyd_scope_access_t){pyd_process_scope_get, pyd_process_scope_set};
   open_world(w, &options);
   CHECK(pd.device_workers(w->device) == WORKERS);
@@ -122,12 +123,20 @@ static void test_lent_threads(void) {
 
 static void test_options(void) {
   pyd_sched_options_t options;
-  CHECK_OK(pyd_api_read_device_options(NULL, &options));
+  pyd_allocator_t allocator;
+  CHECK_OK(pyd_api_read_device_options(NULL, &options, &allocator));
   CHECK(!options.workers && options.spin_us == -1 && !options.threads.are_lent);
-  CHECK_REFUSED(pyd_api_read_device_options(&(pyd_api_device_options_t){.struct_size = 8}, &options), INVALID_ARGUMENT,
+  CHECK_REFUSED(pyd_api_read_device_options(&(pyd_api_device_options_t){.struct_size = 8}, &options, &allocator), INVALID_ARGUMENT,
                 "device_create: the options have a struct_size of 8; set it to sizeof(pyd_api_device_options_t)");
   CHECK_REFUSED(pyd_api_read_device_options(&(pyd_api_device_options_t){.struct_size = sizeof(pyd_api_device_options_t), .lends_threads = 2},
-                                            &options), INVALID_ARGUMENT, "lends_threads is 0 or 1, got 2");
+                                            &options, &allocator), INVALID_ARGUMENT, "lends_threads is 0 or 1, got 2");
+  // An older caller, which knows nothing of allocators; what follows its structure is not read.
+  const pyd_api_device_options_t older = {.struct_size = offsetof(pyd_api_device_options_t, allocator), .workers = 2, .allocator = (void*)8};
+  CHECK_OK(pyd_api_read_device_options(&older, &options, &allocator));
+  CHECK(options.workers == 2 && !allocator.allocate);
+  const pyd_allocator_t incomplete = {.struct_size = sizeof(incomplete)};
+  CHECK_REFUSED(pyd_api_read_device_options(&(pyd_api_device_options_t){.struct_size = sizeof(pyd_api_device_options_t), .allocator = &incomplete},
+                                            &options, &allocator), INVALID_ARGUMENT, "device_create: the allocator has no function to allocate");
 }
 
 int main(void) {

@@ -81,7 +81,7 @@ static void build(builder_t* b, procs_t* s) {
 
 static void drop_owner(void* self) { atomic_fetch_add(&((world_t*)self)->dropped, 1); }
 
-static void open_world(world_t* w, const pyd_sched_options_t* options) {
+static void open_world_with(world_t* w, const pyd_sched_options_t* options, const pyd_allocator_t* allocator) {
   static builder_t b;
   static procs_t s;
   memset(&b, 0, sizeof(b));
@@ -94,7 +94,8 @@ static void open_world(world_t* w, const pyd_sched_options_t* options) {
   w->c_program = decode(&b);
   CHECK_OK(pyd_program_set_executable(w->c_program, 0, &kExecutable, 0, 64));
   CHECK_OK(pyd_sched_create(options, &w->sched));
-  CHECK_OK(pyd_pool_create(1 << 20, &w->pool));
+  CHECK_OK(pyd_pool_create_with(1 << 20, allocator, &w->pool));
+  pyd_program_set_allocator(w->c_program, pyd_pool_allocator(w->pool));
   CHECK_OK(pyd_state_create(w->c_program, w->sched, w->pool, &w->state));
   CHECK_OK(pyd_api_device_make(w->sched, w->pool, (pyd_api_owner_t){w, drop_owner}, &w->device));
   CHECK_OK(pyd_api_program_make(w->device, w->c_program, w->state, (pyd_api_owner_t){w, drop_owner}, &w->program));
@@ -102,6 +103,8 @@ static void open_world(world_t* w, const pyd_sched_options_t* options) {
   CHECK_OK(pd.program_find(w->program, "hold", &w->hold));
   CHECK_OK(pd.program_find(w->program, "tally", &w->tally));
 }
+
+static inline void open_world(world_t* w, const pyd_sched_options_t* options) { open_world_with(w, options, NULL); }
 
 // What the owners of the handles do in the end. Everything that was made must have been released.
 static void close_world(world_t* w) {

@@ -42,6 +42,12 @@ static void test_names(void) {
   CHECK(is(pyd_status_name(status, PYD_STATUS_EXPORT, 0), "export"));
   CHECK(pyd_status_name(status, PYD_STATUS_EXPORT, 1) == NULL);
   CHECK(pyd_status_name(status, PYD_STATUS_SYMBOL, 0) == NULL);
+  CHECK(is(pyd_status_name(status, PYD_STATUS_CAUSE, 0), "it returned 5"));
+  status = pyd_status_annotate(status, "load: %s", pyd_status_text(status));
+  CHECK(is(pyd_status_name(status, PYD_STATUS_CAUSE, 0), "call: it returned 5"));
+  CHECK(is(pyd_status_name(status, PYD_STATUS_CAUSE, 1), "it returned 5"));
+  CHECK(pyd_status_name(status, PYD_STATUS_CAUSE, 2) == NULL);
+  CHECK(is(pyd_status_name(status, PYD_STATUS_EXPORT, 0), "export"));
   pyd_status_free(status);
 }
 

@@ -3,9 +3,10 @@
 //
 //   run_library FILE [--binding=8xf32=2 ...] [--export=NAME [--grid=XxYxZ] [--constant=U32 ...] [--use=I,J,K]]... [--print=K ...]
 //
-// --binding adds a buffer: one value fills it, a comma list gives each element. Every --export opens a group; the groups
-// run in order and share the buffers. --use names a group's buffers by number; without it they are 0, 1, 2, ... as many as
-// the export has. --print writes a buffer at the end: 8xf32=96 96 96 96 96 96 96 96
+// --binding adds a buffer of f32, i32 or i8: one value fills it, a comma list gives each element, @FILE has its bytes. Every
+// --export opens a group; the groups run in order and share the buffers, and their workgroups run in order, with --backwards=1 from the last
+// one. --use names a group's buffers by number; without it they are 0, 1, 2, ... as many as the export has. --print writes
+// a buffer at the end: 8xf32=96 96 96 96 96 96 96 96
 //
 //   cc -std=c11 -Icsrc -Icsrc/include -static run_library.c csrc/base/*.c csrc/platform/mem_linux.c csrc/elf/*.c
 #include <stdalign.h>
@@ -18,9 +19,15 @@
 
 enum { MAX_BUFFERS = 16, MAX_GROUPS = 16 };
 
+typedef enum type_e { F32, I32, I8 } type_t;
+
+static const char* const type_names[] = {"f32", "i32", "i8"};
+static const size_t type_sizes[] = {sizeof(float), sizeof(int32_t), sizeof(int8_t)};
+
 typedef struct buffer_s {
   size_t count;
-  float* values;
+  type_t type;
+  void* values;
 } buffer_t;
 
 typedef struct group_s {
@@ -30,6 +37,7 @@ typedef struct group_s {
   uint32_t constant_count;
   uint32_t use[MAX_BUFFERS];
   uint32_t use_count;
+  int backwards;
 } group_t;
 
 typedef struct options_s {
@@ -47,25 +55,69 @@ static int fail(const char* what, const char* detail) {
   return 1;
 }
 
+static uint8_t* read_file(const char* path, size_t* out_size) {
+  FILE* file = fopen(path, "rb");
+  if (!file) return NULL;
+  size_t room = 1 << 16, size = 0;
+  uint8_t* bytes = malloc(room);
+  for (size_t got; bytes && (got = fread(bytes + size, 1, room - size, file)) > 0;) {
+    size += got;
+    if (size == room) bytes = realloc(bytes, room *= 2);
+  }
+  fclose(file);
+  *out_size = size;
+  return bytes;
+}
+
+// Reads element i from `text`; where it ends.
+static char* parse_element(const buffer_t* buffer, size_t i, const char* text) {
+  char* rest = NULL;
+  switch (buffer->type) {
+    case F32: ((float*)buffer->values)[i] = strtof(text, &rest); break;
+    case I32: ((int32_t*)buffer->values)[i] = (int32_t)strtol(text, &rest, 10); break;
+    case I8: ((int8_t*)buffer->values)[i] = (int8_t)strtol(text, &rest, 10); break;
+  }
+  return rest;
+}
+
+static void print_element(const buffer_t* buffer, size_t i) {
+  switch (buffer->type) {
+    case F32: printf("%.9G", ((const float*)buffer->values)[i]); break;
+    case I32: printf("%d", ((const int32_t*)buffer->values)[i]); break;
+    case I8: printf("%d", ((const int8_t*)buffer->values)[i]); break;
+  }
+}
+
 static int parse_buffer(options_t* o, const char* text) {
   char* rest;
   unsigned long count = strtoul(text, &rest, 10);
-  if (strncmp(rest, "xf32", 4) || (rest[4] && rest[4] != '=') || o->buffer_count == MAX_BUFFERS || count > 1u << 28) {
-    return fail("--binding wants COUNTxf32=VALUE[,VALUE...]", text);
+  uint32_t type = *rest == 'x' ? 0 : 3;
+  size_t length = strcspn(rest, "=");
+  while (type < 3 && (length - 1 != strlen(type_names[type]) || strncmp(rest + 1, type_names[type], length - 1))) ++type;
+  if (type == 3 || o->buffer_count == MAX_BUFFERS || count > 1u << 28) {
+    return fail("--binding wants COUNTxTYPE=VALUE[,VALUE...] of f32, i32 or i8", text);
   }
-  size_t bytes = (count * sizeof(float) + 64) & ~(size_t)63;
+  size_t size = type_sizes[type], bytes = (count * size + 64) & ~(size_t)63;
   buffer_t* buffer = &o->buffers[o->buffer_count++];
-  *buffer = (buffer_t){count, aligned_alloc(64, bytes)};
+  *buffer = (buffer_t){count, (type_t)type, aligned_alloc(64, bytes)};
   if (!buffer->values) return fail("no memory for", text);
   memset(buffer->values, 0, bytes);
-  rest += 4;
+  rest += length;
+  if (rest[0] == '=' && rest[1] == '@') {
+    size_t read = 0;
+    uint8_t* bytes_read = read_file(rest + 2, &read);
+    if (bytes_read && read == count * size) memcpy(buffer->values, bytes_read, read);
+    free(bytes_read);
+    return bytes_read && read == count * size ? 0 : fail("no file of so many elements", text);
+  }
   size_t given = 0;
   while (*rest && given < count) {
-    buffer->values[given++] = strtof(rest + 1, &rest);
+    rest = parse_element(buffer, given++, rest + 1);
     if (*rest && *rest != ',') return fail("not a number", text);
   }
   if (*rest || (given > 1 && given != count)) return fail("another number of values than elements", text);
-  for (size_t i = given; given == 1 && i < count; ++i) buffer->values[i] = buffer->values[0];
+  char* bytes_of = buffer->values;
+  for (size_t i = given; given == 1 && i < count; ++i) memcpy(bytes_of + i * size, bytes_of, size);
   return 0;
 }
 
@@ -74,6 +126,10 @@ static int parse_group_option(group_t* group, const char* name, const char* valu
   if (strcmp(name, "--grid") == 0) {
     for (int i = 0; i < 3; ++i) group->grid[i] = *rest ? strtoul(rest, &rest, 10) : 1, rest += *rest == 'x';
     return *rest ? fail("--grid wants XxYxZ", value) : 0;
+  }
+  if (strcmp(name, "--backwards") == 0) {
+    group->backwards = value[0] == '1';
+    return 0;
   }
   if (strcmp(name, "--constant") == 0) {
     if (group->constant_count == PYD_LIBRARY_MAX_CONSTANTS) return fail("more than 64 constants", "");
@@ -115,20 +171,6 @@ static int parse_options(int argc, char** argv, options_t* o) {
   return o->file ? 0 : fail("no file given", "");
 }
 
-static uint8_t* read_file(const char* path, size_t* out_size) {
-  FILE* file = fopen(path, "rb");
-  if (!file) return NULL;
-  size_t room = 1 << 16, size = 0;
-  uint8_t* bytes = malloc(room);
-  for (size_t got; bytes && (got = fread(bytes + size, 1, room - size, file)) > 0;) {
-    size += got;
-    if (size == room) bytes = realloc(bytes, room *= 2);
-  }
-  fclose(file);
-  *out_size = size;
-  return bytes;
-}
-
 static int run_group(const options_t* o, const group_t* group, const pyd_library_t* library,
                      const pyd_environment_t* environment) {
   uint32_t index = 0;
@@ -144,7 +186,7 @@ static int run_group(const options_t* o, const group_t* group, const pyd_library
     uint32_t number = group->use_count ? group->use[i] : i;
     if (number >= o->buffer_count) return fail("fewer --binding than needed by", group->name);
     pointers[i] = o->buffers[number].values;
-    lengths[i] = o->buffers[number].count * sizeof(float);
+    lengths[i] = o->buffers[number].count * type_sizes[o->buffers[number].type];
   }
   size_t local = (size_t)attrs->local_memory_pages * PYD_LIBRARY_PAGE_SIZE;
   alignas(16) pyd_dispatch_state_t dispatch = {
@@ -164,13 +206,13 @@ static int run_group(const options_t* o, const group_t* group, const pyd_library
   alignas(16) pyd_workgroup_state_t workgroup = {.local_memory_size = (uint32_t)local};
   if (local) workgroup.local_memory = aligned_alloc(64, local);
   int32_t code = 0;
-  for (uint32_t z = 0; !code && z < group->grid[2]; ++z) {
-    for (uint32_t y = 0; !code && y < group->grid[1]; ++y) {
-      for (uint32_t x = 0; !code && x < group->grid[0]; ++x) {
-        workgroup.workgroup_id_x = x, workgroup.workgroup_id_y = y, workgroup.workgroup_id_z = (uint16_t)z;
-        code = library->exports.ptrs[index](environment, &dispatch, &workgroup);
-      }
-    }
+  unsigned long nx = group->grid[0], ny = group->grid[1], count = nx * ny * group->grid[2];
+  for (unsigned long i = 0; !code && i < count; ++i) {
+    unsigned long which = group->backwards ? count - 1 - i : i;
+    workgroup.workgroup_id_x = (uint32_t)(which % nx);
+    workgroup.workgroup_id_y = (uint32_t)(which / nx % ny);
+    workgroup.workgroup_id_z = (uint16_t)(which / nx / ny);
+    code = library->exports.ptrs[index](environment, &dispatch, &workgroup);
   }
   free(workgroup.local_memory);
   return code ? fail("kernel returned non-zero", group->name) : 0;
@@ -200,8 +242,11 @@ static int run_library(const options_t* o, const pyd_elf_module_t* module) {
   for (uint32_t i = 0; i < o->print_count; ++i) {
     if (o->print[i] >= o->buffer_count) return fail("--print names no buffer", "");
     const buffer_t* buffer = &o->buffers[o->print[i]];
-    printf("%zuxf32=", buffer->count);
-    for (size_t j = 0; j < buffer->count; ++j) printf(j ? " %.9G" : "%.9G", buffer->values[j]);
+    printf("%zux%s=", buffer->count, type_names[buffer->type]);
+    for (size_t j = 0; j < buffer->count; ++j) {
+      if (j) printf(" ");
+      print_element(buffer, j);
+    }
     printf("\n");
   }
   return 0;

@@ -17,6 +17,11 @@ pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool) {
   return *out_pool ? PYD_STATUS_OK : pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a pool");
 }
 void pyd_pool_destroy(pyd_pool_t* pool) { free(pool); }
+const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool) {
+  static const pyd_allocator_t kNone = {0};
+  (void)pool;
+  return &kNone;
+}
 pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block) {
   size_t rounded = (size + 64) / 64 * 64;
   *out_block = size > 1 << 16 ? NULL : aligned_alloc(64, rounded);

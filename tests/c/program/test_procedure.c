@@ -141,6 +141,45 @@ static void test_loop(void) {
   close_world(&w);
 }
 
+typedef struct seen_s {
+  int runs;
+  uint64_t last;  // end of the last command that was seen
+} seen_t;
+
+static void see(void* self, const pyd_plan_t* plan, const pyd_command_time_t* times) {
+  seen_t* seen = self;
+  ++seen->runs;
+  for (uint32_t i = 0; i < pyd_plan_command_count(plan); ++i) CHECK(times[i].begin <= times[i].end);
+  seen->last = times[0].end;
+}
+
+// Whoever wants the times is told of each run of a function that has commands, until one fails.
+static void test_times(uint32_t export_function, float first, int expected) {
+  static builder_t b;
+  static procs_t s;
+  start(&b);
+  add_loop(&b, &s, export_function);
+  world_t w;
+  finish_procs(&b, &s);
+  open_world(&b, &w);
+  const float x[3] = {first, 2, 3};
+  const int64_t size = 3;
+  const pyd_input_t inputs[] = {{x, &size, 0}, {NULL, NULL, 100}};
+  seen_t seen = {0, 0};
+  pyd_procedure_observer_t observer = {see, &seen, 0};
+  pyd_invocation_t* invocation;
+  pyd_status_t status = pyd_procedure_call_timed(w.state, 0, inputs, NULL, &observer, &invocation);
+  CHECK(seen.runs == expected);
+  if (expected) {
+    CHECK(pyd_ok(status) && seen.last > 0);
+  } else {
+    CHECK(pyd_status_code(status) == PYD_CODE_KERNEL && !invocation && observer.nanoseconds == 0);
+  }
+  pyd_status_free(status);
+  pyd_invocation_free(invocation);
+  close_world(&w);
+}
+
 static void test_moves_views_and_results(void) {
   static builder_t b;
   static procs_t s;
@@ -364,6 +403,8 @@ static void test_refusals(void) {
 
 int main(void) {
   test_loop();
+  test_times(F_ADD_ONE, 1, 100);
+  test_times(F_PICKY, 3, 0);
   test_moves_views_and_results();
   test_globals();
   test_threads();

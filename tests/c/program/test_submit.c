@@ -1,7 +1,8 @@
 // links: base platform sched memory program
 // with: double.c
 // tsan: 3
-// Submitted calls, procedures and batches: results, order, failures, and threads that submit, cancel and wait at once.
+// Submitted calls, procedures and batches: results, order, failures, and threads that submit, cancel and wait at once. The same while
+// a trace is on, whose events must not look at calls that have ended.
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -26,6 +27,8 @@ static const pyd_executable_t kExecutable = {
     .library = {.header = &kHeader, .exports = {.count = 1, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
 
 enum { STEPS = 3, MOST = 400 };
+
+static pyd_trace_t* trace;
 
 typedef struct world_s {
   pyd_program_t* program;
@@ -68,7 +71,7 @@ static void open_world(world_t* w, uint32_t workers, uint64_t arena) {
   finish_procs(&b, &s);
   w->program = decode(&b);
   CHECK_OK(pyd_program_set_executable(w->program, 0, &kExecutable, 0, 4));
-  CHECK_OK(pyd_sched_create(&(pyd_sched_options_t){.workers = workers, .spin_us = -1}, &w->sched));
+  CHECK_OK(pyd_sched_create(&(pyd_sched_options_t){.workers = workers, .spin_us = -1, .trace = trace}, &w->sched));
   CHECK_OK(pyd_pool_create(1 << 24, &w->pool));
   CHECK_OK(pyd_state_create(w->program, w->sched, w->pool, &w->state));
 }
@@ -262,14 +265,35 @@ static void test_threads(uint32_t workers, int rounds) {
   close_world(&w);
 }
 
-int main(void) {
-  for (uint32_t workers = 1; workers <= 3; ++workers) {
-    test_calls(workers, 0);
-    test_calls(workers, 2 << 20);  // more than a call keeps
-    test_procedures(workers);
-    test_batches(workers, true);
-    test_batches(workers, false);
-    test_threads(workers, 10);
+static void test_all(uint32_t workers) {
+  test_calls(workers, 0);
+  test_calls(workers, 2 << 20);  // more than a call keeps
+  test_procedures(workers);
+  test_batches(workers, true);
+  test_batches(workers, false);
+  test_threads(workers, 10);
+}
+
+// Events of a kind with the name of what they are of.
+static uint32_t count_events(pyd_trace_kind_t kind, const char* name) {
+  static pyd_trace_event_t events[1024];
+  uint32_t found = 0;
+  for (uint32_t track = 0; track < pyd_trace_track_count(trace); ++track) {
+    const uint64_t count = pyd_trace_read(trace, track, events, 1024);
+    for (uint64_t i = 0; i < count; ++i) {
+      found += events[i].kind == kind && events[i].name_length == strlen(name) && !memcmp(events[i].name, name, strlen(name));
+    }
   }
+  return found;
+}
+
+int main(void) {
+  CHECK_OK(pyd_trace_create(&trace));
+  for (uint32_t workers = 1; workers <= 3; ++workers) test_all(workers);
+  CHECK(count_events(PYD_TRACE_CALL, "count") == 0);
+  CHECK_OK(pyd_trace_start(trace, 1024, 64));
+  test_all(3);
+  CHECK(count_events(PYD_TRACE_CALL, "count") && count_events(PYD_TRACE_SUBMIT, "count") && count_events(PYD_TRACE_RUN, "next"));
+  pyd_trace_destroy(trace);
   return 0;
 }

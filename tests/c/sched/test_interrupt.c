@@ -55,6 +55,8 @@ static void counted_relax(void) {
 #include "sched/queue.c"
 #include "sched/share.c"
 #include "sched/task.c"
+#include "sched/trace.c"
+#include "sched/events.c"
 #include "sched/work.c"
 #undef pthread_cond_wait
 #undef pyd_cpu_relax
@@ -314,7 +316,7 @@ static void test_pool_thread(pyd_sched_t* sched) {
   pyd_sched_slot_t* slot = &sched->slots[5];
   bool preempted = false;
   pyd_status_free(pyd_sched_stop(sched));
-  CHECK(!join(sched, slot) && !help(sched, 1, 1u << 5), "a closed slot was joined");
+  CHECK(!join(sched, slot) && !help(sched, &sched->threads[0], 1u << 5), "a closed slot was joined");
   // Nobody is left to be woken, though somebody sleeps or is about to.
   atomic_store(&self->wake.is_set, 1);
   atomic_store(&sched->sleepers, 1);

@@ -26,6 +26,8 @@ static uint64_t fake_ticks(void) {
 #include "sched/queue.c"
 #include "sched/share.c"
 #include "sched/task.c"
+#include "sched/trace.c"
+#include "sched/events.c"
 #include "sched/work.c"
 
 typedef struct load_s {
@@ -170,7 +172,49 @@ static void test_jobs_in_a_row(void) {
   pyd_sched_destroy(sched);
 }
 
+// The delay goes where a quarter of those that were measured are less, whatever the others are; not below the least, not above the most.
+static void test_delay(void) {
+  const uint64_t least = 8000000, most = least * PYD_SCHED_DELAY_MOST;
+  uint64_t delay = least;
+  for (int i = 0; i < 2000; ++i) delay = pyd_delay_learned(delay, i % 2 ? 20000000 : UINT64_C(5000000000), least);
+  CHECK(delay > 19000000 && delay < 21000000, "%llu: half of them lost their CPUs", (unsigned long long)delay);
+  for (int i = 0; i < 2000; ++i) delay = pyd_delay_learned(delay, most * 9, least);
+  CHECK(delay == most, "%llu", (unsigned long long)delay);
+  for (int i = 0; i < 2000; ++i) delay = pyd_delay_learned(delay, i % 2 ? 1000 : most * 9, least);
+  CHECK(delay == least, "%llu", (unsigned long long)delay);
+  CHECK(pyd_delay_has_changed(80, 91) && pyd_delay_has_changed(80, 69) && !pyd_delay_has_changed(80, 90), "an eighth");
+}
+
+// What is worth sharing follows the first thread's delays, and only of jobs that were opened while it was idle.
+static void test_what_is_worth_sharing(void) {
+  pyd_sched_t* sched = make_sched(1, 0);
+  const uint64_t spinning = sched->worth_spinning, waking = sched->worth_waking;
+  pyd_sched_thread_t self = {.worker = 1, .last_idle = 1000, .worth_spinning = spinning, .worth_waking = waking};
+  pyd_sched_slot_t slot = {.opened = 2000};
+  sched->tick = TICK;
+  now = 2000 + 2000;  // 2 us
+  for (int i = 0; i < 500; ++i) measure_delay(sched, &self, &slot);
+  CHECK(sched->worth_waking == waking && sched->worth_spinning > 4 * spinning && sched->worth_spinning < 5 * spinning, "%llu",
+        (unsigned long long)sched->worth_spinning);
+  self.has_slept = true;
+  now = 2000 + 10000;
+  for (int i = 0; i < 500; ++i) measure_delay(sched, &self, &slot);
+  CHECK(sched->worth_waking > 2 * waking && sched->worth_waking < 3 * waking, "%llu", (unsigned long long)sched->worth_waking);
+  const uint64_t known = sched->worth_waking;
+  now = 2000;
+  slot.opened = 500;
+  for (int i = 0; i < 500; ++i) measure_delay(sched, &self, &slot);
+  self.worker = 2, slot.opened = 1999;
+  for (int i = 0; i < 500; ++i) measure_delay(sched, &self, &slot);
+  CHECK(sched->worth_waking == known, "%llu", (unsigned long long)sched->worth_waking);
+  learn_price(sched, true, true);
+  CHECK(sched->price == known, "the price is at least that: %llu", (unsigned long long)sched->price);
+  pyd_sched_destroy(sched);
+}
+
 int main(void) {
+  test_delay();
+  test_what_is_worth_sharing();
   test_alone();
   test_measured_now_and_then();
   test_shared(2);

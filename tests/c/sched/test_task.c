@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "pydispatch/task.h"
+#include "sched/tuning.h"
 
 #ifdef UNDER_TSAN
 const char* __tsan_default_options(void);
@@ -21,12 +22,14 @@ typedef struct work_s {
   bool is_open;
   _Atomic uint64_t* sum;
   _Atomic int* gate;  // the first index waits until it is 0
+  _Atomic int* begun;  // chunks
   pyd_sched_cost_t cost;
 } work_t;
 
 static int32_t body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   (void)worker;
   work_t* work = self;
+  if (work->begun) atomic_fetch_add(work->begun, 1);
   while (work->gate && atomic_load(work->gate)) usleep(100);
   for (uint64_t i = begin; i < end; ++i) {
     if (work->code && work->step + 1 == work->steps && i == work->count / 2) {
@@ -183,6 +186,47 @@ static void test_cancel(void) {
   CHECK(ended == 2, "%d callbacks", ended);
 }
 
+// ---- closing
+
+static void* stop(void* unused) {
+  pyd_status_t status = pyd_sched_stop(shared);
+  CHECK(pyd_ok(status), "%s", pyd_status_text(status));
+  return unused;
+}
+
+// Closing waits for the chunks that are running, and for nothing else: however much was submitted, no other one begins.
+static void test_close_begins_nothing(uint32_t workers) {
+  enum { TASKS = 1000, STEPS = 50, INDICES = 5000 };
+  shared = make_sched(workers, -1);
+  _Atomic uint64_t sum = 0;
+  _Atomic int gate = 1, begun = 0, calls = 0;
+  pyd_task_t* tasks[TASKS];
+  for (int i = 0; i < TASKS; ++i) {
+    tasks[i] = make(STEPS, INDICES, &sum);
+    work_t* work = pyd_task_payload(tasks[i]);
+    work->gate = &gate, work->begun = &begun;
+    const pyd_submit_options_t options = {.on_done = on_done, .context = &calls, .after = &tasks[i - (i != 0)], .after_count = i % 2};
+    submit(tasks[i], &options);
+  }
+  const int threads = (int)workers;
+  while (atomic_load(&begun) < threads) usleep(100);
+  pthread_t closer;
+  CHECK(!pthread_create(&closer, NULL, stop, NULL), "thread");
+  for (int i = 0; i < TASKS; ++i) {
+    while (!pyd_task_is_cancelled(tasks[i])) usleep(100);
+  }
+  usleep(2 * PYD_SCHED_ASK_TIME / 1000);  // every thread asks after its chunk whether it should go on
+  atomic_store(&gate, 0);
+  pthread_join(closer, NULL);
+  CHECK(begun == threads, "%d chunks were begun, by %d threads", begun, threads);
+  CHECK(calls == TASKS, "%d of %d were ended", calls, TASKS);
+  for (int i = 0; i < TASKS; ++i) {
+    CHECK(pyd_task_is_done(tasks[i]) && pyd_status_code(pyd_task_status(tasks[i])) == PYD_CODE_INTERRUPTED, "task %d", i);
+    pyd_task_release(tasks[i]);
+  }
+  pyd_sched_destroy(shared);
+}
+
 // ---- stress
 
 static _Atomic int is_over;
@@ -275,6 +319,7 @@ int main(int argc, char** argv) {
   test_failure();
   for (uint32_t workers = 1; workers <= 4; ++workers) {
     test_order(workers);
+    test_close_begins_nothing(workers);
     test_stress(workers, rounds_of(argc, argv, 60));
   }
   return 0;

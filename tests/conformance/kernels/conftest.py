@@ -17,7 +17,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[str]:
     """Each target in turn: what `kernel_targets.load` compiles for."""
     kernel_targets.chosen[0] = request.param
     yield request.param
-    kernel_targets.chosen[0] = "cpu"
+    kernel_targets.chosen[0] = next(iter(kernel_targets.LOADERS))
 
 
 def _text(value: Any) -> str:

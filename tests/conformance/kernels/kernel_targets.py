@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[2]
-for folder in ("emit", "cuda", "spirv"):
+for folder in ("emit", "cuda", "spirv", "wgsl"):
     if str(TESTS / folder) not in sys.path:
         sys.path.append(str(TESTS / folder))
 
 import cuda_kernels  # noqa: E402
 import kernels  # noqa: E402
 import vulkan_kernels  # noqa: E402
+import webgpu_kernels  # noqa: E402
 
 LOADERS: dict[str, Any] = {
     "cpu": kernels.load, "cuda": partial(cuda_kernels.load, races=True), "vulkan": vulkan_kernels.load,
 }  # fmt: skip
 """cuda: on the interpreter of PTX, with the search for data races. vulkan: on lavapipe with the validation layer, each
 module checked by spirv-val."""
+if os.environ.get("PYDISPATCH_WEBGPU"):  # what the suite `web` runs
+    LOADERS = {"webgpu": webgpu_kernels.load}
 
-chosen = ["cpu"]
+chosen = [next(iter(LOADERS))]
 
 
 def load(source: str, **options: Any) -> Any:
@@ -42,6 +46,7 @@ REFUSED = {
     },
     "cuda": {f"test_integer_atomics[{bits}]": "atomic 'addi' on i" for bits in (8, 16)},
 }  # fmt: skip
+REFUSED["webgpu"] = REFUSED["vulkan"]
 """Target -> tests that are a CompileError on it -> a part of the message."""
 
 ELSEWHERE = {
@@ -65,5 +70,11 @@ ELSEWHERE = {
         "test_order_is_kept_without_flags": "reads the assembly of a CPU",
         "test_table_agrees_with_ml_dtypes": "runs no kernel",
     },
+}
+_ON_F64 = "functions of f64 are thousands of integer operations, for which lavapipe's compiler takes minutes"
+ELSEWHERE["webgpu"] = {
+    **ELSEWHERE["vulkan"],
+    **dict.fromkeys(("test_unary", "test_several_operands", "test_special_values"), _ON_F64),
+    "test_table_agrees_with_ml_dtypes": "runs no kernel",
 }
 """Target -> tests that it has no part in -> why."""

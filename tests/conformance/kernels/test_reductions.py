@@ -14,7 +14,7 @@ from pydispatch.compiler.backends.cpu.backend import compile_variant
 
 rng = np.random.default_rng(5)
 VECTOR = {
-    "addf": ("reassoc", "addps"), "mulf": ("reassoc", "mulps"), "maximumf": ("", "maxps"), "minimumf": ("", "minps"),
+    "addf": ("reassoc", "addps"), "mulf": ("reassoc", "mulps"), "maximumf": ("", "pmaxsd"), "minimumf": ("", "pminsd"),
     "maxnumf": ("", "maxps"), "minnumf": ("", "minps"),
 }  # fmt: skip
 

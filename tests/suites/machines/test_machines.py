@@ -11,12 +11,16 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "core")]
 import machine_levels  # noqa: E402
 from elf_build import runner_command  # noqa: E402
-from machine_works import check_emulated, check_here  # noqa: E402
+from machine_works import F32, INTEGERS, check_emulated, check_here  # noqa: E402
 
 from pydispatch.compiler.target.cpu import cpu_names  # noqa: E402
 
 FEWER = {"sapphirerapids": "-avx512fp16"}
 """What contractions do not use, left out so that more machines run the code."""
+
+
+NO_INTEGERS = ("sifive-x280",)
+"""QEMU 7.2 ends with an assertion of its own (decode_save_opc) in their vectors of integers."""
 
 
 @pytest.mark.parametrize("cpu", machine_levels.parameters(("generic", *cpu_names("x86_64")), FEWER))
@@ -28,4 +32,4 @@ def test_here(cpu: str) -> None:
 def test_emulated(arch: str, cpu: str, tmp_path: Path) -> None:
     runner = runner_command(arch)
     assert runner, f"qemu-{arch}-static is not installed (apt-get install qemu-user-static)"
-    check_emulated(arch, cpu, tmp_path, runner)
+    check_emulated(arch, cpu, tmp_path, runner, F32 if cpu in NO_INTEGERS else (*F32, *INTEGERS))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +25,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot im
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "batch_inference"
 STORE = 100 << 20
+GROUPS = 300
 TEXT = """
 func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x3xf32>) -> tensor<?x3xf32> {
   %c0 = arith.constant 0 : index
@@ -126,36 +127,78 @@ def test_errors_say_what_is_wrong(cluster: Cluster, artifact: pd.Artifact) -> No
         predict(ray.data.range(10), artifact, workers=(2, 1))
 
 
-def test_the_example_survives_a_worker_and_a_node(cluster: Cluster, tmp_path: Path) -> None:
-    def run(*words: str) -> subprocess.Popen[str]:
-        environment = {**os.environ, "RAY_ADDRESS": cluster.address}
-        command = [sys.executable, *words]
-        return subprocess.Popen(command, cwd=EXAMPLE, env=environment, stdout=subprocess.PIPE, text=True)
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images in GROUPS row groups, and beside them `here`, what one machine makes of them."""
+    folder = tmp_path_factory.mktemp("images")
+    images = folder / "images.parquet"
+    assert example("shapes.py", images, "--images", 200 * GROUPS - 50, "--rows", 200).wait(120) == 0
+    assert example("infer.py", images, folder / "here").wait(120) == 0
+    return images
 
-    images = tmp_path / "images.parquet"
-    assert run("shapes.py", str(images), "--images", "9950", "--rows", "200").wait(60) == 0
-    assert run("infer.py", str(images), str(tmp_path / "here")).wait(60) == 0
+
+def example(script: str, *words: object, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, script, *map(str, words)]
+    return subprocess.Popen(command, cwd=EXAMPLE, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True)
+
+
+def wait_for_parts(job: subprocess.Popen[str], out: Path, count: int) -> None:
+    """Until this many row groups are done, and not all."""
+    end = time.monotonic() + 240
+    while len(parts := list(out.glob("*.parquet"))) < count:
+        assert job.poll() is None and time.monotonic() < end, f"{len(parts)} row groups are done"
+        time.sleep(0.01)
+    assert len(parts) < GROUPS and job.poll() is None
+
+
+def kill_a_worker() -> None:
+    """A process of Ray that is at work."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name = (process / "cmdline").read_bytes()
+            if name.startswith(b"ray::Map"):
+                os.kill(int(process.name), signal.SIGKILL)
+                return
+    raise AssertionError("no worker is at work")
+
+
+def check_parts(images: Path, out: Path) -> None:
+    expected = sorted((images.parent / "here").glob("*.parquet"))
+    assert len(expected) == GROUPS
+    for part in expected:
+        assert part.read_bytes() == (out / part.name).read_bytes()
+    assert not list(out.glob("*.tmp"))
+
+
+def test_the_example_survives_a_worker_and_a_node(cluster: Cluster, images: Path, tmp_path: Path) -> None:
     node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
-    job = run("infer.py", str(images), str(tmp_path / "cluster"), "--ray", "--batch", "40")
-    ended = threading.Timer(240, job.kill)
-    ended.start()
-    assert job.stdout is not None
-    reports = [line.split() for line in job.stdout if line.startswith("row group") and not disturb(line, cluster, node)]
-    ended.cancel()
-    assert job.wait() == 0
-    assert reports[-1][-3:] == ["50", "of", "50"]
-    parts = sorted((tmp_path / "here").glob("*.parquet"))
-    assert len(parts) == 50
-    for part in parts:
-        assert part.read_bytes() == (tmp_path / "cluster" / part.name).read_bytes()
-    assert not list((tmp_path / "cluster").glob("*.tmp"))
-
-
-def disturb(line: str, cluster: Cluster, node: Any) -> None:
-    """Kills the process that did the tenth row group, and a node after the twentieth."""
-    words = line.split()
-    done = int(words[-3])
-    if done == 10:
-        os.kill(int(words[5].rstrip(":")), signal.SIGKILL)
-    if done == 20:
+    job = example("infer.py", images, tmp_path, "--ray", "--batch", 40, RAY_ADDRESS=cluster.address)
+    try:
+        wait_for_parts(job, tmp_path, 5)
+        kill_a_worker()
+        wait_for_parts(job, tmp_path, 10)
         cluster.remove_node(node, allow_graceful=False)
+        said = job.communicate(timeout=240)[0]
+    finally:
+        job.kill()
+    assert job.returncode == 0
+    assert f"{GROUPS} of {GROUPS}\n" in said
+    check_parts(images, tmp_path)
+
+
+def test_the_example_goes_on_after_a_kill(cluster: Cluster, images: Path, tmp_path: Path) -> None:
+    job = example("infer.py", images, tmp_path, "--ray", "--batch", 40, RAY_ADDRESS=cluster.address)
+    try:
+        wait_for_parts(job, tmp_path, 5)
+    finally:
+        job.kill()
+    job.wait(60)
+    again = example("infer.py", images, tmp_path, "--ray", "--batch", 40, RAY_ADDRESS=cluster.address)
+    try:
+        said = again.communicate(timeout=240)[0]
+    finally:
+        again.kill()
+    assert again.returncode == 0
+    left = int(next(line for line in said.splitlines() if line.endswith("row groups to do")).split()[0])
+    assert 0 < left <= GROUPS - 5 and f"{left} of {left}\n" in said
+    check_parts(images, tmp_path)

@@ -1,7 +1,7 @@
 """The CPU target: a variant becomes an embedded ELF that implements library ABI 0.6.
 
 Bitcode and C sources are linked into the generated module before it is optimised, so that calls of them inline and
-vectorise; other objects are linked by ld.lld afterwards; the device library fills in what compilers call unasked.
+vectorise; other objects are linked afterwards; the device library fills in what compilers call unasked.
 """
 
 from __future__ import annotations

@@ -35,12 +35,13 @@ PYD_HOT float coshf(float x) {
 #endif
 
 #if PYD_HAS_FMA
-// Near zero an odd polynomial, then 1 - 2/(e^2x + 1), which is 1 from 9.1 on.
+// Near zero an odd polynomial, then 1 - 2/(e^2x + 1), which is 1 from 9.1 on. Of e^2x = 2^(k + f) the last digit does not
+// show; the shift leaves k + 127, an exponent, in the low bits.
 PYD_HOT float tanhf(float x) {
-  float size = __builtin_fabsf(x), z = x * x;
-  pyd_exps_t e = pyd_exps_parts(2.0f * (size > 10.0f ? 10.0f : size));
-  float power = pyd_power2s(e.k);
-  float far = 1.0f - 2.0f / (PYD_FMAF(power, e.m, power) + 1.0f);
+  float size = __builtin_fabsf(x), z = x * x, bounded = size > 10.0f ? 10.0f : size;
+  float shifted = PYD_FMAF(bounded, 2.0f * PYD_LOG2ES, PYD_SHIFTS + 127.0f), k = shifted - (PYD_SHIFTS + 127.0f);
+  float f = PYD_FMAF(bounded, 2.0f * PYD_LOG2ES, -k), power = pyd_float(pyd_bitsf(shifted) << 23);
+  float far = 1.0f - 2.0f / PYD_FMAF(power, PYD_EXP2S_P(f), 1.0f);
   float near = PYD_FMAF(size * z, PYD_TANHS_P(z), size);
   return __builtin_copysignf(size < 0.625f ? near : far, x);
 }

@@ -32,24 +32,18 @@ PYD_HOT double acos(double x) {
   return size <= 1.0 ? value : PYD_NAN;
 }
 
-static const double pyd_atan_table[17][2] = PYD_ATAN_TABLE;
-
-// The angle in [0, pi] of the point (x, y), y >= 0, both finite, not both zero. With c the nearest sixteenth to
-// the smaller over the larger, the angle is atan(c) + atan((small - c large) / (large + c small)).
+// The angle in [0, pi] of the point (x, y), y >= 0, both finite, not both zero. It is the arc tangent of a ratio of at
+// most tan(pi/8): of the smaller to the larger, or, measured from the diagonal, of their difference to their sum.
 PYD_INLINE double pyd_angle(double y, double x) {
   double size = __builtin_fabs(x);
   double large = y > size ? y : size, small = y > size ? size : y;
   double by = large > 0x1p900 ? 0x1p-200 : large < 0x1p-700 ? 0x1p300 : 1.0;
   large *= by;
   small *= by;
-  double shifted = small / large * 16.0 + PYD_SHIFT, c = (shifted - PYD_SHIFT) * 0.0625;
-  uint64_t index = pyd_bits(shifted) & 31;
-  pyd_dd_t product = pyd_two_prod(c, large);
-  double t = ((small - product.hi) - product.lo) / PYD_FMA(c, small, large);
-  double base = pyd_atan_table[index][0], base_low = pyd_atan_table[index][1];
-  double tail = t * (t * t) * PYD_ATAN_P(t * t, (t * t) * (t * t));
-  pyd_dd_t angle = pyd_fast_sum(base, t);
-  double low = angle.lo + (base_low + tail);
+  int diagonal = small > 0x1.a827999fcef32p-2 * large;
+  double t = (diagonal ? small - large : small) / (diagonal ? small + large : large), z = t * t;
+  pyd_dd_t angle = pyd_fast_sum(diagonal ? 0.5 * PYD_PIO2_1 : 0.0, t);
+  double low = angle.lo + ((diagonal ? 0.5 * PYD_PIO2_2 : 0.0) + t * z * PYD_ATAN_P(z, z * z));
   // Measured from the y axis, from the negative x axis or from the positive one.
   int steep = y > size, negative = (int)(pyd_bits(x) >> 63), backward = steep != negative;
   pyd_dd_t turned = pyd_fast_sum(steep ? PYD_PIO2_1 : negative ? 2.0 * PYD_PIO2_1 : 0.0, backward ? -angle.hi : angle.hi);

@@ -53,11 +53,6 @@ PYD_INLINE pyd_dd_t pyd_log_dd(double x) {
   low += square.hi * f.hi * PYD_LOG_P(f.hi, square.hi) + (s.lo + t.lo);
   return pyd_fast_sum(t.hi, low);
 }
-// log of hi + lo, both as above.
-PYD_INLINE pyd_dd_t pyd_log_of_dd(double hi, double lo) {
-  pyd_dd_t y = pyd_log_dd(hi);
-  return pyd_fast_sum(y.hi, y.lo + lo / hi);
-}
 // sqrt(hi + lo) to twice the precision, 2^-900 < hi < 2^900.
 PYD_INLINE pyd_dd_t pyd_sqrt_dd(double hi, double lo) {
   double root = __builtin_sqrt(hi);

@@ -1,4 +1,4 @@
-// log, log2, log10, log1p, asinh, acosh, atanh in double: one precise logarithm, then one rounding.
+// log, log2, log10, log1p, asinh, acosh, atanh in double.
 #include "kernel64.h"
 
 // log, log2, log10 and log1p without branches and tables, so that loops of them become vectors:
@@ -47,59 +47,59 @@ PYD_HOT double log10(double x) {
   return pyd_log64_special(x, pyd_log64_times(y, PYD_LOG10E_1, PYD_LOG10E_2, PYD_LOG10_2_1, PYD_LOG10_2_2));
 }
 
-// f = x 2^-k + (2^-k - 1); where x is large the 1 does not matter.
-PYD_HOT double log1p(double x) {
-  double u = 1.0 + x;
+// log(1 + hi + lo), finite, positive: f = hi 2^-k + (2^-k - 1); where hi is large the 1 does not matter.
+PYD_INLINE double pyd_log1p_dd(double hi, double lo) {
+  double u = 1.0 + hi;
   uint64_t bits = pyd_bits(u), offset = bits - 0x3fe6a09e667f3bcd, exponent = offset & 0xfff0000000000000;
   double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT;
   int far = k > 100.0;
   double back = pyd_double(0x3ff0000000000000 - (far ? 0 : exponent));
-  double product = x * back, one = back - 1.0, near = product + one;  // the product is exact
+  double product = hi * back, one = back - 1.0, near = product + one;  // the product is exact
   double lost = (product - (near - one)) + (one - (near - (near - one)));
+  if (lo != 0.0) lost += lo * back;
   double f = far ? pyd_double(bits - exponent) - 1.0 : near;
   pyd_log64_t y = pyd_log64_of(k, f);
   y.tail += far ? 0.0 : lost / (1.0 + f);
-  double value = pyd_log64_sum(y);
+  return pyd_log64_sum(y);
+}
+
+PYD_HOT double log1p(double x) {
+  double value = pyd_log1p_dd(x, 0.0);
   value = x == PYD_INF ? x : value;
   value = x == -1.0 ? -PYD_INF : value;
   value = x < -1.0 ? PYD_NAN : value;
   return x == 0.0 || x != x ? x : value;
 }
 
-// From 2^60 on the argument of the logarithm is 2x.
-PYD_INLINE double pyd_log_of_sum(pyd_dd_t u, double x, int large) {
-  pyd_dd_t y = pyd_log_of_dd(large ? x : u.hi, large ? 0.0 : u.lo);
-  return y.hi + (y.lo + (large ? PYD_LN2_FULL_1 : 0.0));
-}
-
+// log(1 + x + x^2/(1 + sqrt(1 + x^2))); from 2^60 on log(2x).
 PYD_HOT double asinh(double x) {
-  double size = __builtin_fabs(x), t = size > 0x1p60 ? 1.0 : size;
-  pyd_dd_t square = pyd_two_prod(t, t), sum = pyd_two_sum(1.0, square.hi);
-  pyd_dd_t root = pyd_sqrt_dd(sum.hi, sum.lo + square.lo), arg = pyd_two_sum(root.hi, t);
-  double y = pyd_log_of_sum(pyd_fast_sum(arg.hi, arg.lo + root.lo), size, size > 0x1p60);
+  double size = __builtin_fabs(x), square = size * size;
+  int large = size > 0x1p60;
+  pyd_dd_t sum = pyd_fast_sum(size, large ? 0.0 : square / (1.0 + __builtin_sqrt(1.0 + square)));
+  double y = pyd_log1p_dd(sum.hi, sum.lo) + (large ? PYD_LN2_FULL_1 : 0.0);
   y = __builtin_copysign(y, x);
   return (size >= 0x1p-28) & (size < PYD_INF) ? y : x;
 }
 
+// log(1 + z + sqrt(z (z + 2))), z = x - 1; from 2^60 on log(2x).
 PYD_HOT double acosh(double x) {
-  double t = x > 0x1p60 ? 2.0 : x;
-  pyd_dd_t square = pyd_two_prod(t, t), sum = pyd_two_sum(square.hi, -1.0);
-  pyd_dd_t less = pyd_two_sum(sum.hi, sum.lo + square.lo);
-  pyd_dd_t root = pyd_sqrt_dd(less.hi, less.lo), arg = pyd_two_sum(t, root.hi);
-  double y = pyd_log_of_sum(pyd_fast_sum(arg.hi, arg.lo + root.lo), x, x > 0x1p60);
+  double z = x - 1.0, square = z * (z + 2.0);
+  int large = x > 0x1p60;
+  pyd_dd_t sum = pyd_two_sum(z, large ? 0.0 : __builtin_sqrt(square));
+  double y = pyd_log1p_dd(sum.hi, sum.lo) + (large ? PYD_LN2_FULL_1 : 0.0);
   y = x < 1.0 ? PYD_NAN : y;
-  y = x == 1.0 ? 0.0 : y;
   return x < PYD_INF ? y : x;
 }
 
+// (1 + x)/(1 - x) = 2^k (1 + f), of which half the logarithm is k log(2)/2 + atanh(s), s = f/(2 + f): x where k is 0.
 PYD_HOT double atanh(double x) {
   double size = __builtin_fabs(x), t = size < 1.0 ? size : 0.5;
-  pyd_dd_t top = pyd_two_sum(1.0, t), bottom = pyd_two_sum(1.0, -t);
-  double q = top.hi / bottom.hi;
-  pyd_dd_t back = pyd_two_prod(q, bottom.hi);
-  double low = ((top.hi - back.hi) - back.lo + top.lo - q * bottom.lo) / bottom.hi;
-  double y = 0.5 * pyd_log_of_dd(q, low).hi;
+  uint64_t offset = pyd_bits((1.0 + t) / (1.0 - t)) - 0x3fe6a09e667f3bcd;  // sqrt(1/2)
+  double power = pyd_double(0x3ff0000000000000 + (offset & 0xfff0000000000000));
+  double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT;
+  double one = 1.0 - power, one_tail = 1.0 - (one + power), product = t * power;  // the product is exact
+  double s = ((product + one) + (t + one_tail)) / ((power - product) + (1.0 + t)), z = s * s;
+  double tail = 0.5 * (s * z * PYD_LOGF_P(z, z * z) + k * PYD_LN2_2), y = 0.5 * k * PYD_LN2_1 + (s + tail);
   y = size == 1.0 ? PYD_INF : y;
-  y = __builtin_copysign(size <= 1.0 ? y : PYD_NAN, x);
-  return size < 0x1p-28 ? x : y;
+  return __builtin_copysign(size <= 1.0 ? y : PYD_NAN, x);
 }

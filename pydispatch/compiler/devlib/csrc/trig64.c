@@ -94,9 +94,9 @@ PYD_INLINE pyd_dd_t pyd_sin_kernel(pyd_dd_t r) {
   return pyd_fast_sum(r.hi, r.hi * z * PYD_SIN_P(z, z * z) + r.lo * (1.0 - 0.5 * z));
 }
 PYD_INLINE pyd_dd_t pyd_cos_kernel(pyd_dd_t r) {
-  pyd_dd_t z = pyd_two_prod(r.hi, r.hi), w = pyd_fast_sum(1.0, -0.5 * z.hi);
-  double low = w.lo - 0.5 * z.lo + (z.hi * z.hi * PYD_COS_P(z.hi, z.hi * z.hi) - r.hi * r.lo);
-  return pyd_fast_sum(w.hi, low);
+  double z = r.hi * r.hi;
+  pyd_dd_t w = pyd_fast_sum(1.0, -0.5 * z);
+  return pyd_fast_sum(w.hi, w.lo + (z * z * PYD_COS_P(z, z * z) - r.hi * r.lo));
 }
 
 // The sine of r + n pi/2.
@@ -135,7 +135,7 @@ PYD_TRIG double tan(double x) {
   int swapped = (int)(q.n & 1);
   double top = swapped ? c.hi : s.hi, top_low = swapped ? c.lo : s.lo;
   double bottom = swapped ? -s.hi : c.hi, bottom_low = swapped ? -s.lo : c.lo;
-  double t = top / bottom;
+  double inverse = 1.0 / bottom, t = top * inverse;
   pyd_dd_t back = pyd_two_prod(t, bottom);
-  return pyd_trig_special(x, t + ((top - back.hi) - back.lo + top_low - t * bottom_low) / bottom);
+  return pyd_trig_special(x, t + ((top - back.hi) - back.lo + top_low - t * bottom_low) * inverse);
 }

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
+from pydispatch.compiler.emit.shaders import views
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.ops import (
@@ -24,7 +25,6 @@ from pydispatch.compiler.emit.spirv.ops import (
     memref,
     scf,
     simt,
-    views,
 )
 from pydispatch.compiler.emit.spirv.watch import watch as watch_loops
 from pydispatch.compiler.emit.spirv.words import OP
@@ -33,8 +33,6 @@ from pydispatch.compiler.kernel_ir.readers import integers
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_kernels
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
-from pydispatch.errors import CompileError
-from pydispatch.ir.core.locations import location_of
 
 SUBJECTS = (arith, floats, casts, math, memref, views, scf, simt, calls, hal)
 
@@ -70,7 +68,7 @@ def emit_module(
     found = distribute_kernels(module, exports, Machine())
     kernels = Kernels(module, lowerings(), constants, libraries)
     for export in exports:
-        _check(kernels, export.name)
+        kernels.check_export(export.name)
         _export(kernels, export, found[export.name], watch)
     return kernels.m.bytes()
 
@@ -97,17 +95,3 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> No
     f.code.finish(head)
     m.name(made, name)
     m.entry(name, made, [*f.interface.values()], kernel.size)
-
-
-def _check(kernels: Kernels, name: str) -> None:
-    """CompileError where an export is no entry point."""
-    function = kernels.functions.get(name)
-    if function is None or not function.body.blocks:
-        defined = ", ".join(sorted(n for n, f in kernels.functions.items() if f.body.blocks)) or "none"
-        raise CompileError(f"export '{name}' has no function in the executable", note=f"defined are: {defined}")
-    if function.function_type.inputs.data or function.function_type.outputs.data:
-        raise CompileError(
-            f"export '{name}' must take no arguments and return nothing, got {function.function_type}",
-            location_of(function),
-            "reach buffers and scalars through hal.interface.binding.subspan and hal.interface.constant.load",
-        )

@@ -3,94 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import Float32Type, IntegerAttr, MemRefType
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.dialects.builtin import Float32Type, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
+from pydispatch.compiler.emit.shaders.values import flatten, known
 from pydispatch.compiler.emit.spirv.index import BlockArithmetic
-from pydispatch.compiler.emit.spirv.iterations import UNKNOWN_COPIES, Iterations
-from pydispatch.compiler.emit.spirv.kernels import Kernels, index_width
+from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Code, Id
-from pydispatch.compiler.emit.spirv.types import (
-    Index,
-    MemRef,
-    Root,
-    Value,
-    flatten,
-    known,
-    open_parts,
-    register_type,
-    register_width,
-    unflatten,
-)
-from pydispatch.compiler.kernel_ir.bindings import bindings_of
-from pydispatch.compiler.kernel_ir.kernel import Layout
-from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, unsupported
+from pydispatch.compiler.emit.spirv.types import Index, register_type
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
-from pydispatch.errors import CompileError
-from pydispatch.ir.core.locations import location_of
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
-Leave = Callable[[Operation], None]
 
 
 class FunctionEmitter(BlockArithmetic):
     """Writes one entry point. size: of a workgroup. invocations: how many it has."""
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
-        super().__init__(Code(module.m))
-        self.module, self.ops, self.size, self.invocations = module, kernel.ops, kernel.size, prod(kernel.size)
+        super().__init__(Code(module.m), module.table, kernel)
+        self.module = module
         self.entry: list[int] = []
-        self.values: dict[SSAValue, Value] = {}
-        self.op: Operation = kernel.function
         self.interface: dict[str, Id] = {}
         self.units: dict[int, list[Id]] = {}  # binding -> its variables
         self._cache: dict[object, Id] = {}
         self.plain: dict[object, Any] = {}  # see ops/memref.py
-        self.bindings = bindings_of(kernel.ops)
-        self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
-        self.iterations = Iterations()
-        width = attribute(kernel.function, "pyd.index_width")
-        self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else index_width(kernel.ops)
 
     # Values
-
-    def get(self, value: SSAValue) -> Id:
-        """The id of a scalar."""
-        found = self.values[value]
-        if type(found) is Id:
-            return found
-        if isinstance(found, MemRef):
-            raise unsupported(self.op)
-        return found if isinstance(found, Id) else self.constant(found, value.type)
-
-    def index(self, value: SSAValue) -> Index:
-        """A scalar, as an int when it is known."""
-        found = self.values[value]
-        if type(found) is MemRef:
-            raise unsupported(self.op)
-        return found  # type: ignore[return-value]
-
-    def memref(self, value: SSAValue) -> MemRef:
-        found = self.values[value]
-        if not isinstance(found, MemRef):
-            raise unsupported(self.op)
-        return found
-
-    def define(self, value: SSAValue, operand: Value) -> None:
-        self.values[value] = operand
 
     def type(self, type_: Attribute) -> Id:
         """The register of a scalar type."""
         if type(type_) is Float32Type:
             return self.m.float(32)
         return register_type(self.m, type_, self.index_width)
-
-    def width(self, type_: Attribute) -> int:
-        """Bits of that register: 1, 32 or 64."""
-        return register_width(type_, self.index_width)
 
     def constant(self, value: int, type_: Attribute) -> Id:
         """An integer of a scalar type."""
@@ -110,10 +57,6 @@ class FunctionEmitter(BlockArithmetic):
             self._cache[key] = make()
             self._block, self.code.lines = None, lines
         return self._cache[key]
-
-    def error(self, message: str, note: str | None = None) -> CompileError:
-        """An error at the current op."""
-        return CompileError(message, location_of(self.op), note)
 
     # Invocations
 
@@ -262,22 +205,6 @@ class FunctionEmitter(BlockArithmetic):
             code.phi(type_, made[-1], [(values[number], label) for values, label in ends])
         return made
 
-    # Values that travel
-
-    def parts(self, values: Sequence[SSAValue]) -> list[Id]:
-        """The ids that values travel as, memrefs taken apart."""
-        found: list[Id] = []
-        for value in values:
-            mine = self.values[value]
-            if type(mine) is Id:
-                found.append(mine)
-            elif isinstance(mine, MemRef):
-                assert isinstance(value.type, MemRefType)
-                found += [self.idx(part) for part in flatten(mine, value.type)]
-            else:
-                found.append(self.get(value))
-        return found
-
     def part_types(self, values: Sequence[SSAValue], like: Sequence[SSAValue]) -> list[Id]:
         found: list[Id] = []
         for value, source in zip(values, like, strict=True):
@@ -286,65 +213,3 @@ class FunctionEmitter(BlockArithmetic):
             else:
                 found.append(self.type(value.type))
         return found
-
-    def take(self, values: Sequence[SSAValue], parts: Sequence[Id], roots: Sequence[Root | None]) -> None:
-        """Defines values from their parts. roots: the storage of those that are memrefs."""
-        if len(parts) == len(values) and not any(roots):
-            self.values.update(zip(values, parts, strict=True))
-            return
-        rest = list(parts)
-        for value, root in zip(values, roots, strict=True):
-            if isinstance(value.type, MemRefType):
-                assert root is not None
-                count = open_parts(value.type)
-                self.define(value, unflatten(list(rest[:count]), value.type, root))
-                rest = rest[count:]
-            else:
-                self.define(value, rest.pop(0))
-
-    def roots(self, values: Sequence[SSAValue]) -> list[Root | None]:
-        found = (self.values[value] for value in values)
-        return [value.root if isinstance(value, MemRef) else None for value in found]
-
-    def same_roots(self, roots: Sequence[Root | None], values: Sequence[SSAValue]) -> None:
-        """CompileError when memrefs that meet lie in different storage."""
-        if not any(roots):
-            return
-        if any(a is not None and (b is None or a.key != b.key) for a, b in zip(roots, self.roots(values), strict=True)):
-            raise self.error(
-                "a memref that may lie in one of two buffers cannot be compiled into a kernel for this target",
-                "choose between loaded elements instead",
-            )
-
-    # Regions
-
-    def region(self, region: Region, leave: Leave) -> None:
-        """Emits a region of one block whose arguments are set; `leave` gets its terminator."""
-        block = region.first_block
-        assert block is not None
-        if block is not region.last_block:
-            raise CompileError(
-                "branches between blocks cannot be compiled into a kernel for this target",
-                location_of(block.last_op or self.op),
-                "write them with scf.if, scf.for and scf.while",
-            )
-        table, op = self.module.table, self.op
-        following = block.first_op
-        try:
-            while following is not None:
-                self.op = op = following
-                following = op.next_op
-                lowering = table.get(op.name)
-                if lowering is None:
-                    name = op_name(op)  # another one where no dialect registers it
-                    if name in LEAVES:
-                        leave(op)
-                        return
-                    lowering = table.get(name)
-                    if lowering is None:
-                        raise unsupported(op)
-                lowering(self, op)
-        except CompileError as error:
-            if error.location is None and location_of(op) is not None:
-                raise CompileError(error.message, location_of(op), error.note) from None
-            raise

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from pydispatch.compiler.emit.shaders.function import ShaderFunction, Table
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import Index
 from pydispatch.compiler.emit.spirv.words import OP
-from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
+from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 
-class BlockArithmetic(IndexArithmetic[Id]):
+class BlockArithmetic(ShaderFunction[Id]):
     """Sums, products and quotients of indices, written into `code`."""
 
-    index_width: int
+    handle = Id
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, table: Table, kernel: Kernel) -> None:
+        super().__init__(table, kernel)
         self.code, self.m = code, code.module
         self._sums: dict[tuple[str, int, int], Id] = {}  # in the block `_block`, by ids
         self._block: Id | None = None

@@ -47,7 +47,13 @@ def taken_off(c: Contraction, a: Dequantized, b: Dequantized, products: str) -> 
     if not products or a.width != 8 or b.width != 8:
         return ()
     mixed, constant_a, constant_b = products == "unsigned by signed", _is_constant(a), _is_constant(b)
-    least = (-128, 0) if mixed and constant_a else (0, -128) if mixed else (-128, -128)
+    unsigned = (a.signed is False, b.signed is False)
+    if mixed:
+        least = (-128, 0) if constant_a else (0, -128)
+    elif products == "all signs" or unsigned == (True, True):
+        least = (0 if unsigned[0] else -128, 0 if unsigned[1] else -128)
+    else:
+        least = (-128, -128)
     first, second = _apart(a, least[0], constant_a, constant_b), _apart(b, least[1], constant_b, constant_a)
     sides = [(first, second.bytes), (second, first.bytes)]
     needed = [number for taken, number in sides if not taken.is_all]

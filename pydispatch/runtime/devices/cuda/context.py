@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pydispatch._core.trace import Kind
 from pydispatch.errors import DeviceUnavailableError, KernelError
 from pydispatch.runtime.accelerators import context as base
+from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import Source, view_of
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.memory import Block, Pool
@@ -178,7 +180,8 @@ class Context(base.Context):
         """Waits until everything that was given is done. Ctrl-C is heard, also when a kernel never ends."""
         if self.lost:
             self.require_usable()
-        result = self._wait()
+        with traced.span(Kind.WAIT):
+            result = self._wait()
         if result[0] and cuda.is_of_other_context(result[0]):
             result = self.retry(self._wait)
         if result[0]:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch._core import commands
 from pydispatch._core.profile import Timing
+from pydispatch._core.trace import Kind
 from pydispatch.errors import ArtifactError
+from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.accelerators.execute import Executable, Executor
 from pydispatch.runtime.accelerators.host_calls import Surroundings
@@ -191,13 +193,14 @@ class CudaExecutor(Executor):
         with context.lock, context.current:
             watch = Stopwatch(context, len(steps) + 1)
             try:
-                watch.mark()
-                for command in steps:
-                    for step in command:
-                        step.place(addresses, constants, patterns)
-                        context.recent.append((self._name(record), (step.name,)))
-                        context.check(step.launch(context.stream), f"launching {step.label}")
+                with traced.span(Kind.SUBMIT, self._name(record)):
                     watch.mark()
+                    for command in steps:
+                        for step in command:
+                            step.place(addresses, constants, patterns)
+                            context.recent.append((self._name(record), (step.name,)))
+                            context.check(step.launch(context.stream), f"launching {step.label}")
+                        watch.mark()
                 context.synchronize()
                 seconds = watch.seconds()
             finally:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.commands import Custom, Dispatch
 from pydispatch._core.profile import Timing
+from pydispatch._core.trace import Kind
 from pydispatch.errors import CommandError
-from pydispatch.runtime.accelerators import execute
+from pydispatch.runtime.accelerators import execute, traced
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.devices.vulkan.pipelines import Executables, Parts
@@ -115,8 +116,10 @@ class Executor(execute.Executor):
         context, ffi = self.context, self.context.ffi
         with context.lock:
             recorded = self.record(record, blocks, constants, patterns, timed=True)
-            context.submit(recorded.submission)
-        context.wait(recorded.submission)
+            with traced.span(Kind.SUBMIT):
+                context.submit(recorded.submission)
+        with traced.span(Kind.WAIT):
+            context.wait(recorded.submission)
         recorded.check()
         count = len(record.commands) + 1
         stamps = ffi.new("uint64_t[]", count)

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.body import as_index
 from pydispatch.compiler.emit.llvm.definitions import expand, native, natively, only_plain
+from pydispatch.compiler.emit.llvm.extremes import order_of
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.types import float_constant, int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import MemRef, components, flatten, unflatten
@@ -144,6 +145,20 @@ def _intrinsic_float(name: str) -> Lowering:
         f.define(op.results[0], f.intrinsic(f"llvm.{name}.{FLOAT_SUFFIX[type_]}", type_, *operands, flags=fast(op)))
 
     return natively(lower)
+
+
+def _extreme(name: str) -> Lowering:
+    """A maximum or minimum that propagates NaN, of floats or of what a loop carries for them."""
+    plain = _intrinsic_float(name)
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        order = order_of(f, op.results[0])
+        if order is None:
+            plain(f, op)
+        else:
+            f.define(op.results[0], order.combined(f))
+
+    return lower
 
 
 def _wide_product(extension: str) -> Lowering:
@@ -319,8 +334,8 @@ ROWS: dict[str, Lowering] = {
     "arith.divf": _float("fdiv"),
     "arith.remf": natively(_remf),
     "arith.negf": only_plain(_negf),
-    "arith.maximumf": _intrinsic_float("maximum"),
-    "arith.minimumf": _intrinsic_float("minimum"),
+    "arith.maximumf": _extreme("maximum"),
+    "arith.minimumf": _extreme("minimum"),
     "arith.maxnumf": _intrinsic_float("maxnum"),
     "arith.minnumf": _intrinsic_float("minnum"),
     "arith.cmpi": _cmpi,

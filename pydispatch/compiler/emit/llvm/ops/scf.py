@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import Phi
+from pydispatch.compiler.emit.llvm.extremes import order_of
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import Loop, kept_whole, known_lanes
 from pydispatch.compiler.emit.llvm.ops.calls import stop_on_failure
@@ -80,12 +81,20 @@ def _for(f: FunctionEmitter, op: Operation) -> None:
     unsigned = attribute(op, "unsignedCmp") is not None
     bounds = (f.get(lower), f.get(upper), f.get(step))
     block = op.regions[0].blocks[0]
+    orders = [order_of(f, argument) for argument in block.args[1:]]
+    starts = [f.flat([init]) if order is None else [order.integer_of(f, f.get(init))]
+              for init, order in zip(inits, orders, strict=True)]  # fmt: skip
     loop = Loop(f, bounds, scalar(lower.type), "ult" if unsigned else "slt")
     loop.begin()
     f.define(block.args[0], loop.counter)
-    phis = f.join(block.args[1:])
-    for phi, operand in zip(phis, f.flat(inits), strict=True):
-        phi.incoming.append((operand, loop.before))
+    phis: list[Phi] = []
+    for argument, order, start in zip(block.args[1:], orders, starts, strict=True):
+        mine = f.join([argument]) if order is None else [f.body.phi(order.integer)]
+        if order is not None:
+            f.define(argument, mine[0].name)
+        for phi, operand in zip(mine, start, strict=True):
+            phi.incoming.append((operand, loop.before))
+        phis += mine
     results = [f.values[argument] for argument in block.args[1:]]
     loop.enter()
 
@@ -95,8 +104,8 @@ def _for(f: FunctionEmitter, op: Operation) -> None:
     f.region(op.regions[0], leave)
     has_product = any(inner.name == "pyd.contract" for inner in block.ops)
     loop.end(kept_whole(f) if has_product else known_lanes(f, op.results))
-    for result, value in zip(op.results, results, strict=True):
-        f.define(result, value)
+    for result, value, order in zip(op.results, results, orders, strict=True):
+        f.define(result, value if order is None else order.float_of(f, str(value)))
 
 
 def _while(f: FunctionEmitter, op: Operation) -> None:

@@ -12,11 +12,12 @@ from typing import Any
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.shaders.values import known, signed
 from pydispatch.compiler.emit.spirv.definitions import expand
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.floats import float_constant
-from pydispatch.compiler.emit.spirv.types import Index, known, signed
+from pydispatch.compiler.emit.spirv.types import Index
 from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, attribute, integer, op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import bit_width, is_integer

@@ -8,10 +8,10 @@ from __future__ import annotations
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.types import float_bits
+from pydispatch.compiler.emit.shaders.values import is_native_float, signed
 from pydispatch.compiler.emit.spirv.definitions import natively
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.types import is_native_float, signed
 from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, flags, integer, operands_of
 from pydispatch.compiler.kernel_ir.types import bit_width
 

@@ -12,11 +12,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.cpu.imports import is_optional
+from pydispatch.compiler.emit.shaders.values import MemRef, is_native_float
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
 from pydispatch.compiler.emit.spirv.module import Id, text_words
 from pydispatch.compiler.emit.spirv.ops.arith import wrap
 from pydispatch.compiler.emit.spirv.ops.memref import buffer_variable, place
-from pydispatch.compiler.emit.spirv.types import MemRef, is_native_float, unit_of
+from pydispatch.compiler.emit.spirv.types import unit_of
 from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.calls import import_fields, is_import
 from pydispatch.compiler.kernel_ir.guards import is_guarded

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
-from typing import Any, cast
+from typing import Any
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.ops.memref import ATOMIC_KINDS
+from pydispatch.compiler.emit.shaders.values import MemRef, Root, fresh, signed
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.arith import wrap
 from pydispatch.compiler.emit.spirv.ops.casts import resized
 from pydispatch.compiler.emit.spirv.ops.floats import float_constant
-from pydispatch.compiler.emit.spirv.types import Index, MemRef, Root, Unit, signed, unit_of
+from pydispatch.compiler.emit.spirv.types import Index, Unit, unit_of
 from pydispatch.compiler.emit.spirv.words import OP, SCOPE_DEVICE
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, operands_of, symbol, unsupported
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
-from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_float, layout_of, packed
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float, packed
 
 ATOMICS = {"addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax",
            "mins": "AtomicSMin", "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd",
            "xori": "AtomicXor"}  # fmt: skip
 
 _ACCESS, _LOAD, _STORE = 6 << 16 | OP["AccessChain"], 4 << 16 | OP["Load"], 3 << 16 | OP["Store"]
-
-MAX_PRIVATE = 16 * 1024
-"""Bytes of one allocation that every invocation has for itself."""
 
 
 def place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
@@ -226,7 +223,7 @@ def _load(f: FunctionEmitter, op: Operation) -> None:
 
 def _store(f: FunctionEmitter, op: Operation) -> None:
     value, target, *indices = operands_of(op)
-    memref, values = f.memref(target), cast(dict[SSAValue, Any], f.values)
+    memref, values = f.memref(target), f.values
     writable(f, memref)
     store(f, f.get(value), memref, [values[o] for o in indices], OWN_BYTE in op.attributes)
 
@@ -252,38 +249,15 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
 # Storage
 
 
-def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
-    """(type, elements) of storage to be made."""
-    memref = checked_memref(type_)
-    _, sizes, strides = layout_of(memref)
-    if any(part is None for part in (*sizes, *strides)):
-        raise f.error(
-            f"storage of type {memref} has no size known while compiling",
-            "kernels have no allocator: take the largest size, or pass scratch memory as a binding",
-        )
-    return memref, max(1, prod(size for size in sizes if size is not None))
-
-
-def fresh(memref: MemRefType, root: Root) -> MemRef:
-    _, sizes, strides = layout_of(memref)
-    known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)
-    return MemRef(root, 0, 0, known_sizes, known_strides, memref.element_type)
-
-
 def _alloc(f: FunctionEmitter, op: Operation) -> None:
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
-    memref, count = _static(f, op.results[0].type)
+    memref, count = f.storage(op.results[0].type)
     held = _held(f, memref.element_type)
-    size = max(32, f.width(memref.element_type)) // 8
     if is_common(op, memref):
         root = Root("workgroup", op, variable=f.m.variable("Workgroup", f.m.array(held, count)))
     else:
-        if count * size > MAX_PRIVATE:
-            raise f.error(
-                f"an invocation needs {count * size} bytes of its own for {memref}, the limit is {MAX_PRIVATE}",
-                "use workgroup memory (memref.alloc with #gpu.address_space<workgroup>) or another binding",
-            )
+        f.check_private(memref, count)
         root = Root("function", op, variable=f.code.local(f.m.array(held, count)))
     f.define(op.results[0], fresh(memref, root))
 
@@ -297,7 +271,7 @@ def _global(f: FunctionEmitter, op: Operation) -> None:
     found = f.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
     if found is None:
         raise f.error(f"memref.get_global of an unknown global {name}")
-    memref, count = _static(f, op.results[0].type)
+    memref, count = f.storage(op.results[0].type)
     key = ("global", symbol(op, "name"), f.index_width)
     array = f.m.array(_held(f, memref.element_type), count)
     variable = f.m.constant_table(key, array, lambda: _elements(f, found, memref, count))

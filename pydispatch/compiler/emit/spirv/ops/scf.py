@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
+from pydispatch.compiler.emit.shaders.values import Root, open_parts
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.types import Root, open_parts
 from pydispatch.compiler.kernel_ir.kernel import MOST
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name, operands_of
-
-
-def yielded(f: FunctionEmitter, region: Region, roots: list[Root | None] | None = None) -> list[Id]:
-    """Emits a region and returns the parts of what it yields. roots: where memrefs must lie; filled when empty."""
-    found: list[Id] = []
-
-    def leave(end: Operation) -> None:
-        operands = operands_of(end)
-        if roots is not None:
-            if not roots:
-                roots.extend(f.roots(operands))
-            f.same_roots(roots, operands)
-        found.extend(f.parts(operands))
-
-    if region.first_block is not None:
-        f.region(region, leave)
-    return found
 
 
 def _types(f: FunctionEmitter, value: SSAValue) -> list[Id]:
@@ -42,7 +25,7 @@ def _if(f: FunctionEmitter, op: Operation) -> None:
     results, (condition,) = op.results, map(f.get, operands_of(op))
     types = [t for result in results for t in _types(f, result)]
     made = f.choose(
-        condition, lambda: yielded(f, op.regions[0], roots), lambda: yielded(f, op.regions[1], roots), types
+        condition, lambda: f.yielded(op.regions[0], roots), lambda: f.yielded(op.regions[1], roots), types
     )
     f.take(results, made, roots or [None] * len(results))
 
@@ -55,17 +38,17 @@ def _index_switch(f: FunctionEmitter, op: Operation) -> None:
 
     def way(number: int) -> list[Id]:
         if number == len(cases):
-            return yielded(f, op.regions[0], roots)
+            return f.yielded(op.regions[0], roots)
         here = f.code.let("IEqual", f.m.bool(), selector, f.idx(cases[number]))
         region = op.regions[number + 1]
-        return f.choose(here, lambda: yielded(f, region, roots), lambda: way(number + 1), types)
+        return f.choose(here, lambda: f.yielded(region, roots), lambda: way(number + 1), types)
 
     f.take(results, way(0), roots or [None] * len(results))
 
 
 def _execute_region(f: FunctionEmitter, op: Operation) -> None:
     roots: list[Root | None] = []
-    parts = yielded(f, op.regions[0], roots)
+    parts = f.yielded(op.regions[0], roots)
     f.take(list(op.results), parts, roots or [None] * len(op.results))
 
 
@@ -80,7 +63,7 @@ def _for(f: FunctionEmitter, op: Operation) -> None:
     def body(counter: Id, carried: list[Id]) -> list[Id]:
         f.define(block.args[0], counter)
         f.take(arguments, carried, roots)
-        return yielded(f, op.regions[0], list(roots) if roots else None)
+        return f.yielded(op.regions[0], list(roots) if roots else None)
 
     carried = list(zip(types, f.parts(inits), strict=True))
     bounds, most = (f.index(lower), f.index(upper), f.index(step)), integer(op, MOST, -1)
@@ -119,7 +102,7 @@ def _repeat(f: FunctionEmitter, op: Operation) -> None:
 
     f.region(before, condition)
     code.start(inside)
-    ends = yielded(f, after, list(roots) if roots else None)
+    ends = f.yielded(after, list(roots) if roots else None)
     code.branch(again)
     code.start(again)
     code.branch(head)

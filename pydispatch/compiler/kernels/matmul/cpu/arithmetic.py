@@ -36,6 +36,14 @@ class Arithmetic:
         return self.compute == acc == self.sums and self.group == 1
 
 
+UNSIGNED = {
+    "unsigned by signed": [(True, False), (False, True)],
+    "equal signs": [(False, False), (True, True)],
+    "all signs": [(False, False), (True, True), (True, False), (False, True)],
+}
+"""`Level.bytes` -> whether the bytes of A, and of B, are unsigned in a product that the machine has; best first."""
+
+
 def arithmetic_of(c: Contraction, level: Level) -> Arithmetic | None:
     """How a contraction is computed; None for types that have no block."""
     if isinstance(c.acc, Float16Type | BFloat16Type):
@@ -54,10 +62,9 @@ def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
     if a is None or b is None or not plain or c.n is None or not c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n):
         return None
     if level.bytes and a[1] - a[0] < 256 and b[1] - b[0] < 256:
-        mixed = level.bytes == "unsigned by signed"
-        signs = [(True, False), (False, True)] if mixed else [(False, False)]
         ways = [
-            Arithmetic(i8, i32, 4, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128)) for x, y in signs
+            Arithmetic(i8, i32, 4, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128))
+            for x, y in UNSIGNED[level.bytes]
         ]
         return min(ways, key=lambda way: (way.a_offset != 0) + (way.b_offset != 0))
     short = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))

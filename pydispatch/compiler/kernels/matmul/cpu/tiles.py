@@ -83,10 +83,13 @@ def level_of(machine: Machine) -> Level:
 
 
 def _byte_products(machine: Machine) -> str:
-    """Which bytes the machine multiplies and adds up by four: vpdpbusd in vectors of the level's width, or sdot."""
+    """Which bytes the machine multiplies and adds up by four: vpdpbusd in vectors of the level's width; sdot, udot and
+    usdot."""
     if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):
         return "unsigned by signed"
-    return "signed" if machine.arch == "aarch64" and "dotprod" in machine.has else ""
+    if machine.arch == "aarch64" and "dotprod" in machine.has:
+        return "all signs" if "i8mm" in machine.has else "equal signs"
+    return ""
 
 
 @dataclass(frozen=True)

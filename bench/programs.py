@@ -1,15 +1,19 @@
-"""The programs of the benchmarks, for both sides, and the peer's calls. Needs the `bench` extra."""
+"""Programs of several benchmarks, for both sides."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+
+from pydispatch.bench.peers import iree
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "mixed"
+
+PAUSE = 0.06
+"""Seconds between contenders: threads of OpenBLAS, onnxruntime and IREE spin for a while after their last call, on a
+core that the next one needs."""
 
 EMPTY = """
 stream.executable private @grid {
@@ -52,52 +56,11 @@ def compile_object(folder: Path) -> Path:
 
 
 def peer_compile(text: str, output: Path, *flags: str) -> Path:
-    """iree-compile for the CPU."""
+    """By iree-compile, for any CPU where flags say nothing else."""
     source = output.with_suffix(".mlir")
     source.write_text(text)
-    tool = Path(sys.executable).with_name("iree-compile")
-    subprocess.run(
-        [tool, source, "-o", output, "--iree-hal-target-device=local",
-         "--iree-hal-local-target-device-backends=llvm-cpu", *flags],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    subprocess.run([iree.compiler(), source, "-o", output, *iree.CPU, *flags], check=True, capture_output=True)
     return output
-
-
-class Peer:
-    """A loaded program of the peer on one of its devices."""
-
-    def __init__(self, vmfb: Path, device: str) -> None:
-        import iree.runtime as rt
-
-        self.rt = rt
-        self.config = rt.Config(device)
-        self.context = rt.SystemContext(config=self.config)
-        self.module = rt.VmModule.mmap(self.context.instance, str(vmfb))
-        self.context.add_vm_module(self.module)
-        self.device = self.config.device
-
-    def function(self, name: str) -> Any:
-        """The high-level callable: NumPy arrays in, a device array out."""
-        return self.context.modules[self.module.name][name]
-
-    def raw(self, name: str, *arrays: Any) -> Any:
-        """The cheapest way from Python: arguments packed and on the device, one VM call, the result list returned."""
-        rt = self.rt
-        function = self.module.lookup_function(name)
-        device_arrays = [rt.asdevicearray(self.device, a) for a in arrays]
-        arguments = rt.VmVariantList(len(arrays))
-        for array in device_arrays:
-            arguments.push_ref(array._buffer_view)
-        context = self.context.vm_context
-
-        def call() -> Any:
-            results = rt.VmVariantList(1)
-            context.invoke(function, arguments, results)
-            return results
-
-        call.keep = device_arrays  # type: ignore[attr-defined]
-        return call
 
 
 def with_bytecode() -> dict[str, str]:

@@ -1,0 +1,70 @@
+"""How many operations a dispatch does, by what the artifact says of its export (docs/artifact.md, `flops`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch._core.commands import Command, Custom, Dispatch
+from pydispatch._core.status import ArtifactError
+
+WORKGROUPS = -1
+"""In the place of a size of a term: the number of workgroups."""
+
+
+@dataclass(frozen=True)
+class Flops:
+    """Operations of arithmetic. count: None where it is not known. type: whose arithmetic it is, such as "f32"; "" for
+    several or an unknown one."""
+
+    count: int | None = None
+    type: str = ""
+
+    def __add__(self, other: Flops) -> Flops:
+        if self.count is None or other.count is None:
+            return UNKNOWN
+        if not self.count or not other.count:
+            return self if self.count else other
+        return Flops(self.count + other.count, self.type if self.type == other.type else "")
+
+    def __mul__(self, times: int) -> Flops:
+        return Flops(None if self.count is None else self.count * times, self.type)
+
+
+UNKNOWN = Flops()
+NONE = Flops(0)
+
+
+def flops_of(command: Command, stated: Mapping[int, list[Any]], constants: bytes) -> Flops:
+    """Of one run of a command. stated: by executable the key `flops` of its variant. constants: words of the plan, as
+    bytes. ArtifactError when `stated` is not what docs/artifact.md says."""
+    if not isinstance(command, Dispatch):
+        return UNKNOWN if isinstance(command, Custom) else NONE
+    rows = stated.get(command.executable, [])
+    row = rows[command.ordinal] if command.ordinal < len(rows) else None
+    if row is None:
+        return UNKNOWN
+    words = memoryview(constants)[4 * command.first_constant :][: 4 * command.constant_count]
+    try:
+        name, *terms = row
+        if type(name) is not str:
+            raise ValueError
+        return Flops(sum(_term(term, words, math.prod(command.grid)) for term in terms), name)
+    except (TypeError, ValueError):
+        raise ArtifactError(f"manifest.json: flops of export '{command.name}': expected terms, got {row!r}") from None
+
+
+def _term(term: list[Any], words: memoryview, workgroups: int) -> int:
+    factor, *sizes = term
+    for size in sizes:
+        if size == WORKGROUPS:
+            factor *= workgroups
+        elif type(size) is int and 0 <= 4 * size <= len(words) - 8:
+            factor *= int.from_bytes(words[4 * size : 4 * size + 8], "little")
+        else:
+            raise ValueError
+    if type(factor) is not int or factor < 0:
+        raise ValueError
+    return factor

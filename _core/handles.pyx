@@ -1,0 +1,203 @@
+"""Handles of the C function table around the Python objects that devices, programs and functions are.
+
+Letting those go again takes the GIL for a moment.
+"""
+
+from cpython.buffer cimport PyBUF_READ
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport uint8_t
+
+from pydispatch._core.c_pool cimport pyd_pool_t
+from pydispatch._core.c_procedure cimport pyd_state_t
+from pydispatch._core.c_program cimport pyd_program_t
+from pydispatch._core.c_sched cimport pyd_sched_is_inside, pyd_sched_t
+from pydispatch._core.c_status cimport (
+    PYD_CODE_INVALID_ARGUMENT,
+    PYD_CODE_UNSUPPORTED,
+    pyd_status_make,
+    pyd_status_t,
+)
+from pydispatch._core.arrays cimport element_type
+from pydispatch._core.memory cimport Pool
+from pydispatch._core.program cimport Module
+from pydispatch._core.sched cimport Scheduler
+from pydispatch._core.state cimport State
+from pydispatch._core.task cimport drop_soon
+
+import numpy as np
+
+from pydispatch._core.status import InvalidArgumentError
+
+cdef extern from "api/table.h" nogil:
+    ctypedef struct pyd_api_owner_t:
+        void* self
+        void (*drop)(void* self) noexcept nogil
+    pyd_status_t pyd_api_device_make(
+        pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner, pyd_api_device_t** out_device)
+    pyd_status_t pyd_api_program_make(
+        pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state, pyd_api_owner_t owner,
+        pyd_api_program_t** out_program)
+    void* pyd_api_device_owner(const pyd_api_device_t* device)
+
+cdef extern from "api/memory.h" nogil:
+    # Those members of the handle that an array needs.
+    ctypedef struct references_t "atomic_uint":
+        pass
+    ctypedef struct memory_t "struct pyd_api_memory_s":
+        references_t references
+        uint8_t* first
+        uint8_t* lowest
+        uint64_t extent
+        uint32_t dtype
+        uint32_t rank
+        const int64_t* dims
+        const int64_t* strides
+    void pyd_api_retain(references_t* references)
+    void pyd_api_memory_release(pyd_api_memory_t* memory)
+    void pyd_api_device_release(pyd_api_device_t* device)
+
+# Whether Python code can be run by this thread: not before the interpreter is there, and not while it ends, unless the
+# thread is the one that ends it. (Waiting for the GIL then would end or hang the thread.)
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030D0000
+    #define PYD_IS_FINALIZING() Py_IsFinalizing()
+    #else
+    #define PYD_IS_FINALIZING() _Py_IsFinalizing()
+    #endif
+    static int pyd_has_python(void) {
+      return Py_IsInitialized() && (!PYD_IS_FINALIZING() || PyGILState_Check());
+    }
+    """
+    bint pyd_has_python() nogil
+
+
+cdef bint has_python() noexcept nogil:
+    return pyd_has_python()
+
+
+cdef Py_ssize_t live_devices = 0   # owners that handles hold; the GIL guards both
+cdef Py_ssize_t live_programs = 0
+
+
+cdef tuple live_handles():
+    return live_devices, live_programs
+
+
+# ---- owners: a tuple of what a handle keeps alive
+
+cdef void drop_device(void* owner) noexcept nogil:
+    if pyd_has_python():
+        drop_with_gil(owner, True)
+
+
+cdef void drop_program(void* owner) noexcept nogil:
+    if pyd_has_python():
+        drop_with_gil(owner, False)
+
+
+cdef void drop_with_gil(void* owner, bint is_device) noexcept with gil:
+    global live_devices, live_programs
+    cdef Scheduler sched
+    if is_device:
+        live_devices -= 1
+        sched = (<tuple>owner)[0]
+    else:
+        live_programs -= 1
+        sched = (<Module>(<tuple>owner)[0]).sched
+    if pyd_sched_is_inside(sched.sched):  # a call in flight was the last to hold it, and this thread goes with it
+        drop_soon(owner)
+    else:
+        Py_DECREF(<object>owner)
+
+
+cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device) except? NULL:
+    """owner: (Scheduler, Pool), or those with the device object and what was registered through the handle."""
+    global live_devices
+    cdef pyd_api_owner_t kept
+    kept.self, kept.drop = <void*>owner, drop_device
+    status = pyd_api_device_make((<Scheduler>owner[0]).sched, (<Pool>owner[1]).pool, kept, out_device)
+    if status == NULL:
+        Py_INCREF(owner)
+        live_devices += 1
+    return status
+
+
+cdef pyd_status_t make_program(
+        pyd_api_device_t* device, Module module, object program, object held,
+        pyd_api_program_t** out_program) except? NULL:
+    global live_programs
+    cdef pyd_api_owner_t kept
+    cdef pyd_state_t* state
+    owner = (module, program, held)
+    kept.self, kept.drop = <void*>owner, drop_program
+    state = (<State>module.state).state if module.state is not None else NULL
+    status = pyd_api_program_make(device, module.program, state, kept, out_program)
+    if status == NULL:
+        Py_INCREF(owner)
+        live_programs += 1
+    return status
+
+
+# ---- wrapping
+
+cdef pyd_status_t wrap_device(object device, pyd_api_device_t** out_device) except? NULL:
+    sched, pool = getattr(device, "_sched", None), getattr(device, "_pool", None)
+    if not isinstance(sched, Scheduler) or not isinstance(pool, Pool):
+        text = f"expected a CPU device of pydispatch, got {type(device).__name__}".encode("utf-8", "backslashreplace")
+        return pyd_status_make(
+            PYD_CODE_UNSUPPORTED if hasattr(device, "load") else PYD_CODE_INVALID_ARGUMENT, "%s", <const char*>text)
+    return make_device((sched, pool, device, {}), out_device)
+
+
+cdef pyd_status_t wrap_program(
+        object program, pyd_api_device_t* device, pyd_api_program_t** out_program, object held=None) except? NULL:
+    cdef Module module
+    cdef pyd_status_t status
+    cdef pyd_api_device_t* own = NULL
+    found = getattr(program, "_module", None)
+    if not isinstance(found, Module):
+        raise InvalidArgumentError(f"expected a pydispatch.Program on a CPU device, got {type(program).__name__}")
+    module = <Module>found
+    if module.closed:
+        raise InvalidArgumentError("the program was closed")
+    if device != NULL:
+        return make_program(device, module, program, held, out_program)
+    status = make_device((module.sched, module.pool), &own)
+    if status == NULL:
+        status = make_program(own, module, program, held, out_program)
+        pyd_api_device_release(own)  # the program holds it
+    return status
+
+
+cdef tuple python_device(const pyd_api_device_t* device):
+    owner = <object>pyd_api_device_owner(device)
+    if len(owner) < 4:
+        raise InvalidArgumentError("this device came with a program; open one to load and to register on it")
+    return owner
+
+
+# ---- memory of the embedder
+
+cdef class HeldMemory:
+    """Holds a memory handle as long as an array over it may be used."""
+
+    def __dealloc__(self):
+        pyd_api_memory_release(self.memory)
+
+
+cdef object array_over(pyd_api_memory_t* memory, HeldMemory held):
+    """A contiguous array of the elements, in place where they are in row-major order; `held` gets the memory."""
+    cdef const memory_t* seen = <const memory_t*>memory
+    kind = element_type(seen.dtype)
+    shape = tuple([seen.dims[i] for i in range(seen.rank)])
+    strides = tuple([seen.strides[i] for i in range(seen.rank)])
+    pyd_api_retain(&(<memory_t*>memory).references)
+    held.memory = memory
+    if kind.packed:
+        raise InvalidArgumentError(f"parameters of {kind.name} have to be given in a file")
+    if seen.extent == 0:
+        return np.empty(shape, kind.dtype)
+    view = PyMemoryView_FromMemory(<char*>seen.lowest, <Py_ssize_t>seen.extent, PyBUF_READ)
+    return np.ascontiguousarray(np.ndarray(shape, kind.dtype, view, seen.first - seen.lowest, strides))

@@ -1,0 +1,50 @@
+"""What this machine can do at most: what the times of commands are compared with."""
+
+from pydispatch._core.c_pool cimport pyd_pool_t
+from pydispatch._core.c_sched cimport pyd_sched_t, pyd_sched_workers
+from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.memory cimport Pool
+from pydispatch._core.sched cimport Caller, Scheduler, enter, leave
+from pydispatch._core.status cimport check
+
+from libc.stdint cimport uint64_t
+
+from bisect import bisect_left
+
+cdef extern from "pydispatch/peak.h" nogil:
+    double pyd_peak_flops(pyd_sched_t* sched)
+    pyd_status_t pyd_peak_bandwidth(pyd_sched_t* sched, pyd_pool_t* pool, uint64_t size, double* out_bytes_per_second)
+
+SIZES = tuple([1 << bits for bits in range(14, 29, 2)])  # bytes, 16 KiB to 256 MiB: each cache, and memory
+
+cdef dict KNOWN = {}  # (workers, bytes, or 0 for arithmetic) -> per second; of this process
+
+
+cdef double measured(Scheduler sched, Pool pool, uint64_t size) except -1:
+    """Operations per second for no bytes, else bytes per second; measured once for a number of workers."""
+    cdef Caller caller
+    cdef pyd_status_t status = NULL
+    cdef double found = 0
+    key = (pyd_sched_workers(sched.sched), size)
+    if key in KNOWN:
+        return KNOWN[key]
+    enter(&sched.callers, &caller)
+    with nogil:
+        if size:
+            status = pyd_peak_bandwidth(sched.sched, pool.pool, size, &found)
+        else:
+            found = pyd_peak_flops(sched.sched)
+    leave(&sched.callers, &caller)
+    check(status)
+    return KNOWN.setdefault(key, found)
+
+
+def peak_of(Scheduler sched not None, Pool pool not None):
+    """A profile.Peak of all workers: f32 arithmetic, and the bandwidth of memory or of the cache that has the bytes."""
+    def least(flops, str type, nbytes):
+        if flops is None or (flops and type != "f32"):
+            return None
+        seconds = flops / measured(sched, pool, 0) if flops else 0.0
+        size = SIZES[min(bisect_left(SIZES, nbytes), len(SIZES) - 1)]
+        return max(seconds, nbytes / measured(sched, pool, size))
+    return least

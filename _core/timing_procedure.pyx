@@ -1,0 +1,110 @@
+"""Profiles of calls of procedures on the CPU."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from pydispatch._core.c_device cimport pyd_plan_dims, pyd_plan_function, pyd_plan_function_info, pyd_plan_scalars
+from pydispatch._core.c_procedure cimport (
+    pyd_input_t,
+    pyd_invocation_free,
+    pyd_invocation_t,
+    pyd_procedure_call_timed,
+    pyd_procedure_observer_t,
+)
+from pydispatch._core.c_program cimport pyd_command_time_t, pyd_plan_command_count, pyd_plan_t, pyd_program_function_t
+from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
+from pydispatch._core.plan cimport lines_of
+from pydispatch._core.plan_data cimport PlanData, plan_data
+from pydispatch._core.procedure cimport Procedure
+from pydispatch._core.sched cimport Caller, enter, leave
+from pydispatch._core.signals cimport interrupt_of
+from pydispatch._core.status cimport check
+
+import time
+
+from pydispatch._core.peak import peak_of
+from pydispatch._core.profile import Measured, Profile, check_runs
+
+
+cdef class Observer:
+    """What ran: by function and sizes the plan as data, its commands in words, and the times of each run."""
+
+    cdef dict plans
+    cdef object error
+
+    def __cinit__(self):
+        self.plans = {}
+
+    cdef int note(self, const pyd_plan_t* plan, const pyd_command_time_t* times) except -1:
+        cdef const pyd_program_function_t* info = pyd_plan_function_info(plan)
+        cdef uint32_t i, scalar_count
+        cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
+        key = (
+            pyd_plan_function(plan),
+            (<const char*>pyd_plan_dims(plan))[:8 * info.dims_count] if info.dims_count else b"",
+            (<const char*>scalars)[:8 * scalar_count] if scalar_count else b"")
+        found = self.plans.get(key)
+        if found is None:
+            found = self.plans[key] = plan_data(plan, info), lines_of(plan), []
+        found[2].append([(times[i].begin, times[i].end) for i in range(pyd_plan_command_count(plan))])
+        return 0
+
+
+cdef void ran(void* self, const pyd_plan_t* plan, const pyd_command_time_t* times) noexcept with gil:
+    cdef Observer observer = <Observer>self
+    try:
+        observer.note(plan, times)
+    except BaseException as error:  # raised when the call has ended
+        observer.error = error
+
+
+def profile(Procedure procedure not None, args, runs):
+    """The Profile of calls with these arguments: means of `runs` runs, after one that is not counted."""
+    check_runs(procedure.name, runs)
+    cdef pyd_input_t* inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
+    cdef Observer observer
+    if inputs == NULL:
+        raise MemoryError()
+    try:
+        held = procedure.gather(args, inputs, NULL)
+        run_once(procedure, inputs, Observer())
+        observer = Observer()
+        whole = sum([run_once(procedure, inputs, observer) for _ in range(runs)])
+    finally:
+        held = None
+        free(inputs)
+    timings, busy = [], 0.0
+    for data, lines, spans in observer.plans.values():
+        measured = Measured(list(zip((<PlanData>data).numbers, (<PlanData>data).commands)), lines,
+                            (<PlanData>data).constants, spans)
+        times = max(1, round(len(spans) / runs))
+        timings += measured.timings(procedure.module.flops, lambda seconds: sum(seconds) / runs, times)
+        busy += sum([measured.busy(run) for run in range(len(spans))])
+    peak = peak_of(procedure.module.sched, procedure.module.pool)
+    return Profile(timings, None, max(0.0, whole - busy) / runs, peak)
+
+
+cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer) except -1:
+    """Seconds of a call, without those that the observer took."""
+    cdef pyd_procedure_observer_t told
+    cdef pyd_invocation_t* invocation = NULL
+    cdef const pyd_interrupt_t* interrupt
+    cdef pyd_status_t status
+    cdef Caller caller
+    told.ran, told.self, told.nanoseconds = ran, <void*>observer, 0
+    enter(&procedure.module.sched.callers, &caller)
+    interrupt = interrupt_of(caller.thread)
+    start = time.perf_counter()
+    with nogil:
+        status = pyd_procedure_call_timed(
+            procedure.state.state, procedure.index, inputs, interrupt, &told, &invocation)
+    seconds = time.perf_counter() - start - told.nanoseconds * 1e-9
+    leave(&procedure.module.sched.callers, &caller)
+    check(status)
+    try:
+        procedure.finish(invocation, [None] * procedure.result_count)
+    finally:
+        pyd_invocation_free(invocation)
+    if observer.error is not None:
+        raise observer.error
+    return seconds

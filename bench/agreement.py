@@ -1,0 +1,152 @@
+"""Whether `pydispatch bench` measures what others measure: pytest-benchmark, and iree-benchmark-module for IREE.
+
+    python bench/agreement.py [--rounds 5] [--json FILE]
+
+Each program is called with one thread. pydispatch's own function is measured by `pydispatch bench` and by the fixture
+for pytest-benchmark; the peer `iree` by `pydispatch bench` and by iree-benchmark-module, which calls the same .vmfb
+from C++. They take turns, in processes of their own; compared are medians of the rounds' medians. The exit code is 1
+where two differ by more than 10 %. Needs pytest-benchmark, iree-base-compiler and iree-base-runtime.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+MOST = 0.1
+
+SECONDS = "0.3"
+"""Of a measurement."""
+
+PRODUCT = """
+func.func @main(%a: tensor<SxSxf32>, %b: tensor<SxSxf32>) -> tensor<SxSxf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<SxSxf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<SxSxf32>) -> tensor<SxSxf32>
+  %r = linalg.matmul ins(%a, %b : tensor<SxSxf32>, tensor<SxSxf32>) outs(%f : tensor<SxSxf32>) -> tensor<SxSxf32>
+  return %r : tensor<SxSxf32>
+}
+"""
+SUM = """
+func.func @main(%a: tensor<SxSxf32>, %b: tensor<SxSxf32>) -> tensor<SxSxf32> {
+  %r = arith.addf %a, %b : tensor<SxSxf32>
+  %s = math.exp %r : tensor<SxSxf32>
+  return %s : tensor<SxSxf32>
+}
+"""
+PROGRAMS = {
+    f"{name} {size}x{size}": (text.replace("S", str(size)), f"{size}x{size}xf32=0.5")
+    for name, text, size in (("product", PRODUCT, 256), ("product", PRODUCT, 512), ("exp of a sum", SUM, 512))
+}
+
+SUITE = """
+pytest_plugins = ["pydispatch.bench.pytest_plugin"]
+
+def test_main(dispatch_benchmark):
+    import numpy as np
+    import pydispatch
+    device = pydispatch.device("cpu?workers=1")
+    value = np.full([int(n) for n in "{shape}".split("x")], 0.5, np.float32)
+    dispatch_benchmark(device.load("program.pdx").main, value, value.copy(), device=device)
+"""
+
+
+def run(folder: Path, *words: object) -> str:
+    """The output of a command."""
+    done = subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def tool(name: str) -> Path:
+    return Path(sys.executable).with_name(name)
+
+
+def prepare(folder: Path, text: str, value: str) -> None:
+    """The program for both systems, and the suite."""
+    import pydispatch
+
+    (folder / "program.mlir").write_text(text)
+    pydispatch.compile(text, cpu="native").save(folder / "program.pdx")
+    (folder / "test_program.py").write_text(SUITE.format(shape=value.rpartition("x")[0]))
+    run(
+        folder, tool("iree-compile"), "program.mlir", "-o", "program.vmfb", "--iree-hal-target-device=local",
+        "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2",
+    )  # fmt: skip
+
+
+def own_bench(folder: Path, value: str) -> dict[str, float]:
+    """Medians of `pydispatch bench`, by contender."""
+    run(folder, sys.executable, "-m", "pydispatch", "bench", "program.pdx", "--device=cpu?workers=1",
+        f"--input={value}", f"--input={value}", "--peer=iree=program.vmfb", f"--seconds={SECONDS}",
+        "--json=bench.json")  # fmt: skip
+    data = json.loads((folder / "bench.json").read_text())
+    return {row["name"]: row["median_s"] for row in data["contenders"]}
+
+
+def pytest_benchmark(folder: Path, _: str) -> float:
+    run(folder, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_program.py",
+        "--benchmark-json=suite.json", f"--benchmark-max-time={SECONDS}")  # fmt: skip
+    found: float = json.loads((folder / "suite.json").read_text())["benchmarks"][0]["stats"]["median"]
+    return found
+
+
+def iree_benchmark_module(folder: Path, value: str) -> float:
+    text = run(folder, tool("iree-benchmark-module"), "--module=program.vmfb", "--function=main", "--device=local-sync",
+               f"--input={value}", f"--input={value}", f"--benchmark_min_time={SECONDS}s",
+               "--benchmark_format=json")  # fmt: skip
+    row: dict[str, Any] = json.loads(text)["benchmarks"][0]
+    return float(row["real_time"]) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[row["time_unit"]]
+
+
+OTHERS: dict[str, tuple[str, Callable[[Path, str], float]]] = {
+    "pytest-benchmark": ("program.pdx", pytest_benchmark),
+    "iree-benchmark-module": ("iree", iree_benchmark_module),
+}
+"""Who measures -> the contender of `pydispatch bench` that it measures too, and how."""
+
+
+def compare(text: str, value: str, rounds: int) -> list[dict[str, Any]]:
+    """A row for each other: seconds of a call by both."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder, text, value)
+        ours: list[dict[str, float]] = []
+        theirs: dict[str, list[float]] = {other: [] for other in OTHERS}
+        for _ in range(rounds):
+            ours.append(own_bench(folder, value))
+            for other, (_, measured) in OTHERS.items():
+                theirs[other].append(measured(folder, value))
+    rows = []
+    for other, (contender, _) in OTHERS.items():
+        own, found = median(row[contender] for row in ours), median(theirs[other])
+        rows.append({"of": contender, "other": other, "bench_s": own, "other_s": found, "ratio": own / found})
+    return rows
+
+
+def main() -> int:
+    """1 where two measurements differ."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    found = {name: compare(text, value, args.rounds) for name, (text, value) in PROGRAMS.items()}
+    for name, rows in found.items():
+        for row in rows:
+            print(f"{name:22} {row['other']:22} {row['other_s'] * 1e6:10.1f} us  pydispatch bench "
+                  f"{row['bench_s'] * 1e6:10.1f} us  {row['ratio']:.3f}")  # fmt: skip
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1))
+    return int(any(abs(row["ratio"] - 1) > MOST for rows in found.values() for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The benchmarks of `make bench`."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from dataclasses import dataclass
+
+FRAMEWORKS = ("module jax", "module onnx", "module onnxruntime", "module iree.runtime", "tool gcc")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """command: a script of bench/ with its arguments; quick: arguments for a run that only shows that it works. needs:
+    modules, tools and devices without which it is left out. minutes: how long it takes about, on two cores."""
+
+    name: str
+    command: tuple[str, ...]
+    minutes: float
+    quick: tuple[str, ...] = ("--seconds", "0.01")
+    needs: tuple[str, ...] = ("module iree.runtime",)
+
+
+CATALOG = (
+    Benchmark("calls", ("run.py", "calls"), 0.3),
+    Benchmark("workgroups", ("run.py", "workgroups"), 0.2),
+    Benchmark("load", ("run.py", "load"), 0.2),
+    Benchmark("stream", ("run.py", "stream"), 0.3, needs=("module iree.runtime", "tool gcc")),
+    Benchmark("memory", ("run.py", "memory"), 0.1),
+    Benchmark("modes", ("run.py", "modes"), 0.2, needs=("module iree.runtime", "tool gcc")),
+    Benchmark("dispatch-modes", ("modes.py",), 1, needs=()),
+    Benchmark("host-commands", ("host_commands.py",), 0.2, needs=("tool gcc",)),
+    Benchmark("sched", ("sched/run.py",), 4, needs=("tool gcc",), quick=("--seconds", "0.002", "--rounds", "3")),
+    Benchmark("tensors", ("tensors.py",), 2, needs=("module iree.runtime", "module onnxruntime")),
+    Benchmark("contract", ("contract.py",), 1),
+    Benchmark("quantized", ("quantized.py",), 2, needs=("module onnx", "module onnxruntime")),
+    Benchmark("constants", ("constants.py",), 0.5, needs=()),
+    Benchmark("throughput", ("throughput.py",), 3, needs=FRAMEWORKS, quick=("--seconds", "0.1", "--batches", "1")),
+    Benchmark("batched", ("batched.py",), 1.5, needs=(), quick=("--requests", "200")),
+    Benchmark("kernels", ("kernels/run.py",), 8, needs=FRAMEWORKS, quick=("--seconds", "0.01", "--only", "softmax")),
+    Benchmark("drawn-kernels", ("kernels/run.py", "--random", "50", "--seed", "20", "--workers", "1"), 2,
+              needs=FRAMEWORKS, quick=("--seconds", "0.01", "--random", "3")),
+    Benchmark("models", ("models/run.py",), 8, needs=FRAMEWORKS,
+              quick=("--seconds", "0.01", "--small", "--only", "mlp_batch1", "lstm")),
+    Benchmark("compile-example", ("run.py", "compile-example"), 0.3),
+    Benchmark("compile", ("compile.py",), 4, quick=("--only", "4 products", "--rounds", "1")),
+    Benchmark("ptx-interpreter", ("ptx_interpreter.py",), 0.5, needs=()),
+)  # fmt: skip
+
+
+def lacking(benchmark: Benchmark) -> str:
+    """What a benchmark needs and is not here, in words; "" when all is."""
+    return "; ".join(why for need in benchmark.needs if (why := _lacking(*need.split(" ", 1))))
+
+
+def _lacking(kind: str, name: str) -> str:
+    if kind == "tool":
+        return "" if shutil.which(name) else f"the program {name} is not installed"
+    try:
+        found = importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        found = None
+    return "" if found else f"the Python module {name} is not installed"

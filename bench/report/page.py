@@ -1,0 +1,216 @@
+"""Figures → one HTML page that needs nothing else: plots, losses, tables, machines and methods."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from itertools import chain
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from report import dots
+from report.figures import FOLDER, LOSS, OURS, Row, comparisons, in_order, machine_of, text
+from report.tables import MARK, Cell, Machines, Table, grid, listed, losses, summary
+
+from pydispatch.bench.plot import HEIGHT, LEGEND_LINE, WIDTH, Panel, axes, legend
+
+MOST_DOTS = 24
+"""Sizes that are drawn as a line each; more become curves of how advantages are distributed."""
+
+STYLE = Path(__file__).with_name("page.css")
+SIZE = re.compile(r"([\d,.]+)(?: (ns|us|ms|s))?$")
+SCALES = {"": 1.0, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def page(figures: Mapping[str, Machines], runs: Mapping[str, Any]) -> str:
+    """The whole document. runs: by machine what the last run said (`run.json`)."""
+    sections = "\n".join(section(name, machines) for name, machines in figures.items())
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>pydispatch: benchmarks</title>
+<style>{STYLE.read_text()}</style>
+</head>
+<body>
+<header>
+<h1>pydispatch: benchmarks</h1>
+<p>Each figure was measured beside its peers on the same machine, contenders in alternation. An <em>advantage</em> is
+how many times as good pydispatch is as a peer: the peer's time over ours, or our rate over the peer's. Above 1
+pydispatch is faster. <b class="loss">{MARK}</b> marks every figure in which a peer is faster by more than
+{100 * (1 - LOSS):.0f} %.</p>
+</header>
+<main>
+{overview(figures)}
+{machines_of(figures)}
+{absent(figures, runs)}
+{sections}
+</main>
+</body>
+</html>
+"""
+
+
+def overview(figures: Mapping[str, Machines]) -> str:
+    """A line for each benchmark and machine, with a link."""
+    heads = ["benchmark", "peer faster", "of", "median advantage", "worst", "machine"]
+    rows = []
+    for name, machines in figures.items():
+        for machine, each in machines.items():
+            found = sorted(comparisons(each.rows), key=lambda c: c.advantage)
+            link = f'<a href="#{escape(name)}">{escape(each.title)}</a>'
+            if found:
+                lost, worst = sum(c.is_loss for c in found), found[0]
+                middle = f"{median(c.advantage for c in found):.2f}"
+                row = [f"{lost} {MARK}" if lost else "0", str(len(found)), middle,
+                       f"{worst.advantage:.2f} {escape(worst.row.contender)}"]  # fmt: skip
+            else:
+                row = ["–"] * 4
+            rows.append([link, *row, escape(machine)])
+    return f"<section id=\"overview\"><h2>Overview</h2>{_table(heads, rows)}</section>"
+
+
+def machines_of(figures: Mapping[str, Machines]) -> str:
+    """What each machine is, and what ran on it; of the newest file."""
+    newest: dict[str, dict[str, Any]] = {}
+    for machines in figures.values():
+        for machine, each in machines.items():
+            if each.context["date"] >= newest.get(machine, {"date": ""})["date"]:
+                newest[machine] = each.context
+    lines = []
+    for machine, found in newest.items():
+        packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+        parts = (f"{found['cores']} cores of {found['cpu']}", found["system"], f"Python {found['python']}", packages,
+                 f"newest figures of {found['date']}")  # fmt: skip
+        lines.append(f"<dt>{escape(machine)}</dt><dd>{escape('; '.join(parts))}</dd>")
+    return f'<section id="machines"><h2>Machines</h2><dl>{"".join(lines)}</dl></section>'
+
+
+def absent(figures: Mapping[str, Machines], runs: Mapping[str, Any]) -> str:
+    """What was not measured, and why."""
+    lines = []
+    for machine, run in runs.items():
+        for kind, sign in (("failed", "failed"), ("missing", "not measured")):
+            for name, why in run.get(kind, {}).items():
+                lines.append(f"<li>{escape(machine)}: <b>{escape(name)}</b> {sign}: <code>{escape(why)}</code></li>")
+    for name, machines in figures.items():
+        for machine, each in machines.items():
+            for what in each.missing:
+                lines.append(f"<li>{escape(machine)}: <b>{escape(name)}</b> without {escape(what)}</li>")
+    inside = f"<ul>{''.join(lines)}</ul>" if lines else "<p>Nothing is missing.</p>"
+    return f'<section id="missing"><h2>What is missing</h2>{inside}</section>'
+
+
+def section(name: str, machines: Machines) -> str:
+    """A benchmark: method, plots, losses, all figures."""
+    first = next(iter(machines.values()))
+    methods = {each.method: None for each in machines.values()}
+    where = "; ".join(
+        f"{machine}, {each.context['date']}, commit {each.context['commit']}" for machine, each in machines.items()
+    )
+    parts = [f'<section id="{escape(name)}"><h2>{escape(first.title)}</h2>']
+    parts += [f"<p>{escape(method)}</p>" for method in methods]
+    parts.append(f'<p class="where">{escape(where)}</p>')
+    drawn = (plots(each.rows, machine if len(machines) > 1 else "") for machine, each in machines.items())
+    parts.append(f'<div class="plots">{"".join(chain.from_iterable(drawn))}</div>')
+    lost, tables = losses(machines), list[str]()
+    if lost.rows:
+        count = sum(c.is_loss for each in machines.values() for c in comparisons(each.rows))
+        which = f", the {len(lost.rows)} worst" if count > len(lost.rows) else ""
+        tables.append(f"<div><h3>{MARK} A peer is faster in {count}{which}</h3>{html(lost)}</div>")
+    if any(True for each in machines.values() for _ in comparisons(each.rows)):
+        tables.append(f"<div><h3>Advantages</h3>{html(summary(machines))}</div>")
+    parts.append(f'<div class="tables">{"".join(tables)}</div>')
+    whole = listed(machines) if is_list(machines) else grid(machines)
+    parts.append(f"<details><summary>All figures</summary>{html(whole)}</details></section>")
+    return "".join(parts)
+
+
+def is_list(machines: Machines) -> bool:
+    """Whether there is nothing but contenders to tell apart."""
+    return all(len({(r.name, r.size) for r in each.rows}) == 1 for each in machines.values())
+
+
+def html(table: Table) -> str:
+    return _table([escape(head) for head in table.heads], [[_cell(cell) for cell in row] for row in table.rows])
+
+
+def _cell(cell: Cell) -> str:
+    return f'<b class="loss">{escape(str(cell))}</b>' if cell.is_loss else escape(cell.text)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{each}</th>' for each in heads)
+    body = "".join(
+        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def plots(rows: Sequence[Row], machine: str) -> list[str]:
+    """Of each thing that was measured, a figure for each number of workers."""
+    made = []
+    for name in dict.fromkeys(row.name for row in rows):
+        for workers in sorted({row.workers for row in rows if row.name == name}):
+            here = [row for row in rows if row.name == name and row.workers == workers and row.value > 0]
+            if here:
+                parts = (name, machine, f"{workers} worker{'s'[: workers - 1]}")
+                made.append(_figure(here, ", ".join(part for part in parts if part)))
+    return made
+
+
+def _figure(rows: Sequence[Row], title: str) -> str:
+    sizes = list(dict.fromkeys(row.size for row in rows))
+    if len(sizes) > 2 and all(SIZE.match(size) for size in sizes):
+        return _panel(_over_sizes(rows, sizes), title)
+    if len(sizes) > MOST_DOTS:
+        return _panel(_distribution(rows), title)
+    return _svg(*dots.drawn(rows), title)
+
+
+def _over_sizes(rows: Sequence[Row], sizes: Sequence[str]) -> Panel:
+    """Values over sizes."""
+    matches = [SIZE.match(size) for size in sizes]
+    places = {m.string: float(m[1].replace(",", "")) * SCALES[m[2] or ""] for m in matches if m}
+    unit, is_time = rows[0].unit, any(m and m[2] for m in matches)
+    series = {
+        name: [(places[row.size], row.value) for row in rows if row.contender == name]
+        for name in in_order(row.contender for row in rows)
+    }
+    return Panel("", "work" if is_time else "size", "", series, x_text=(lambda v: text(v, "s")) if is_time else None,
+                 y_text=lambda v: text(v, unit))  # fmt: skip
+
+
+def _distribution(rows: Sequence[Row]) -> Panel:
+    """Over which share of the cases an advantage stays below a value."""
+    found: dict[str, list[float]] = {}
+    for each in comparisons(rows):
+        found.setdefault(each.row.contender, []).append(each.advantage)
+    series = {
+        peer: [(100 * i / max(1, len(values) - 1), value) for i, value in enumerate(sorted(values))]
+        for peer in in_order(found)
+        for values in [found[peer]]
+    }
+    return Panel("", "% of the cases, sorted", f"advantage of {OURS}", series, x_logarithmic=False, level=1.0)
+
+
+def _panel(panel: Panel, title: str) -> str:
+    names = list(panel.series)
+    height = HEIGHT + LEGEND_LINE * math.ceil(len(names) / 2) + 4
+    return _svg(f'{axes(panel, names)}<g transform="translate(0 {HEIGHT})">{legend(names)}</g>', height, title)
+
+
+def _svg(inside: str, height: float, title: str) -> str:
+    named = f'class="plot" role="img" aria-label="{escape(title)}" viewBox="0 0 {WIDTH} {height:.0f}"'
+    return f"<figure><figcaption>{escape(title)}</figcaption><svg {named}>{inside}</svg></figure>"
+
+
+def runs_of(folder: Path = FOLDER) -> dict[str, Any]:
+    """By machine what the last runs said."""
+    return {machine_of(path): json.loads(path.read_text()) for path in sorted(folder.glob("*/run.json"))}
+

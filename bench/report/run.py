@@ -1,0 +1,145 @@
+"""`make bench`: runs the benchmarks of catalog.py, keeps their figures, and writes the page and tables of documents.
+
+    python bench/report/run.py [NAME...] [--machine NAME] [--quick] [--list] [--only-write]
+
+Figures go to figures/MACHINE/NAME.json; those of benchmarks that do not run now stay. run.json beside them has what was
+missing and what failed. The exit code is 1 when a benchmark failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+BENCH = Path(__file__).resolve().parents[1]
+sys.path[0] = str(BENCH)
+
+from report.catalog import CATALOG, Benchmark, lacking  # noqa: E402
+from report.figures import FOLDER, cpu_model, load  # noqa: E402
+from report.page import page, runs_of  # noqa: E402
+from report.tables import fill  # noqa: E402
+
+PAGE = FOLDER.parent / "index.html"
+KEPT_LINES = 12
+"""Of what a failed benchmark said."""
+
+
+def run(benchmark: Benchmark, output: Path, is_quick: bool) -> str:
+    """Runs a benchmark, whose output is shown; "" or why it failed. It may take four times as long as expected."""
+    command = [sys.executable, str(BENCH / benchmark.command[0]), *benchmark.command[1:]]
+    command += [*(benchmark.quick if is_quick else ()), "--json", str(output)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=BENCH.parent, start_new_session=True
+    )
+    assert process.stdout is not None
+    limit = 60 * (2 + 4 * benchmark.minutes)
+    timer = Timer(limit, os.killpg, (process.pid, signal.SIGKILL))
+    timer.start()
+    last = deque[str](maxlen=KEPT_LINES)
+    begin = time.monotonic()
+    try:
+        for line in process.stdout:
+            print(f"    {line}", end="", flush=True)
+            last.append(line)
+        code = process.wait()
+    finally:
+        timer.cancel()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if time.monotonic() - begin >= limit:
+        return f"it took more than {limit / 60:.0f} minutes"
+    said = "".join(last).strip()
+    if code:
+        return f"exit code {code}: {said}"
+    return "" if output.exists() else f"it wrote no figures: {said}"
+
+
+def run_all(chosen: Sequence[Benchmark], folder: Path, is_quick: bool) -> dict[str, Any]:
+    """Runs benchmarks one after another; {"missing", "failed", "seconds"}, each by name."""
+    absent = {each.name: why for each in chosen if (why := lacking(each))}
+    todo = [each for each in chosen if each.name not in absent]
+    for name, why in absent.items():
+        print(f"left out: {name}: {why}")
+    failed, seconds = {}, {}
+    left = sum(each.minutes for each in todo)
+    for number, each in enumerate(todo, 1):
+        about = "" if is_quick else f", about {each.minutes:g} min, {left:.0f} min with those after it"
+        print(f"[{number}/{len(todo)}] {each.name}{about}", flush=True)
+        left -= each.minutes
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as scratch:
+            output = Path(scratch) / "figures.json"
+            why = run(each, output, is_quick)
+            if output.exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / f"{each.name}.json").write_text(output.read_text())
+        seconds[each.name] = round(time.monotonic() - start)
+        if why:
+            failed[each.name] = why
+            print(f"    FAILED: {why.splitlines()[0]}", flush=True)
+    return {"missing": absent, "failed": failed, "seconds": seconds}
+
+
+def note(path: Path, chosen: Sequence[Benchmark], result: Mapping[str, Any]) -> None:
+    """Replaces what is noted of these benchmarks."""
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    names = {each.name for each in chosen}
+    merged: dict[str, Any] = {"date": datetime.date.today().isoformat()}
+    for kind in ("missing", "failed", "seconds"):
+        before = {name: value for name, value in kept.get(kind, {}).items() if name not in names}
+        merged[kind] = {**before, **result[kind]}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
+
+
+def write(folder: Path = FOLDER, output: Path = PAGE) -> None:
+    """The page, and the tables of documents where the figures are those of the project."""
+    figures = load(folder)
+    output.write_text(page(figures, runs_of(folder)))
+    if folder == FOLDER:
+        fill(figures)
+
+
+def main() -> int:
+    names = [each.name for each in CATALOG]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
+    parser.add_argument("--machine", default=os.environ.get("BENCH_MACHINE") or cpu_model(), help="its name in tables")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="of figures; another one leaves documents alone")
+    parser.add_argument("--quick", action="store_true", help="only shows that everything runs")
+    parser.add_argument("--list", action="store_true", help="benchmarks, minutes, and what they lack")
+    parser.add_argument("--only-write", action="store_true", help="page and tables of the figures that are there")
+    args = parser.parse_args()
+    if unknown := set(args.names) - set(names):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    chosen = [each for each in CATALOG if not args.names or each.name in args.names]
+    if args.list:
+        for each in chosen:
+            print(f"{each.name:20} {each.minutes:4g} min  {lacking(each)}")
+        return 0
+    output = PAGE if args.folder == FOLDER else args.folder / "index.html"
+    result: dict[str, Any] = {"failed": {}}
+    if not args.only_write:
+        folder = args.folder / args.machine.replace(" ", "_")
+        result = run_all(chosen, folder, args.quick)
+        note(folder / "run.json", chosen, result)
+    write(args.folder, output)
+    print(f"{output}: {len(result['failed'])} failed")
+    return 1 if result["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+"""Figures → tables, for Markdown and for the page; and the blocks of documents that they fill.
+
+A document says `<!-- figures: NAME -->` and later `<!-- end -->`; what is between is replaced by the table NAME of
+`TABLES`. A block of which nothing was measured stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import geometric_mean, median
+
+from report.figures import OURS, ROOF, ROOT, Comparison, Figures, Row, comparisons, in_order, number, text, unit_of
+
+DOCUMENTS = ("docs/benchmarks.md", "docs/kernel-benchmarks.md", "docs/benchmarking.md")
+BLOCK = re.compile(r"(<!-- figures: ([\w/-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+ALONE = "one thread"
+"""The contender of benchmarks of threads that has none besides its own."""
+MARK = "▼"
+"""Beside the figure of a peer that is faster."""
+
+Machines = Mapping[str, Figures]
+Column = Callable[[tuple[str, str]], "Cell"]
+"""What a table has in a column, by name and size."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    is_loss: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.text} {MARK}" if self.is_loss else self.text
+
+
+@dataclass(frozen=True)
+class Table:
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def markdown(self) -> str:
+        lines = [list(self.heads), ["---"] * len(self.heads), *([str(cell) for cell in row] for row in self.rows)]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def grid(machines: Machines) -> Table:
+    """A line for each size; for each machine and number of workers our times and the advantage over each peer."""
+    keys = _keys(machines)
+    several = len({name for name, _ in keys}) > 1
+    heads, columns = [_corner(machines)], list[Column]()
+    for prefix, rows in _by_workers(machines):
+        made = _columns(rows)
+        heads += [": ".join(part for part in (prefix * (head is made[0][0]), head) if part) for head, _ in made]
+        columns += [column for _, column in made]
+    lines = [[Cell(_label(*key, several)), *(column(key) for column in columns)] for key in keys]
+    return Table(heads, lines)
+
+
+def across(machines: Machines) -> Table:
+    """A line for each size; for each machine columns of all that was measured."""
+    keys = _keys(machines)
+    heads, columns = [_corner(machines)], list[Callable[[str], Cell]]()
+    for machine, figures in machines.items():
+        for name in dict.fromkeys(name for name, _ in keys):
+            for head, column in _columns([row for row in figures.rows if row.name == name]):
+                heads.append(", ".join([*[machine] * (len(machines) > 1), name, head]))
+                columns.append(lambda size, name=name, column=column: column((name, size)))
+    return Table(heads, [[Cell(size), *(c(size) for c in columns)] for size in dict.fromkeys(size for _, size in keys)])
+
+
+def fastest(machines: Machines) -> Table:
+    """A line for each size; for each machine and number of workers our times, and the peer that does best."""
+    keys = _keys(machines)
+    several = len({name for name, _ in keys}) > 1
+    heads, columns = [_corner(machines)], list[dict[tuple[str, str], list[Cell]]]()
+    for prefix, rows in _by_workers(machines):
+        heads += [f"{prefix or OURS}: µs", ALONE, "fastest peer"]
+        columns.append(_beside_the_fastest(rows))
+    none = [Cell("–")] * 3
+    lines = [[Cell(_label(*key, several)), *(c for column in columns for c in column.get(key, none))] for key in keys]
+    return Table(heads, lines)
+
+
+def _beside_the_fastest(rows: Sequence[Row]) -> dict[tuple[str, str], list[Cell]]:
+    made = {}
+    for row in rows:
+        if row.contender == OURS:
+            key = row.name, row.size
+            against = {c.row.contender: c for c in comparisons(rows) if (c.row.name, c.row.size) == key}
+            alone = against.pop(ALONE, None)
+            best = min(against.values(), key=lambda c: c.advantage, default=None)
+            cells = [Cell(number(row.value * 1e6)), Cell("–") if alone is None else ratio(alone)]
+            last = Cell("–") if best is None else Cell(f"{best.row.contender} {best.advantage:.2f}", best.is_loss)
+            made[key] = [*cells, last]
+    return made
+
+
+def _keys(machines: Machines) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((row.name, row.size) for figures in machines.values() for row in figures.rows))
+
+
+def _corner(machines: Machines) -> str:
+    """The machine, where there is one only."""
+    return next(iter(machines)) if len(machines) == 1 else ""
+
+
+def _by_workers(machines: Machines) -> Iterator[tuple[str, list[Row]]]:
+    """(what they are of, rows) of each machine and number of workers."""
+    for machine, figures in machines.items():
+        counts = sorted({row.workers for row in figures.rows})
+        for workers in counts:
+            parts = [machine] * (len(machines) > 1) + [f"{workers} worker{'s'[: workers - 1]}"] * (len(counts) > 1)
+            yield ", ".join(parts), [row for row in figures.rows if row.workers == workers]
+
+
+def _label(name: str, size: str, with_name: bool) -> str:
+    return (f"{name}: {size}" if size else name) if with_name else size or name
+
+
+def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
+    """Heads and what makes the cells below: ours with a unit, peers as multiples."""
+    found = {(row.name, row.size, row.contender): row for row in rows}
+    compared = {(c.row.name, c.row.size, c.row.contender): c for c in comparisons(rows)}
+    contenders = in_order(row.contender for row in rows)
+    units = {row.unit for row in rows}
+    made = []
+    for contender in contenders:
+        own = [row for row in rows if row.contender == contender]
+        is_multiple = all((row.name, row.size, contender) in compared for row in own)
+        scale, unit = unit_of([row.value for row in own], next(iter(units))) if len(units) == 1 else (0.0, "")
+        short = "" if contender == OURS else contender.removeprefix(f"{OURS}, ")
+
+        def cell(key: tuple[str, str], contender: str = contender, scale: float = scale) -> Cell:
+            row, comparison = found.get((*key, contender)), compared.get((*key, contender))
+            if row is None:
+                return Cell("–")
+            if comparison is not None:
+                return ratio(comparison)
+            return Cell(number(row.value / scale) if scale else text(row.value, row.unit))
+
+        head = short if is_multiple else ", ".join(part for part in (short, unit) if part)
+        made.append((head or OURS, cell))
+    return made
+
+
+def ratio(comparison: Comparison) -> Cell:
+    return Cell(f"{comparison.advantage:.2f}", comparison.is_loss)
+
+
+def listed(machines: Machines) -> Table:
+    """A line for each contender; for each machine its value and, of peers, the advantage of ours."""
+    chosen = {machine: figures.rows for machine, figures in machines.items()}
+    keys = list(dict.fromkeys((r.name, r.size, r.contender, r.workers) for rows in chosen.values() for r in rows))
+    several = len({key[:2] for key in keys}) > 1
+    with_workers = len({key[3] for key in keys}) > 1
+    heads = ["", *(head for machine in chosen for head in (machine, f"advantage of {OURS}"))]
+    lines = []
+    for name, size, contender, workers in keys:
+        label = f"{_label(name, size, True)}: {contender}" if several else contender
+        line = [Cell(label + f", {workers} worker{'s'[: workers - 1]}" * with_workers)]
+        for rows in chosen.values():
+            key = (name, size, contender, workers)
+            one = next((row for row in rows if (row.name, row.size, row.contender, row.workers) == key), None)
+            against = [ratio(each) for each in comparisons(rows) if each.row is one] or [Cell("")]
+            line += [Cell("–" if one is None else text(one.value, one.unit)), against[0]]
+        lines.append(line)
+    return Table(heads, lines)
+
+
+def cells(machines: Machines) -> Table:
+    """A line for each kernel; a column for each machine and number of workers: our time, its share of the roof, and the
+    advantages over the peers."""
+    keys = list(dict.fromkeys(row.size for figures in machines.values() for row in figures.rows))
+    order = _peers(machines)
+    heads, columns = [_corner(machines)], list[dict[str, Cell]]()
+    for prefix, rows in _by_workers(machines):
+        heads.append(", ".join(part for part in (prefix, f"µs, roof: {', '.join(order)}") if part))
+        columns.append(compact(rows, order))
+    return Table(heads, [[Cell(key), *(column.get(key, Cell("–")) for column in columns)] for key in keys])
+
+
+def compact(rows: Sequence[Row], order: Sequence[str]) -> dict[str, Cell]:
+    """By size one cell with everything."""
+    own = {row.size: row.value for row in rows if row.contender == OURS}
+    roof = {row.size: row.value for row in rows if row.contender == ROOF}
+    against = {(c.row.size, c.row.contender): ratio(c) for c in comparisons(rows)}
+    made = {}
+    for size, value in own.items():
+        share = f", {100 * roof[size] / value:.0f} %" if size in roof else ""
+        peers = " ".join(str(against.get((size, peer), "–")).replace(f" {MARK}", MARK) for peer in order)
+        made[size] = Cell(f"{number(value * 1e6)}{share}: {peers}")
+    return made
+
+
+def _peers(machines: Machines) -> list[str]:
+    return in_order(each.row.contender for figures in machines.values() for each in comparisons(figures.rows))
+
+
+def summary(machines: Machines) -> Table:
+    """A line for each peer and number of workers: how the advantages are distributed."""
+    lines = []
+    for machine, figures in machines.items():
+        found: dict[tuple[int, str], list[Comparison]] = {}
+        for each in comparisons(figures.rows):
+            found.setdefault((each.row.workers, each.row.contender), []).append(each)
+        order = in_order(peer for _, peer in found)
+        for (workers, peer), each in sorted(found.items(), key=lambda item: (item[0][0], order.index(item[0][1]))):
+            values = [c.advantage for c in each]
+            worst = min(each, key=lambda c: c.advantage)
+            name = f"{machine}, " * (len(machines) > 1) + f"{peer}, {workers} worker{'s'[: workers - 1]}"
+            count, lost = str(len(values)), str(sum(c.is_loss for c in each))
+            middle, mean = f"{median(values):.2f}", f"{geometric_mean(values):.2f}"
+            last = Cell(f"{worst.row.size or worst.row.name} {worst.advantage:.2f}", worst.is_loss)
+            lines.append([*map(Cell, (name, count, middle, mean, lost)), last])
+    return Table([_corner(machines), "compared", "median", "geometric mean", "peer faster", "worst"], lines)
+
+
+def losses(machines: Machines, most: int = 10) -> Table:
+    """The comparisons in which a peer gains most, the worst first."""
+    lines, several = [], len({row.name for figures in machines.values() for row in figures.rows}) > 1
+    for machine, figures in machines.items():
+        lost = sorted((c for c in comparisons(figures.rows) if c.is_loss), key=lambda c: c.advantage)
+        for each in lost[:most]:
+            row, name = each.row, _label(each.row.name, each.row.size, several)
+            lines.append([Cell(f"{machine}: {name}" if len(machines) > 1 else name), ratio(each), Cell(row.contender),
+                          Cell(str(row.workers)), Cell(text(each.own.value, row.unit)), Cell(text(row.value, row.unit))
+                          ])  # fmt: skip
+    return Table([_corner(machines), "advantage", "peer", "workers", OURS, "peer's"], lines)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A table of a document. file: of which benchmark; names: of its rows, all when there are none."""
+
+    file: str
+    make: Callable[[Machines], Table] = grid
+    names: Sequence[str] = ()
+
+    def table(self, figures: Mapping[str, Machines]) -> Table | None:
+        """None when it was not measured."""
+        machines = {
+            machine: replace(each, rows=[row for row in each.rows if not self.names or row.name in self.names])
+            for machine, each in figures.get(self.file, {}).items()
+        }
+        return self.make(machines) if any(each.rows for each in machines.values()) else None
+
+
+TABLES = {
+    "calls": Block("calls", listed),
+    "workgroups": Block("workgroups", listed),
+    "load": Block("load", listed),
+    "compile-example": Block("compile-example", listed),
+    "compile": Block("compile", across),
+    "stream": Block("stream", listed),
+    "memory": Block("memory", listed),
+    "modes": Block("modes", listed),
+    "dispatch-modes": Block("dispatch-modes"),
+    "tensors": Block("tensors", names=("a call",)),
+    "tensors-compile": Block("tensors", across, names=("compile, warm process", "compile, as a process")),
+    "contract": Block("contract"),
+    "quantized": Block("quantized"),
+    "constants": Block("constants"),
+    "throughput": Block("throughput"),
+    "batched": Block("batched"),
+    "sched": Block("sched", fastest),
+    "host-commands": Block("host-commands"),
+    "ptx-interpreter": Block("ptx-interpreter"),
+    "kernels": Block("kernels", cells),
+    "kernels-summary": Block("kernels", summary),
+    "kernels-losses": Block("kernels", losses),
+    "drawn-kernels-summary": Block("drawn-kernels", summary),
+    "drawn-kernels-losses": Block("drawn-kernels", losses),
+    "models": Block("models", names=("a call",)),
+    "models-losses": Block("models", losses, names=("a call",)),
+    "models-compile": Block("models", across, names=("compile, cold", "compile, warm", "peak memory of compiling")),
+    "models-size": Block("models", across, names=("dispatches", "weights", "difference")),
+}
+"""By the names that documents use."""
+
+
+def filled(document: str, figures: Mapping[str, Machines]) -> str:
+    """A document with its tables. KeyError for a block that is not in `TABLES`."""
+
+    def block(match: re.Match[str]) -> str:
+        table = TABLES[match[2]].table(figures)
+        return match[0] if table is None else f"{match[1]}\n{table.markdown()}\n{match[4]}"
+
+    return BLOCK.sub(block, document)
+
+
+def fill(figures: Mapping[str, Machines], root: Path = ROOT) -> None:
+    """Writes the tables of all documents."""
+    for name in DOCUMENTS:
+        path = root / name
+        path.write_text(filled(path.read_text(), figures))

@@ -1,0 +1,43 @@
+// The task system of csrc/sched.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "contender.h"
+#include "pydispatch/sched.h"
+
+typedef struct grid_s {
+  kernel_t kernel;
+  void* self;
+} grid_t;
+
+static pyd_sched_t* sched;
+static pyd_sched_cost_t cost;
+static uint32_t known_picoseconds;
+
+static int32_t body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  const grid_t* grid = self;
+  (void)worker, (void)out_failed;
+  for (uint64_t i = begin; i < end; ++i) grid->kernel(grid->self, i);
+  return 0;
+}
+
+void contender_start(uint32_t workers, const char* variant) {
+  (void)variant;
+  pyd_status_t status = pyd_sched_create(&(pyd_sched_options_t){.workers = workers, .spin_us = -1}, &sched);
+  if (pyd_ok(status)) return;
+  fprintf(stderr, "%s\n", pyd_status_text(status));
+  exit(1);
+}
+
+void contender_prepare(uint32_t picoseconds) {
+  known_picoseconds = picoseconds;
+  cost = (pyd_sched_cost_t){0};
+}
+
+void contender_run(kernel_t kernel, void* self, uint64_t count) {
+  grid_t grid = {kernel, self};
+  pyd_sched_job_t job = {.body = body, .self = &grid, .count = count, .cost = &cost};
+  pyd_sched_failure_t failure;
+  if (known_picoseconds) cost.picoseconds = known_picoseconds;
+  pyd_sched_run(sched, &job, &failure);
+}

@@ -1,0 +1,157 @@
+// Times of grids, a round for each line of standard input: the program stays, so that its threads are warm, and is idle while others
+// have their round.
+//
+//   PROGRAM WORKERS [VARIANT]
+//   a line:  PATTERN COUNT TURNS PAUSE_US SPINNING SECONDS
+//   answer:  NANOSECONDS LEAST
+//
+// PATTERN is what an index does (below), TURNS the passes through its work loop that the whole grid has, PAUSE_US how long the caller sleeps
+// before each grid, SPINNING how many threads that have nothing to do with it compute meanwhile. The answer is the median and the least time of
+// a grid; of the pattern "idle" the CPU time that the process takes for one grid until it is idle again, whose indices have equal work.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "contender.h"
+#include "platform/cpu_inline.h"
+
+enum { MOST_TIMES = 100000, MOST_SPINNING = 64, BATCH_NS = 20000, WARM_RUNS = 5 };
+
+typedef struct grid_s {
+  kernel_t kernel;
+  uint64_t count, turns, base;
+  _Atomic uint32_t here;  // how many indices of a meeting have begun
+} grid_t;
+
+static uint64_t clock_ns(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void work(uint64_t turns) {
+  for (uint64_t i = 0; i < turns; ++i) __asm__ volatile("" ::: "memory");
+}
+
+static void empty(void* self, uint64_t index) { __asm__ volatile("" ::"r"(self), "r"(index) : "memory"); }
+
+static void even(void* self, uint64_t index) {
+  const grid_t* grid = self;
+  (void)index;
+  work(grid->base);
+}
+
+// The work of an index grows with it, from nothing to twice the average.
+static void ramp(void* self, uint64_t index) {
+  const grid_t* grid = self;
+  work(2 * grid->turns * index / (grid->count * grid->count));
+}
+
+// The last index has a quarter of all work.
+static void heavy(void* self, uint64_t index) {
+  const grid_t* grid = self;
+  work(index + 1 == grid->count ? grid->turns / 4 : 3 * grid->turns / 4 / grid->count);
+}
+
+// Each index waits until all have begun, so that each needs a thread.
+static void meet(void* self, uint64_t index) {
+  grid_t* grid = self;
+  (void)index;
+  uint32_t wanted = (uint32_t)grid->count;
+  atomic_fetch_add(&grid->here, 1);
+  while (atomic_load(&grid->here) < wanted) pyd_cpu_relax();
+}
+
+static const struct {
+  const char* name;
+  kernel_t kernel;
+} patterns[] = {{"empty", empty}, {"even", even}, {"ramp", ramp}, {"heavy", heavy}, {"meet", meet}, {"idle", even}};
+
+static atomic_bool is_spinning;
+
+static void* spin(void* unused) {
+  while (atomic_load_explicit(&is_spinning, memory_order_relaxed)) work(1000);
+  return unused;
+}
+
+static void run(grid_t* grid) {
+  atomic_store(&grid->here, 0);
+  contender_run(grid->kernel, grid, grid->count);
+}
+
+static int ascending(const void* a, const void* b) {
+  double x = *(const double*)a, y = *(const double*)b;
+  return (x > y) - (x < y);
+}
+
+// Times of single grids, or the means of so many that reading the clock costs nothing.
+static int times_of(grid_t* grid, useconds_t pause_us, double seconds, double* times) {
+  uint64_t first = clock_ns(CLOCK_MONOTONIC);
+  for (int i = 0; i < WARM_RUNS; ++i) run(grid);
+  uint64_t begin = clock_ns(CLOCK_MONOTONIC), mean = (begin - first) / WARM_RUNS + 1, end = begin + (uint64_t)(seconds * 1e9);
+  int batch = pause_us ? 1 : (int)(BATCH_NS / mean) + 1, count = 0;
+  while (count < MOST_TIMES && (count < 3 || clock_ns(CLOCK_MONOTONIC) < end)) {
+    if (pause_us) usleep(pause_us);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
+    for (int i = 0; i < batch; ++i) run(grid);
+    times[count++] = (double)(clock_ns(CLOCK_MONOTONIC) - start) / batch;
+  }
+  return count;
+}
+
+// The CPU time so far, once hardly any is added in 10 ms, or after a second. Of other threads it is only counted with each tick.
+static uint64_t cpu_when_idle(void) {
+  uint64_t before = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+  for (int i = 0; i < 100; ++i) {
+    usleep(10000);
+    uint64_t now = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    if (now - before < 1000000) return now;
+    before = now;
+  }
+  return before;
+}
+
+static int cpu_times_of(grid_t* grid, double* times) {
+  for (int i = 0; i < 3; ++i) {
+    uint64_t before = cpu_when_idle();
+    run(grid);
+    times[i] = (double)(cpu_when_idle() - before);
+  }
+  return 3;
+}
+
+int main(int argc, char** argv) {
+  static double times[MOST_TIMES];
+  if (argc < 2 || atoi(argv[1]) < 1) return fprintf(stderr, "usage: %s WORKERS [VARIANT]\n", argv[0]), 2;
+  contender_start((uint32_t)atoi(argv[1]), argc > 2 ? argv[2] : "");
+  char name[16];
+  unsigned long long count, turns;
+  unsigned pause_us, spinning;
+  double seconds;
+  while (scanf("%15s %llu %llu %u %u %lf", name, &count, &turns, &pause_us, &spinning, &seconds) == 6) {
+    grid_t grid = {.count = count, .turns = turns, .base = turns / (count ? count : 1)};
+    for (size_t p = 0; p < sizeof(patterns) / sizeof(*patterns); ++p) {
+      if (!strcmp(name, patterns[p].name)) grid.kernel = patterns[p].kernel;
+    }
+    if (!grid.kernel || !count || spinning > MOST_SPINNING) return fprintf(stderr, "no such round: %s\n", name), 2;
+    contender_prepare(grid.kernel == meet ? 1000000000u : 0);
+    pthread_t threads[MOST_SPINNING];
+    atomic_store(&is_spinning, true);
+    for (unsigned i = 0; i < spinning; ++i) {
+      if (pthread_create(&threads[i], NULL, spin, NULL)) return fprintf(stderr, "no thread\n"), 1;
+    }
+    int found = strcmp(name, "idle") ? times_of(&grid, pause_us, seconds, times) : cpu_times_of(&grid, times);
+    atomic_store(&is_spinning, false);
+    for (unsigned i = 0; i < spinning; ++i) pthread_join(threads[i], NULL);
+    cpu_when_idle();
+    qsort(times, (size_t)found, sizeof(*times), ascending);
+    printf("%.1f %.1f\n", times[found / 2], times[0]);
+    fflush(stdout);
+  }
+  return 0;
+}

@@ -1,0 +1,217 @@
+"""The task system beside OpenMP and oneTBB: `python bench/sched/run.py [--json FILE] [--only TEXT]`.
+
+Each contender is a program of its own: rounds.c with a file of this folder. They alternate, and one begins when the one
+before uses no more CPU time. Those that cannot be built are listed, with what they need.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[1:1] = [str(HERE.parent), str(HERE.parents[1] / "csrc")]
+
+from report.figures import ROOT, Figures, Row, parser, table  # noqa: E402
+from sources import host, sources  # noqa: E402
+
+FLAGS = ("-O3", "-march=native", "-D_GNU_SOURCE", f"-I{ROOT}/csrc", f"-I{ROOT}/csrc/include", f"-I{HERE}")
+CALIBRATION = 10_000_000
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A system with one of its ways to share a loop. source: its file here. flags: of the compiler. needs: what must be
+    installed."""
+
+    name: str
+    source: str
+    compiler: str
+    flags: Sequence[str]
+    variant: str
+    needs: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """A grid. nanoseconds: of work in all indices together. pause: microseconds before each grid. spinning:
+    threads that compute something else meanwhile. twice: workers are twice the CPUs."""
+
+    name: str
+    pattern: str
+    size: str
+    count: int
+    nanoseconds: float
+    pause: int = 0
+    spinning: int = 0
+    twice: bool = False
+
+
+def contenders() -> list[Contender]:
+    core = [str(path) for name in ("base", "platform", "sched") for path in sources(ROOT / "csrc" / name, host())]
+    clang = next((found for found in ("clang", "clang-19", "clang-16", "clang-14") if shutil.which(found)), "clang")
+    tbb = tuple(flag for folder in tbb_folders() for flag in
+                (f"-I{folder}/include", f"-L{folder}/lib", f"-Wl,-rpath,{folder}/lib"))  # fmt: skip
+    gomp, omp = "gcc with libgomp", "clang with libomp: apt-get install clang libomp-dev"
+    return [
+        Contender("one thread", "alone.c", "gcc", (), "", "gcc"),
+        Contender("pydispatch", "pydispatch.c", "gcc", tuple(core), "", "gcc"),
+        Contender("libgomp static", "openmp.c", "gcc", ("-fopenmp",), "static", gomp),
+        Contender("libgomp dynamic", "openmp.c", "gcc", ("-fopenmp",), "dynamic", gomp),
+        Contender("libgomp guided", "openmp.c", "gcc", ("-fopenmp",), "guided", gomp),
+        Contender("libomp static", "openmp.c", clang, ("-fopenmp",), "static", omp),
+        Contender("libomp guided", "openmp.c", clang, ("-fopenmp",), "guided", omp),
+        Contender("oneTBB", "tbb.cc", "g++", (*tbb, "-ltbb"), "", "g++ and oneTBB: pip install tbb-devel"),
+        Contender("oneTBB static", "tbb.cc", "g++", (*tbb, "-ltbb"), "static", "g++ and oneTBB: pip install tbb-devel"),
+    ]
+
+
+def tbb_folders() -> list[str]:
+    """Where pip puts the headers and libraries of oneTBB, with and without --target."""
+    return [folder for folder in (sysconfig.get_path("data"), *sys.path) if (Path(folder) / "include/oneapi").is_dir()]
+
+
+def cases(workers: int) -> list[Case]:
+    us, ms = 1e3, 1e6
+    found = [Case("empty grid", "empty", f"{n:,}", n, 0) for n in (64, 1024, 16384, 262144)]
+    if workers > 1:
+        found += [Case("threads meet, called at once", "meet", "", workers, 0)]
+        found += [Case("threads meet, called after 300 us", "meet", "", workers, 0, pause=300)]
+    equal = "64 equal indices, called"
+    works = ((2 * us, "2 us"), (8 * us, "8 us"), (32 * us, "32 us"), (128 * us, "128 us"), (1 * ms, "1 ms"))
+    found += [Case(f"{equal} at once", "even", size, 64, time) for time, size in works]
+    if workers > 1:
+        found += [Case(f"{equal} after 300 us", "even", size, 64, time, pause=300) for time, size in works]
+        uneven = ((32 * us, "32 us"), (200 * us, "200 us"), (2 * ms, "2 ms"))
+        found += [Case("256 growing indices", "ramp", size, 256, time) for time, size in uneven]
+        found += [Case("64 indices, a quarter of all work in one", "heavy", size, 64, time) for time, size in uneven]
+        found += [Case("CPU time of a grid until all is idle", "idle", "128 us", 64, 128 * us)]
+        busy = ((100 * us, "100 us"), (1 * ms, "1 ms"), (9 * ms, "9 ms"))
+        found += [Case("beside a spinning thread", "even", size, 256, time, spinning=1) for time, size in busy]
+        found += [Case("twice as many workers as CPUs", "even", size, 256, time, twice=True) for time, size in busy]
+    return found
+
+
+class Program:
+    """A contender that runs, with so many workers."""
+
+    def __init__(self, contender: Contender, binary: Path, workers: int) -> None:
+        self.name = contender.name
+        self.process = subprocess.Popen(
+            [binary, str(workers), contender.variant], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def round(self, case: Case, turns: int, seconds: float) -> float:
+        """Seconds of a grid, their median."""
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None and stdout is not None
+        stdin.write(f"{case.pattern} {case.count} {turns} {case.pause} {case.spinning} {seconds}\n")
+        stdin.flush()
+        answer = stdout.readline().split()
+        if len(answer) != 2:
+            raise RuntimeError(f"{self.name} ended with code {self.process.wait()} in '{case.name}' of {case.size}")
+        return float(answer[0]) * 1e-9
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+def build(contender: Contender, folder: Path) -> Path | None:
+    """The program; None when compiler, headers or library are missing."""
+    if shutil.which(contender.compiler) is None:
+        return None
+    binary = folder / f"{contender.compiler}_{Path(contender.source).stem}"
+    if binary.exists():
+        return binary
+    common = folder / "rounds.o"
+    steps = [["gcc", "-std=c11", *FLAGS, "-c", str(HERE / "rounds.c"), "-o", str(common)]]
+    language = () if contender.source.endswith(".cc") else ("-std=c11",)
+    steps.append([contender.compiler, *language, *FLAGS, str(HERE / contender.source), str(common), *contender.flags,
+                  "-pthread", "-o", str(binary)])  # fmt: skip
+    for step in steps:
+        done = subprocess.run(step, capture_output=True, text=True, check=False)
+        if done.returncode and contender.name == "pydispatch":
+            raise RuntimeError(done.stderr)
+        if done.returncode:
+            return None
+    return binary
+
+
+def compare(case: Case, programs: Sequence[Program], workers: int, turns: int, options: Namespace) -> list[Row]:
+    found: dict[str, list[float]] = {program.name: [] for program in programs}
+    for number in range(options.rounds):
+        for program in programs if number % 2 == 0 else reversed(programs):
+            found[program.name].append(program.round(case, turns, options.seconds))
+    ordered = {name: sorted(times) for name, times in found.items()}
+    return [
+        Row(case.name, name, statistics.median(times), size=case.size, workers=workers, spread=(times[1], times[-2]))
+        for name, times in ordered.items()
+    ]
+
+
+def calibrated(contender: Contender, binary: Path) -> float:
+    """Nanoseconds that a pass through the work loop takes."""
+    program = Program(contender, binary, 1)
+    seconds = min(program.round(Case("calibration", "even", "", 1, 0), CALIBRATION, 0.05) for _ in range(5))
+    program.close()
+    return seconds * 1e9 / CALIBRATION
+
+
+def measured(
+    group: Sequence[Case], binaries: Mapping[Contender, Path], workers: int, per_turn: float, options: Namespace
+) -> Iterator[list[Row]]:
+    """Rows of each case."""
+    if not group:
+        return
+    programs = [Program(contender, binary, workers) for contender, binary in binaries.items()]
+    for case in group:
+        usable = [each for each in programs if case.pattern != "meet" or each.name != "one thread"]
+        yield compare(case, usable, workers, round(case.nanoseconds / per_turn), options)
+    for program in programs:
+        program.close()
+
+
+def main() -> int:
+    arguments = parser(__doc__)
+    arguments.add_argument("--seconds", type=float, default=0.02, help="of a round (0.02)")
+    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--workers", type=int, nargs="*", default=sorted({1, len(os.sched_getaffinity(0))}))
+    arguments.add_argument("--only", default="", help="cases whose name has this text")
+    options = arguments.parse_args()
+    figures = Figures(
+        "Loops on several threads",
+        f"Medians of {options.rounds} rounds of {options.seconds:g} s; spread: all rounds without the best and the "
+        "worst. Each contender is a process; they alternate, and one begins when the one before is idle. OpenMP and "
+        "oneTBB have their defaults; gcc, g++ and clang -O3 -march=native. An index is a call by address.",
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        built = {contender: build(contender, folder) for contender in contenders()}
+        figures.missing = list(dict.fromkeys(c.needs for c, binary in built.items() if binary is None))
+        binaries = {contender: binary for contender, binary in built.items() if binary}
+        per_turn = calibrated(next(iter(binaries)), next(iter(binaries.values())))
+        for workers in options.workers:
+            chosen = [case for case in cases(workers) if options.only in case.name]
+            fitting, twice = ([case for case in chosen if case.twice == wanted] for wanted in (False, True))
+            for count, group in ((workers, fitting), (2 * len(os.sched_getaffinity(0)), twice)):
+                for rows in measured(group, binaries, count, per_turn, options):
+                    print(table(rows), flush=True)
+                    figures.rows += rows
+    for missing in figures.missing:
+        print(f"missing: {missing}")
+    if options.json:
+        figures.save(options.json)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

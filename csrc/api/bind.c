@@ -1,0 +1,245 @@
+// The memory of a call's tensors: bound by the caller, or from an allocator of theirs; used in place, or copied around a run.
+#include <string.h>
+
+#include "api/call.h"
+
+static const char* name_of(const pyd_api_call_t* call) { return call->entry->info.name; }
+
+static bool is_busy(const pyd_api_call_t* call) { return atomic_load_explicit(&call->is_busy, memory_order_relaxed); }
+
+// ---- binding
+
+static pyd_status_t find(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index, pyd_api_buffer_t** out_buffer) {
+  const char* what = is_result ? "result" : "argument";
+  if (!call) return pyd_api_null(function, "call");
+  const pyd_api_function_t* fn = &call->entry->info;
+  bool exists = index < (is_result ? fn->result_count : fn->argument_count);
+  *out_buffer = exists ? (is_result ? call->results : call->arguments) + index : NULL;
+  if (exists && (*out_buffer)->is_tensor) return is_busy(call) ? pyd_api_call_refuse_busy(call, function) : PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u of '%s' %s", function, what, index, name_of(call),
+                         exists ? "is a scalar" : "does not exist");
+}
+
+// Memory that a run made for a result.
+static void release_own(const pyd_api_call_t* call, pyd_api_buffer_t* buffer) {
+  if (!buffer->own) return;
+  pyd_deallocate(&call->results_allocator, buffer->own, buffer->own_bytes);
+  buffer->own = NULL;
+  if (!buffer->is_bound) buffer->data = NULL;
+}
+
+static void set(pyd_api_call_t* call, pyd_api_buffer_t* buffer, pyd_api_memory_t* memory, void* data, uint64_t room) {
+  pyd_api_memory_t* before = buffer->memory;
+  release_own(call, buffer);
+  buffer->memory = memory;
+  buffer->data = data;
+  buffer->room = room;
+  buffer->is_bound = true;
+  call->is_stale = true;
+  pyd_api_memory_release(before);
+}
+
+static pyd_status_t bind(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index, void* data, size_t bytes) {
+  pyd_api_buffer_t* buffer = NULL;
+  pyd_status_t status = find(call, function, is_result, index, &buffer);
+  if (!pyd_ok(status)) return status;
+  if (bytes < buffer->bytes || (!data && buffer->bytes)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u of '%s' has %llu bytes; got %zu at %p", function,
+                           is_result ? "result" : "argument", index, name_of(call), (unsigned long long)buffer->bytes, bytes, data);
+  }
+  set(call, buffer, NULL, data, data ? bytes : 0);
+  return status;
+}
+
+pyd_status_t pyd_api_call_bind_argument(pyd_api_call_t* call, uint32_t index, const void* data, size_t bytes) {
+  return bind(call, "call_bind_argument", false, index, (void*)data, bytes);
+}
+
+pyd_status_t pyd_api_call_bind_result(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes) {
+  return bind(call, "call_bind_result", true, index, data, bytes);
+}
+
+// The sizes that the call was prepared for.
+static const int64_t* argument_dims(const pyd_api_call_t* call, uint32_t index) {
+  const int64_t* dims = call->dims;
+  for (uint32_t i = 0; i < index; ++i) dims += call->entry->info.arguments[i]->rank;
+  return dims;
+}
+
+static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index, pyd_api_memory_t* memory) {
+  pyd_api_buffer_t* buffer = NULL;
+  pyd_status_t status = find(call, function, is_result, index, &buffer);
+  if (!pyd_ok(status)) return status;
+  if (!memory) return pyd_api_null(function, "memory");
+  const pyd_api_function_t* fn = &call->entry->info;
+  const int64_t* dims = is_result ? (call->plan ? pyd_plan_result_dims(call->plan, index) : NULL) : argument_dims(call, index);
+  status = pyd_api_memory_check(memory, function, is_result ? "result" : "argument", index,
+                                is_result ? fn->results[index] : fn->arguments[index], dims);
+  if (!pyd_ok(status)) return status;
+  if (is_result && (memory->is_read_only || !memory->is_distinct)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: result %u of '%s' cannot be written to memory %s", function, index, name_of(call),
+                           memory->is_read_only ? "that is read-only" : "in which two elements may be at one address");
+  }
+  pyd_api_retain(&memory->references);
+  set(call, buffer, memory, memory->first, memory->bytes);
+  return status;
+}
+
+pyd_status_t pyd_api_call_bind_argument_memory(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory) {
+  return bind_memory(call, "call_bind_argument_memory", false, index, memory);
+}
+
+pyd_status_t pyd_api_call_bind_result_memory(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory) {
+  return bind_memory(call, "call_bind_result_memory", true, index, memory);
+}
+
+void pyd_api_call_unbind(pyd_api_call_t* call) {
+  const pyd_api_function_t* fn = &call->entry->info;
+  for (uint32_t i = 0; i < fn->argument_count + fn->result_count; ++i) {
+    pyd_api_buffer_t* buffer = i < fn->argument_count ? &call->arguments[i] : &call->results[i - fn->argument_count];
+    pyd_pool_release(call->entry->program->device->pool, buffer->detour);
+    release_own(call, buffer);
+    pyd_api_memory_release(buffer->memory);
+  }
+}
+
+// ---- results from an allocator
+
+pyd_status_t pyd_api_call_set_result_allocator(pyd_api_call_t* call, const pyd_allocator_t* allocator) {
+  static const char kFunction[] = "call_set_result_allocator";
+  pyd_allocator_t read;
+  if (!call) return pyd_api_null(kFunction, "call");
+  if (is_busy(call)) return pyd_api_call_refuse_busy(call, kFunction);
+  pyd_status_t status = pyd_allocator_read(kFunction, allocator, &read);
+  if (!pyd_ok(status)) return status;
+  for (uint32_t i = 0; i < call->entry->info.result_count; ++i) release_own(call, &call->results[i]);
+  call->results_allocator = read;
+  call->is_stale = true;
+  return status;
+}
+
+pyd_status_t pyd_api_call_make_result(pyd_api_call_t* call, uint32_t index, uint64_t bytes) {
+  pyd_api_buffer_t* buffer = &call->results[index];
+  if (buffer->is_bound || !buffer->is_tensor || !call->results_allocator.allocate) return PYD_STATUS_OK;
+  size_t size = bytes ? (size_t)bytes : 1;
+  if (buffer->own && buffer->own_bytes == size) return PYD_STATUS_OK;
+  release_own(call, buffer);
+  buffer->own = pyd_allocate(&call->results_allocator, size);
+  if (!buffer->own) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %llu bytes of result %u of '%s'", (unsigned long long)bytes, index,
+                           name_of(call));
+  }
+  buffer->own_bytes = size;
+  buffer->data = buffer->own;
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_api_call_take_result(pyd_api_call_t* call, uint32_t index, void** out_data, size_t* out_bytes) {
+  static const char kFunction[] = "call_take_result";
+  pyd_api_buffer_t* buffer = NULL;
+  if (!out_data || !out_bytes) return pyd_api_null(kFunction, "out_data or out_bytes");
+  *out_data = NULL, *out_bytes = 0;
+  pyd_status_t status = find(call, kFunction, true, index, &buffer);
+  if (!pyd_ok(status)) return status;
+  if (!buffer->own) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: result %u of '%s' has no memory of an allocator; set one and run the call first",
+                           kFunction, index, name_of(call));
+  }
+  *out_data = buffer->own, *out_bytes = buffer->own_bytes;
+  buffer->own = NULL;
+  buffer->data = NULL;
+  call->is_stale = true;
+  return status;
+}
+
+// ---- where kernels find the memory
+
+static bool has_memory(const pyd_api_buffer_t* buffer) { return buffer->is_bound || buffer->own; }
+
+static bool is_scattered(const pyd_api_buffer_t* buffer) { return buffer->memory && !buffer->memory->is_dense; }
+
+static bool overlap(const pyd_api_buffer_t* a, const pyd_api_buffer_t* b) {
+  uintptr_t first = (uintptr_t)(a->memory ? a->memory->lowest : a->data), second = (uintptr_t)(b->memory ? b->memory->lowest : b->data);
+  uint64_t reach = a->memory ? a->memory->extent : a->bytes, other = b->memory ? b->memory->extent : b->bytes;
+  return has_memory(a) && has_memory(b) && a->bytes && b->bytes && first < second + other && second < first + reach;
+}
+
+static bool is_out_of_place(const pyd_api_buffer_t* buffer) {
+  return buffer->bytes && (is_scattered(buffer) || ((uintptr_t)buffer->data & (buffer->alignment - 1)));
+}
+
+static bool needs_detour(const pyd_api_call_t* call, uint32_t index) {
+  const pyd_api_function_t* fn = &call->entry->info;
+  const pyd_api_buffer_t* buffer = &call->results[index];
+  bool needs = is_out_of_place(buffer);
+  for (uint32_t i = 0; i < fn->argument_count && !needs; ++i) needs = overlap(buffer, &call->arguments[i]);
+  for (uint32_t i = 0; i < fn->result_count && !needs; ++i) needs = i != index && overlap(buffer, &call->results[i]);
+  return needs;
+}
+
+// Where the kernels find |buffer|: |*out_data|.
+static pyd_status_t route_one(pyd_api_call_t* call, pyd_api_buffer_t* buffer, bool is_detoured, void** out_data) {
+  pyd_status_t status = PYD_STATUS_OK;
+  if (is_detoured && !buffer->detour) {
+    status = pyd_pool_acquire(call->entry->program->device->pool, buffer->bytes, &buffer->detour);
+    if (!pyd_ok(status)) return status;
+  }
+  buffer->is_detoured = is_detoured;
+  call->has_detours |= is_detoured;
+  *out_data = is_detoured ? buffer->detour : buffer->data;
+  return status;
+}
+
+pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, void** out_data) {
+  pyd_api_buffer_t* buffer = &call->arguments[index];
+  return route_one(call, buffer, is_out_of_place(buffer), out_data);
+}
+
+pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
+  const pyd_api_function_t* fn = &call->entry->info;
+  pyd_status_t status = PYD_STATUS_OK;
+  void* data = NULL;
+  call->has_detours = false;
+  for (uint32_t i = 0; i < fn->argument_count && pyd_ok(status); ++i) {
+    if (!call->arguments[i].is_bound) continue;
+    status = pyd_api_call_route_argument(call, i, &data);
+    if (pyd_ok(status)) pyd_call_bind_arg(call->call, i, data);
+  }
+  for (uint32_t i = 0; i < fn->result_count && pyd_ok(status); ++i) {
+    status = pyd_api_call_make_result(call, i, call->results[i].bytes);
+    if (!pyd_ok(status) || !has_memory(&call->results[i])) continue;
+    status = route_one(call, &call->results[i], needs_detour(call, i), &data);
+    if (pyd_ok(status)) pyd_call_bind_result(call->call, i, data);
+  }
+  call->is_stale = !pyd_ok(status);
+  return status;
+}
+
+void pyd_api_call_copy_in(const pyd_api_call_t* call) {
+  if (!call->has_detours) return;
+  for (uint32_t i = 0; i < call->entry->info.argument_count; ++i) {
+    const pyd_api_buffer_t* buffer = &call->arguments[i];
+    if (!buffer->is_detoured) continue;
+    if (is_scattered(buffer)) {
+      pyd_api_memory_gather(buffer->memory, buffer->detour);
+    } else {
+      memcpy(buffer->detour, buffer->data, buffer->bytes);
+    }
+  }
+}
+
+void pyd_api_call_put(const pyd_api_buffer_t* buffer, const void* data, uint64_t bytes) {
+  if (is_scattered(buffer)) {
+    pyd_api_memory_scatter(buffer->memory, data);
+  } else if (bytes) {
+    memcpy(buffer->data, data, bytes);
+  }
+}
+
+void pyd_api_call_copy_out(const pyd_api_call_t* call) {
+  if (!call->has_detours) return;
+  for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {
+    const pyd_api_buffer_t* buffer = &call->results[i];
+    if (buffer->is_detoured) pyd_api_call_put(buffer, buffer->detour, buffer->bytes);
+  }
+}

@@ -1,0 +1,33 @@
+// Memory of the embedder, checked.
+#ifndef PYD_API_MEMORY_H_
+#define PYD_API_MEMORY_H_
+
+#include "api/internal.h"
+
+struct pyd_api_memory_s {
+  atomic_uint references;  // the embedder's, one per tensor of a call that it is bound to
+  pyd_api_device_t* device;
+  size_t size;      // of the block that it begins
+  uint8_t* first;   // the first element
+  uint8_t* lowest;  // of all its elements, and the bytes from there to the end of the highest one; 0 without elements
+  uint64_t extent;
+  uint64_t bytes;   // of the elements alone
+  uint32_t dtype, rank;
+  bool is_dense;     // in row-major order
+  bool is_distinct;  // no two elements have an address in common
+  bool is_read_only;
+  const int64_t* dims;
+  const int64_t* strides;  // bytes
+  void (*release)(void* context);
+  void* context;
+};
+
+// That it can be bound to a tensor like |value| with the sizes |dims|, which are NULL while they are not known.
+pyd_status_t pyd_api_memory_check(const pyd_api_memory_t* memory, const char* function, const char* what, uint32_t index,
+                                  const pyd_api_value_t* value, const int64_t* dims);
+
+// Between the elements and a block in row-major order.
+void pyd_api_memory_gather(const pyd_api_memory_t* memory, void* to);
+void pyd_api_memory_scatter(const pyd_api_memory_t* memory, const void* from);
+
+#endif  // PYD_API_MEMORY_H_

@@ -1,0 +1,43 @@
+#include "base/allocator.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* given, pyd_allocator_t* out_allocator) {
+  *out_allocator = (pyd_allocator_t){0};
+  if (!given) return PYD_STATUS_OK;
+  if (given->struct_size < sizeof(*given)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the allocator has a struct_size of %zu; set it to sizeof(pyd_allocator_t), "
+                           "which is %zu", function, given->struct_size, sizeof(*given));
+  }
+  if (!given->allocate || !given->release) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the allocator has no function to %s", function,
+                           given->allocate ? "release" : "allocate");
+  }
+  *out_allocator = *given;
+  return PYD_STATUS_OK;
+}
+
+void* pyd_allocate(const pyd_allocator_t* allocator, size_t size) {
+  if (!pyd_allocator_is_given(allocator)) return malloc(size);
+  if (!size) size = 1;
+  void* memory = allocator->allocate(allocator->context, size, PYD_ALLOCATOR_ALIGNMENT);
+  if (!((uintptr_t)memory % PYD_ALLOCATOR_ALIGNMENT)) return memory;
+  allocator->release(allocator->context, memory, size);
+  return NULL;
+}
+
+void* pyd_allocate_zeroed(const pyd_allocator_t* allocator, size_t size) {
+  if (!pyd_allocator_is_given(allocator)) return calloc(1, size);
+  void* memory = pyd_allocate(allocator, size);
+  return memory ? memset(memory, 0, size) : NULL;
+}
+
+void pyd_deallocate(const pyd_allocator_t* allocator, void* memory, size_t size) {
+  if (!pyd_allocator_is_given(allocator)) {
+    free(memory);
+  } else if (memory) {
+    allocator->release(allocator->context, memory, size ? size : 1);
+  }
+}

@@ -1,0 +1,69 @@
+#include "base/strided.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+typedef struct axis_s {
+  int64_t size, to, from;  // strides in bytes
+} axis_t;
+
+// The axes from the outermost to the innermost, without those of one index; neighbours that both sides go through as one are one.
+// False: there is no element.
+static bool fold(uint32_t rank, const int64_t* dims, size_t element, const int64_t* to_strides, const int64_t* from_strides,
+                 axis_t* out_axes, uint32_t* out_count) {
+  axis_t reversed[PYD_STRIDED_MAX_RANK];
+  uint32_t count = 0;
+  int64_t dense = (int64_t)element;
+  for (uint32_t i = rank; i-- > 0; dense *= dims[i]) {
+    axis_t axis = {dims[i], to_strides ? to_strides[i] : dense, from_strides ? from_strides[i] : dense};
+    if (!axis.size) return false;
+    if (axis.size == 1) continue;
+    axis_t* inner = count ? &reversed[count - 1] : NULL;
+    if (inner && axis.to == inner->size * inner->to && axis.from == inner->size * inner->from) {
+      inner->size *= axis.size;
+    } else {
+      reversed[count++] = axis;
+    }
+  }
+  for (uint32_t i = 0; i < count; ++i) out_axes[i] = reversed[count - 1 - i];
+  *out_count = count;
+  return true;
+}
+
+#define COPY_ROW(bytes) \
+  for (int64_t i = 0; i < row.size; ++i, to += row.to, from += row.from) memcpy(to, from, bytes)
+
+static void copy_row(axis_t row, size_t element, uint8_t* to, const uint8_t* from) {
+  if (row.to == (int64_t)element && row.from == (int64_t)element) {
+    memcpy(to, from, (size_t)row.size * element);
+    return;
+  }
+  switch (element) {  // sizes that are constants are single moves
+    case 1: COPY_ROW(1); return;
+    case 2: COPY_ROW(2); return;
+    case 4: COPY_ROW(4); return;
+    case 8: COPY_ROW(8); return;
+    default: COPY_ROW(element); return;
+  }
+}
+
+void pyd_strided_copy(uint32_t rank, const int64_t* dims, size_t element, uint8_t* to, const int64_t* to_strides, const uint8_t* from,
+                      const int64_t* from_strides) {
+  axis_t axes[PYD_STRIDED_MAX_RANK];
+  int64_t index[PYD_STRIDED_MAX_RANK] = {0};
+  uint32_t count;
+  if (!fold(rank, dims, element, to_strides, from_strides, axes, &count)) return;
+  const uint32_t outer = count ? count - 1 : 0;
+  const axis_t row = count ? axes[outer] : (axis_t){1, (int64_t)element, (int64_t)element};
+  for (;;) {
+    copy_row(row, element, to, from);
+    uint32_t i = outer;
+    for (; i-- > 0;) {
+      to += axes[i].to, from += axes[i].from;
+      if (++index[i] < axes[i].size) break;
+      to -= axes[i].to * axes[i].size, from -= axes[i].from * axes[i].size;
+      index[i] = 0;
+    }
+    if (i == UINT32_MAX) return;
+  }
+}

@@ -1,0 +1,85 @@
+// Jobs that do nothing but arithmetic, or nothing but move bytes, timed.
+#include "pydispatch/peak.h"
+
+#include <string.h>
+
+#include "peak/loops.h"
+#include "platform/cpu_inline.h"
+
+enum {
+  kRounds = 12,
+  kPiecesPerWorker = 8,           // so that a worker that begins late does not decide the time
+  kMultiplyAdds = 20000,          // repeats of a piece: some 50 microseconds
+  kMovedBytes = 4 * 1024 * 1024,  // of all workers in a round, at least
+};
+
+// The least nanoseconds of a round, at least 1. The scheduler learns the cost of an index from the first ones.
+static double least_nanoseconds(pyd_sched_t* sched, pyd_sched_body_fn_t body, void* self, uint64_t count) {
+  uint64_t least = UINT64_MAX;
+  pyd_sched_cost_t cost = {0};
+  for (int round = 0; round < kRounds; ++round) {
+    const pyd_sched_job_t job = {body, self, count, &cost, NULL};
+    pyd_sched_failure_t failure;
+    uint64_t begin = pyd_cpu_nanoseconds();
+    pyd_sched_run(sched, &job, &failure);
+    uint64_t spent = pyd_cpu_nanoseconds() - begin;
+    if (spent < least) least = spent;
+  }
+  return least ? (double)least : 1.0;
+}
+
+static int32_t multiply_add(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  const pyd_loops_t* loops = self;
+  (void)worker, (void)out_failed;
+  for (uint64_t i = begin; i < end; ++i) {
+    volatile float seen = loops->multiply_add(kMultiplyAdds);
+    (void)seen;
+  }
+  return 0;
+}
+
+double pyd_peak_flops(pyd_sched_t* sched) {
+  const pyd_loops_t* loops = pyd_loops();
+  uint64_t count = (uint64_t)pyd_sched_workers(sched) * kPiecesPerWorker;
+  double operations = (double)count * kMultiplyAdds * loops->operations;
+  return operations / least_nanoseconds(sched, multiply_add, (void*)loops, count) * 1e9;
+}
+
+typedef struct triad_s {
+  const pyd_loops_t* loops;
+  float *a, *b, *c;
+  uint64_t elements;  // of each array in a piece
+  uint64_t repeats;
+} triad_t;
+
+static int32_t move(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  const triad_t* t = self;
+  (void)worker, (void)out_failed;
+  for (uint64_t i = begin; i < end; ++i) {
+    uint64_t at = i * t->elements;
+    for (uint64_t r = 0; r < t->repeats; ++r) {
+      t->loops->triad(t->a + at, t->b + at, t->c + at, t->elements);
+      __asm__ volatile("" ::: "memory");
+    }
+  }
+  return 0;
+}
+
+pyd_status_t pyd_peak_bandwidth(pyd_sched_t* sched, pyd_pool_t* pool, uint64_t bytes, double* out_bytes_per_second) {
+  uint64_t pieces = pyd_sched_workers(sched);
+  uint64_t elements = bytes / (3 * sizeof(float)) / pieces;
+  if (!elements) elements = 1;
+  uint64_t moved = 3 * sizeof(float) * elements * pieces;
+  void* block;
+  *out_bytes_per_second = 0;
+  pyd_status_t status = pyd_pool_acquire(pool, (size_t)moved, &block);
+  if (!pyd_ok(status)) return status;
+  memset(block, 0, (size_t)moved);
+  float* a = block;
+  triad_t t = {pyd_loops(), a, a + elements * pieces, a + 2 * elements * pieces, elements, 1};
+  if (moved < kMovedBytes) t.repeats = kMovedBytes / moved;
+  double nanoseconds = least_nanoseconds(sched, move, &t, pieces);
+  pyd_pool_release(pool, block);
+  *out_bytes_per_second = (double)moved * (double)t.repeats / nanoseconds * 1e9;
+  return status;
+}

@@ -1,0 +1,45 @@
+// What the task system records in a trace, while one is on.
+#include "sched/internal.h"
+
+pyd_trace_t* pyd_sched_trace(const pyd_sched_t* sched) { return sched ? sched->trace : NULL; }
+
+void pyd_sched_trace_end(const pyd_sched_t* sched, pyd_trace_kind_t kind, uint64_t begin, uint32_t count) {
+  if (!begin) return;
+  const pyd_trace_event_t event = {.begin = begin, .count = count, .kind = (uint8_t)kind};
+  pyd_trace_record(sched->trace, &event, NULL, 0);
+}
+
+void pyd_sched_trace_idle(pyd_sched_thread_t* self) {
+  const pyd_sched_t* sched = self->sched;
+  const uint64_t begin = atomic_load_explicit(&self->idle_since, memory_order_relaxed);
+  atomic_store_explicit(&self->idle_since, 0, memory_order_relaxed);
+  if (pyd_trace_is_on(sched->trace)) pyd_sched_trace_end(sched, PYD_TRACE_IDLE, begin, 0);
+}
+
+void pyd_sched_trace_exit(const pyd_sched_thread_t* self) {
+  const pyd_sched_t* sched = self->sched;
+  if (pyd_trace_is_on(sched->trace)) pyd_trace_label(sched->trace, pyd_trace_this_thread(), self->worker);
+}
+
+bool pyd_sched_place_take(pyd_sched_t* sched, uint32_t priority, bool is_task, const pyd_interrupt_t* interrupt) {
+  const uint64_t begin = pyd_place_is_free(&sched->places) ? 0 : pyd_sched_trace_begin(sched);
+  const bool has_place = pyd_place_take(&sched->places, priority, is_task, interrupt);
+  pyd_sched_trace_end(sched, PYD_TRACE_WAIT, begin, 0);
+  return has_place;
+}
+
+void pyd_sched_trace_threads(pyd_sched_t* sched) {
+  if (!sched->trace) return;
+  pthread_mutex_lock(&sched->lifecycle);
+  const uint32_t count = sched->options.are_lent ? sched->workers : atomic_load_explicit(&sched->started, memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    pyd_sched_thread_t* self = &sched->threads[i];
+    if (sched->options.are_lent && !self->is_taken) continue;
+    const uint64_t thread = (uint64_t)(uintptr_t)self->thread.handle;
+    const pyd_trace_event_t event = {
+        .begin = atomic_load_explicit(&self->idle_since, memory_order_relaxed), .end = pyd_cpu_ticks(), .kind = PYD_TRACE_IDLE};
+    if (event.begin) pyd_trace_record_for(sched->trace, thread, &event, NULL, 0);
+    pyd_trace_label(sched->trace, thread, self->worker);
+  }
+  pthread_mutex_unlock(&sched->lifecycle);
+}

@@ -1,0 +1,260 @@
+// The recorder of pydispatch/trace.h. A ring has one writer at a time, which marks its track while it writes. A reader copies an event
+// word by word and looks afterwards whether the writer has come there meanwhile: each word is stored with release order after
+// |writing|, so that whoever has seen a word of a newer event sees a |writing| that says so.
+#include "pydispatch/trace.h"
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/aligned.h"
+#include "platform/cpu_inline.h"
+
+enum { kWords = sizeof(pyd_trace_event_t) / sizeof(uint64_t), kNameOffset = offsetof(pyd_trace_event_t, name) };
+_Static_assert(sizeof(pyd_trace_event_t) == 128, "two cache lines");
+
+#define IS_WRITING UINT64_C(1)
+
+typedef struct track_s {
+  alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t owner;  // the thread times two, and IS_WRITING; 0: free
+  _Atomic uint64_t writing;  // events that were begun, ever
+  _Atomic uint64_t head;     // and completed
+  _Atomic uint64_t from;     // |head| at the start
+  _Atomic uint32_t worker;
+  _Atomic uint64_t* ring;
+} track_t;
+
+// Memory for traces of one size. A thread may still write into that of an earlier trace, so it is kept.
+typedef struct tracks_s {
+  struct tracks_s* next;
+  uint32_t events, count;  // powers of two
+  _Atomic uint64_t* words;
+  track_t* tracks;
+} tracks_t;
+
+typedef struct recorder_s {
+  pyd_trace_t head;
+  pthread_mutex_t mutex;  // of start and stop
+  tracks_t* all;
+  _Atomic(tracks_t*) now;  // NULL before the first start
+  _Atomic uint64_t without_track;
+} recorder_t;
+
+pyd_status_t pyd_trace_create(pyd_trace_t** out_trace) {
+  recorder_t* recorder = calloc(1, sizeof(*recorder));
+  *out_trace = recorder ? &recorder->head : NULL;
+  if (!recorder) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a recorder of traces");
+  pthread_mutex_init(&recorder->mutex, NULL);
+  return PYD_STATUS_OK;
+}
+
+static void free_tracks(tracks_t* tracks) {
+  free(tracks->words);
+  pyd_aligned_free(tracks->tracks);
+  free(tracks);
+}
+
+void pyd_trace_destroy(pyd_trace_t* trace) {
+  if (!trace) return;
+  recorder_t* recorder = (recorder_t*)trace;
+  for (tracks_t *tracks = recorder->all, *next; tracks; tracks = next) {
+    next = tracks->next;
+    free_tracks(tracks);
+  }
+  pthread_mutex_destroy(&recorder->mutex);
+  free(recorder);
+}
+
+// ---- start and stop
+
+static uint32_t round_up(uint32_t number) {
+  uint32_t power = 1;
+  while (power < number) power *= 2;
+  return power;
+}
+
+static tracks_t* make_tracks(uint32_t events, uint32_t count) {
+  tracks_t* tracks = calloc(1, sizeof(*tracks));
+  if (!tracks) return NULL;
+  *tracks = (tracks_t){.events = events, .count = count};
+  tracks->words = calloc(count, (size_t)events * kWords * sizeof(*tracks->words));
+  tracks->tracks = pyd_aligned_alloc(PYD_CPU_CACHE_LINE, count * sizeof(track_t));
+  if (!tracks->words || !tracks->tracks) {
+    free_tracks(tracks);
+    return NULL;
+  }
+  memset(tracks->tracks, 0, count * sizeof(track_t));
+  for (uint32_t i = 0; i < count; ++i) tracks->tracks[i].ring = tracks->words + (size_t)i * events * kWords;
+  return tracks;
+}
+
+static tracks_t* tracks_of(recorder_t* recorder, uint32_t events, uint32_t count) {
+  for (tracks_t* tracks = recorder->all; tracks; tracks = tracks->next) {
+    if (tracks->events == events && tracks->count == count) return tracks;
+  }
+  tracks_t* tracks = make_tracks(events, count);
+  if (!tracks) return NULL;
+  tracks->next = recorder->all;
+  return recorder->all = tracks;
+}
+
+// A track that is just being written stays its thread's.
+static void forget_events(tracks_t* tracks) {
+  for (uint32_t i = 0; i < tracks->count; ++i) {
+    track_t* track = &tracks->tracks[i];
+    uint64_t owner = atomic_load_explicit(&track->owner, memory_order_relaxed);
+    if (!(owner & IS_WRITING)) {
+      atomic_compare_exchange_strong_explicit(&track->owner, &owner, 0, memory_order_acquire, memory_order_relaxed);
+    }
+    atomic_store_explicit(&track->worker, PYD_TRACE_NO_WORKER, memory_order_relaxed);
+    atomic_store_explicit(&track->from, atomic_load_explicit(&track->head, memory_order_acquire), memory_order_relaxed);
+  }
+}
+
+static pyd_status_t start_trace(recorder_t* recorder, uint32_t events, uint32_t threads) {
+  if (pyd_trace_is_on(&recorder->head)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "trace: one is being recorded; stop it first");
+  }
+  tracks_t* tracks = tracks_of(recorder, round_up(events), round_up(threads));
+  if (!tracks) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "trace: no memory for %u events of each of %u threads; ask for fewer", events,
+                           threads);
+  }
+  forget_events(tracks);
+  atomic_store_explicit(&recorder->without_track, 0, memory_order_relaxed);
+  atomic_store_explicit(&recorder->now, tracks, memory_order_release);
+  __atomic_store_n(&recorder->head.is_on, 1, __ATOMIC_RELEASE);
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_trace_start(pyd_trace_t* trace, uint32_t events, uint32_t threads) {
+  if (!events || events > PYD_TRACE_MAX_EVENTS || !threads || threads > PYD_TRACE_MAX_THREADS) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "trace: %u events of each of %u threads asked for; 1 to %u of 1 to %u are possible",
+                           events, threads, PYD_TRACE_MAX_EVENTS, PYD_TRACE_MAX_THREADS);
+  }
+  recorder_t* recorder = (recorder_t*)trace;
+  pthread_mutex_lock(&recorder->mutex);
+  pyd_status_t status = start_trace(recorder, events, threads);
+  pthread_mutex_unlock(&recorder->mutex);
+  return status;
+}
+
+void pyd_trace_stop(pyd_trace_t* trace) { __atomic_store_n(&trace->is_on, 0, __ATOMIC_RELEASE); }
+
+// ---- recording
+
+static track_t* probe_track(const tracks_t* tracks, uint64_t thread, uint32_t probe) {
+  const uint64_t hash = thread * UINT64_C(0x9E3779B97F4A7C15) >> 32;  // 2^64 over the golden ratio
+  return &tracks->tracks[(hash + probe) & (tracks->count - 1)];
+}
+
+// The track of |thread|, or a free one, marked as being written. NULL: there is none, or another thread writes to it.
+static track_t* begin_writing(const tracks_t* tracks, uint64_t thread) {
+  const uint64_t mine = thread << 1;
+  for (uint32_t i = 0; i < tracks->count; ++i) {
+    track_t* track = probe_track(tracks, thread, i);
+    uint64_t owner = atomic_load_explicit(&track->owner, memory_order_relaxed);
+    if (owner == (mine | IS_WRITING)) return NULL;
+    if (owner != mine && owner != 0) continue;
+    if (atomic_compare_exchange_strong_explicit(&track->owner, &owner, mine | IS_WRITING, memory_order_acquire,
+                                                memory_order_relaxed)) {
+      return track;
+    }
+  }
+  return NULL;
+}
+
+static void write_event(const tracks_t* tracks, track_t* track, const pyd_trace_event_t* event) {
+  uint64_t words[kWords];
+  const uint32_t count = (kNameOffset + event->name_length + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+  memcpy(words, event, sizeof(words));
+  const uint64_t at = atomic_load_explicit(&track->head, memory_order_relaxed);
+  _Atomic uint64_t* slot = track->ring + (at & (tracks->events - 1)) * kWords;
+  atomic_store_explicit(&track->writing, at + 1, memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) atomic_store_explicit(&slot[i], words[i], memory_order_release);
+  atomic_store_explicit(&track->head, at + 1, memory_order_release);
+}
+
+void pyd_trace_record_for(pyd_trace_t* trace, uint64_t thread, const pyd_trace_event_t* event, const char* name,
+                          size_t name_length) {
+  recorder_t* recorder = (recorder_t*)trace;
+  const tracks_t* tracks = atomic_load_explicit(&recorder->now, memory_order_acquire);
+  if (!tracks) return;
+  track_t* track = begin_writing(tracks, thread);
+  if (!track) {
+    atomic_fetch_add_explicit(&recorder->without_track, 1, memory_order_relaxed);
+    return;
+  }
+  pyd_trace_event_t copy;
+  memcpy(&copy, event, kNameOffset);
+  copy.name_length = (uint16_t)(name_length < PYD_TRACE_NAME_BYTES ? name_length : PYD_TRACE_NAME_BYTES);
+  if (copy.name_length) memcpy(copy.name, name, copy.name_length);
+  memset(copy.name + copy.name_length, 0, PYD_TRACE_NAME_BYTES - copy.name_length);
+  write_event(tracks, track, &copy);
+  atomic_store_explicit(&track->owner, thread << 1, memory_order_release);
+}
+
+void pyd_trace_record(pyd_trace_t* trace, const pyd_trace_event_t* event, const char* name, size_t name_length) {
+  pyd_trace_event_t ended;
+  memcpy(&ended, event, kNameOffset);
+  ended.end = pyd_cpu_ticks();
+  pyd_trace_record_for(trace, pyd_trace_this_thread(), &ended, name, name_length);
+}
+
+void pyd_trace_label(pyd_trace_t* trace, uint64_t thread, uint32_t worker) {
+  const tracks_t* tracks = atomic_load_explicit(&((recorder_t*)trace)->now, memory_order_acquire);
+  for (uint32_t i = 0; tracks && i < tracks->count; ++i) {
+    track_t* track = probe_track(tracks, thread, i);
+    const uint64_t owner = atomic_load_explicit(&track->owner, memory_order_relaxed) & ~IS_WRITING;
+    if (owner == 0) return;
+    if (owner != thread << 1) continue;
+    atomic_store_explicit(&track->worker, worker, memory_order_relaxed);
+    return;
+  }
+}
+
+uint64_t pyd_trace_this_thread(void) { return (uint64_t)(uintptr_t)pthread_self(); }
+uint64_t pyd_trace_ticks(void) { return pyd_cpu_ticks(); }
+
+// ---- reading
+
+static const tracks_t* tracks_now(pyd_trace_t* trace) {
+  return atomic_load_explicit(&((recorder_t*)trace)->now, memory_order_acquire);
+}
+
+uint32_t pyd_trace_track_count(pyd_trace_t* trace) {
+  const tracks_t* tracks = tracks_now(trace);
+  return tracks ? tracks->count : 0;
+}
+
+void pyd_trace_track(pyd_trace_t* trace, uint32_t number, pyd_trace_track_t* out_track) {
+  track_t* track = &tracks_now(trace)->tracks[number];
+  *out_track = (pyd_trace_track_t){
+      .thread = atomic_load_explicit(&track->owner, memory_order_relaxed) >> 1,
+      .worker = atomic_load_explicit(&track->worker, memory_order_relaxed),
+      .recorded = atomic_load_explicit(&track->head, memory_order_acquire) - atomic_load_explicit(&track->from, memory_order_relaxed),
+  };
+}
+
+uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t number, pyd_trace_event_t* out_events, uint64_t room) {
+  const tracks_t* tracks = tracks_now(trace);
+  track_t* track = &tracks->tracks[number];
+  const uint64_t head = atomic_load_explicit(&track->head, memory_order_acquire);
+  const uint64_t recorded = head - atomic_load_explicit(&track->from, memory_order_relaxed);
+  uint64_t kept = recorded < tracks->events ? recorded : tracks->events, count = 0;
+  if (kept > room) kept = room;
+  for (uint64_t at = head - kept; at < head; ++at) {
+    _Atomic uint64_t* slot = track->ring + (at & (tracks->events - 1)) * kWords;
+    uint64_t words[kWords];
+    for (uint32_t i = 0; i < kWords; ++i) words[i] = atomic_load_explicit(&slot[i], memory_order_acquire);
+    if (atomic_load_explicit(&track->writing, memory_order_relaxed) > at + tracks->events) continue;  // overwritten meanwhile
+    memcpy(&out_events[count++], words, sizeof(words));
+  }
+  return count;
+}
+
+uint64_t pyd_trace_without_track(pyd_trace_t* trace) {
+  return atomic_load_explicit(&((recorder_t*)trace)->without_track, memory_order_relaxed);
+}

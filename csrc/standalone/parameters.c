@@ -1,0 +1,127 @@
+// The parameters of a program: memory of the embedder, or tensors of files that are mapped. Both are memory handles of the API.
+#include <stdlib.h>
+
+#include "standalone/json.h"
+#include "standalone/standalone.h"
+#include "standalone/weights.h"
+
+typedef struct file_s {
+  const char* scope;  // of the caller's options, while they are read
+  const char* path;
+  pyd_file_map_t map;
+  pyd_weights_t weights;
+} file_t;
+
+struct pyd_standalone_parameters_s {
+  pyd_api_memory_t** memories;  // by parameter, each held
+  uint32_t count;
+  file_t* files;
+  uint32_t file_count;
+};
+
+static pyd_status_t check_options(const pyd_api_load_t* options) {
+  if (options->parameter_count && !options->parameters) return pyd_api_null("program_load", "parameters");
+  if (options->file_count && !options->files) return pyd_api_null("program_load", "files");
+  for (uint32_t i = 0; i < options->parameter_count; ++i) {
+    const pyd_api_parameter_t* given = &options->parameters[i];
+    if (!given->scope || !given->key || !given->memory) return pyd_api_null("program_load", "the scope, key or memory of a parameter");
+  }
+  for (uint32_t i = 0; i < options->file_count; ++i) {
+    if (!options->files[i].scope || !options->files[i].path) return pyd_api_null("program_load", "the scope or path of a file");
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t open_file(const pyd_api_parameter_file_t* given, file_t* out_file) {
+  out_file->scope = given->scope, out_file->path = given->path;
+  pyd_status_t status = pyd_file_map(given->path, &out_file->map);
+  if (pyd_ok(status)) status = pyd_weights_read(out_file->map.span, &out_file->weights);
+  return pyd_status_annotate(status, "%s: %s", given->path, pyd_status_text(status));
+}
+
+static pyd_status_t take_memory(pyd_api_memory_t* memory, const pyd_program_parameter_t* parameter, pyd_api_memory_t** out_memory) {
+  const pyd_api_value_t value = {.dtype = parameter->dtype, .rank = parameter->rank};
+  pyd_status_t status = pyd_api_memory_check(memory, "program_load", "parameter", 0, &value, parameter->dims);
+  if (!pyd_ok(status)) return status;
+  pyd_api_retain(&memory->references);
+  *out_memory = memory;
+  return status;
+}
+
+static pyd_status_t take_tensor(pyd_api_device_t* device, const file_t* file, const pyd_weight_t* tensor,
+                                const pyd_program_parameter_t* parameter, pyd_api_memory_t** out_memory) {
+  const pyd_api_memory_info_t info = {
+      .struct_size = sizeof(info), .data = (void*)tensor->data.data, .dtype = tensor->dtype, .rank = tensor->rank,
+      .dims = tensor->rank ? file->weights.dims + tensor->first_dim : NULL, .is_read_only = 1};
+  pyd_api_memory_t* memory = NULL;
+  pyd_status_t status = tensor->dtype ? pyd_api_memory_import(device, &info, &memory)
+                                      : pyd_status_make(PYD_CODE_UNSUPPORTED, "its type is one that programs do not have");
+  if (pyd_ok(status)) status = take_memory(memory, parameter, out_memory);
+  pyd_api_memory_release(memory);
+  return pyd_status_annotate(status, "%s: %s", file->path, pyd_status_text(status));
+}
+
+static pyd_status_t find(const pyd_standalone_parameters_t* p, pyd_api_device_t* device, const pyd_api_load_t* options,
+                         const pyd_program_parameter_t* parameter, pyd_api_memory_t** out_memory) {
+  bool has_scope = false;
+  for (uint32_t i = 0; i < options->parameter_count; ++i) {
+    const pyd_api_parameter_t* given = &options->parameters[i];
+    if (!pyd_text_is(parameter->scope, given->scope)) continue;
+    has_scope = true;
+    if (pyd_text_is(parameter->key, given->key)) return take_memory(given->memory, parameter, out_memory);
+  }
+  for (uint32_t i = 0; i < p->file_count; ++i) {
+    if (!pyd_text_is(parameter->scope, p->files[i].scope)) continue;
+    has_scope = true;
+    const pyd_weight_t* tensor = pyd_weights_find(&p->files[i].weights, parameter->key);
+    if (tensor) return take_tensor(device, &p->files[i], tensor, parameter, out_memory);
+  }
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s; give it to program_load, in memory or in a .safetensors file",
+                         has_scope ? "it is in none of the sources of its scope" : "its scope was not given");
+}
+
+pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_api_device_t* device, const pyd_api_load_t* options,
+                                            pyd_standalone_parameters_t** out_parameters) {
+  *out_parameters = NULL;
+  pyd_status_t status = check_options(options);
+  if (!pyd_ok(status)) return status;
+  pyd_standalone_parameters_t* p = calloc(1, sizeof(*p));
+  const uint32_t count = pyd_program_parameter_count(program);
+  if (p) p->memories = calloc((size_t)count + 1, sizeof(*p->memories));
+  if (p) p->files = calloc((size_t)options->file_count + 1, sizeof(*p->files));
+  if (!p || !p->memories || !p->files) {
+    status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the parameters of a program");
+  } else {
+    p->count = count;
+    p->file_count = options->file_count;
+  }
+  for (uint32_t i = 0; i < options->file_count && pyd_ok(status); ++i) status = open_file(&options->files[i], &p->files[i]);
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
+    const pyd_program_parameter_t* parameter = pyd_program_parameter(program, i);
+    status = find(p, device, options, parameter, &p->memories[i]);
+    status = pyd_status_annotate(status, "parameter '%.*s' of scope '%.*s': %s", (int)parameter->key.length, parameter->key.data,
+                                 (int)parameter->scope.length, parameter->scope.data, pyd_status_text(status));
+  }
+  if (pyd_ok(status)) {
+    *out_parameters = p;
+  } else {
+    pyd_standalone_parameters_free(p);
+  }
+  return status;
+}
+
+const pyd_api_memory_t* pyd_standalone_parameter(const pyd_standalone_parameters_t* parameters, uint32_t index) {
+  return parameters->memories[index];
+}
+
+void pyd_standalone_parameters_free(pyd_standalone_parameters_t* p) {
+  if (!p) return;
+  for (uint32_t i = 0; i < p->count; ++i) pyd_api_memory_release(p->memories[i]);
+  for (uint32_t i = 0; i < p->file_count; ++i) {
+    pyd_weights_free(&p->files[i].weights);
+    pyd_file_unmap(&p->files[i].map);
+  }
+  free(p->memories);
+  free(p->files);
+  free(p);
+}

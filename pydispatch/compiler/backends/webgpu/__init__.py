@@ -1,0 +1,1 @@
+"""Variants for WebGPU → WGSL."""

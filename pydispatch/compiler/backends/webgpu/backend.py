@@ -1,0 +1,82 @@
+"""The WebGPU target: a variant becomes WGSL.
+
+A variant may have several modules: the member is their concatenation, and the manifest states where each begins and
+which entry point of which module an export is. Generated kernels are one module, with users' functions linked in.
+"""
+
+from __future__ import annotations
+
+import time
+
+from pydispatch.compiler.backends.webgpu.functions import libraries_of, with_functions
+from pydispatch.compiler.backends.webgpu.objects import compile_objects
+from pydispatch.compiler.emit.wgsl.emitter import EntryPoint, emit_module
+from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
+from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
+from pydispatch.compiler.target.backend import Dump
+from pydispatch.errors import CompileError
+from pydispatch.formats.wgsl.interface import LEAST, features
+
+FORMAT = "webgpu-wgsl-fb"
+ALIGNMENT = 4
+"""Alignment of bindings by host code, in bytes. Devices that need more copy less aligned bindings."""
+
+
+def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
+    """Compiles and checks one variant.
+
+    dump: gets the text. `Binary.notes`: "wgsl" goes into the manifest; "seconds" has the time of each phase. Raises
+    CompileError.
+    """
+    try:
+        return _compile(variant, dump)
+    except CompileError as error:
+        if error.location is None and variant.location is not None:
+            raise CompileError(error.message, variant.location, error.note) from error
+        raise
+
+
+def _compile(variant: Variant, dump: Dump | None) -> Binary:
+    if variant.target.format != FORMAT:
+        raise CompileError(f"there is no format '{variant.target.format}' for WebGPU", note=f"known is: {FORMAT}")
+    if variant.module is None and not variant.objects:
+        return Binary(b"", ".wgsl", (), ALIGNMENT, notes={"dynamic": True})
+    if variant.module is None:
+        return compile_objects(variant, dump)
+    start = time.perf_counter()
+    libraries = libraries_of(variant.objects)
+    provided = {name for library in libraries for name in library.names()}
+    module = resolve_fallbacks(variant.module, lambda: provided)
+    text, entries = emit_module(module, variant.exports, variant.constants)
+    made = with_functions(text, module, libraries, variant)
+    if dump is not None:
+        dump(".wgsl", made.text)
+    data = made.text.encode()
+    requires = dict.fromkeys(need for entry in entries for need in requirements(entry))
+    requires |= dict.fromkeys(need for library in libraries for need in features(library.module))
+    notes: dict[str, object] = {
+        "seconds": {"emit": time.perf_counter() - start},
+        "wgsl": {
+            "modules": [[0, len(data)]],
+            "entries": [[0, entry.name] for entry in entries],
+            "overrides": list(variant.constants),
+            "workgroup_sizes": [list(entry.size) for entry in entries],
+        },
+    }
+    if made.imports:
+        notes["imports"] = made.calls
+    return Binary(data, ".wgsl", tuple(requires), ALIGNMENT, made.imports, notes)
+
+
+def requirements(entry: EntryPoint) -> list[str]:
+    """The limits above those that every device has, as "name>=number"."""
+    x, y, z = entry.size
+    needs = {
+        "maxStorageBuffersPerShaderStage": len(entry.bindings),
+        "maxComputeInvocationsPerWorkgroup": x * y * z,
+        "maxComputeWorkgroupSizeX": x,
+        "maxComputeWorkgroupSizeY": y,
+        "maxComputeWorkgroupSizeZ": z,
+        "maxComputeWorkgroupStorageSize": entry.workgroup_bytes,
+    }
+    return [f"{name}>={need}" for name, need in needs.items() if need > LEAST[name]]

@@ -1,0 +1,129 @@
+"""WGSL of the user: whole kernels among the objects of an executable, checked against the exports.
+
+A variant may have several modules: the member is their concatenation, and the manifest states where each begins, which
+entry point of which module an export is, and what the words of the executable constants are called.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from pydispatch.compiler.kernel_ir.kernel import Binary, Export, ObjectFile, Variant
+from pydispatch.compiler.target.backend import Dump
+from pydispatch.errors import ArtifactError, CompileError
+from pydispatch.formats.wgsl import interface
+from pydispatch.formats.wgsl.interface import Entry
+from pydispatch.formats.wgsl.module import Module
+from pydispatch.formats.wgsl.read import read
+
+ALIGNMENT = 4
+"""Alignment of bindings by host code, in bytes. Devices that need more copy less aligned bindings."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """An object. stem: the name of its file without suffixes."""
+
+    module: Module
+    data: bytes
+    stem: str
+
+
+def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
+    """The modules of a variant that has kernels in WGSL alone. CompileError."""
+    start = time.perf_counter()
+    given = [_given(file) for file in variant.objects]
+    places = [_entry(export, given, variant) for export in variant.exports]
+    entries: list[Entry] = []
+    for export, (number, name) in zip(variant.exports, places, strict=True):
+        entries.append(_checked(export, given[number].module, name))
+    modules, data = [], b""
+    for number, each in enumerate(given):
+        modules.append([len(data), len(each.data)])
+        data += each.data
+        if dump is not None:
+            dump(".wgsl" if len(given) == 1 else f".{number}.wgsl", each.data)
+    requires = dict.fromkeys(need for entry in entries for need in interface.requirements(entry))
+    notes: dict[str, object] = {
+        "seconds": {"objects": time.perf_counter() - start},
+        "wgsl": {
+            "modules": modules, "entries": [list(place) for place in places], "overrides": list(variant.constants),
+            "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for entry in entries],
+        },
+    }  # fmt: skip
+    return Binary(data, ".wgsl", tuple(requires), ALIGNMENT, notes=notes)
+
+
+def _given(file: ObjectFile) -> Given:
+    if file.suffix != ".wgsl":
+        raise CompileError(
+            f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be used for WebGPU",
+            file.location, "known kinds: .wgsl",
+        )  # fmt: skip
+    try:
+        module = read(file.data, file.name)
+    except ArtifactError as error:
+        raise CompileError(str(error), file.location) from None
+    if not module.entry_points:
+        others = ", ".join(f"'{each.name}'" for each in module.other_stages)
+        more = f"; it has {others} of other stages" if others else ""
+        raise CompileError(
+            f"object '{file.name}' has no entry point for compute{more}",
+            file.location, "write @compute @workgroup_size(64) before the function",
+        )  # fmt: skip
+    return Given(module, module.text.encode(), PurePath(file.name).name.split(".")[0])
+
+
+def _entry(export: Export, given: Sequence[Given], variant: Variant) -> tuple[int, str]:
+    """The module and entry point that an export means.
+
+    By name; else the only entry point of the object whose file is named like the export; else the only entry point of
+    the only object, for the only export. CompileError when there is none, or more than one.
+    """
+    named = [(i, export.name) for i, each in enumerate(given) if each.module.entry(export.name) is not None]
+    if not named:
+        single = [(i, each) for i, each in enumerate(given) if len(each.module.entry_points) == 1]
+        alike = [(i, each.module.entry_points[0].name) for i, each in single if each.stem == export.name]
+        only = len(given) == len(variant.exports) == len(single) == 1
+        named = alike or ([(0, given[0].module.entry_points[0].name)] if only else [])
+    if len(named) == 1:
+        return named[0]
+    if named:
+        where = ", ".join(given[i].module.where for i, _ in named)
+        raise CompileError(
+            f"export '@{export.name}' is an entry point of several objects: {where}", export.location,
+            "leave one of them out, or name the exports after the files of the shaders",
+        )  # fmt: skip
+    names = [entry.name for each in given for entry in each.module.entry_points]
+    near = difflib.get_close_matches(export.name, names, 1)
+    have = "; ".join(f"{g.module.where}: {', '.join(e.name for e in g.module.entry_points)}" for g in given)
+    raise CompileError(
+        f"export '@{export.name}' is no entry point of the objects of executable '@{variant.executable}'",
+        export.location, f"{f'did you mean {near[0]!r}? ' if near else ''}entry points: {have}",
+    )  # fmt: skip
+
+
+def _checked(export: Export, module: Module, name: str) -> Entry:
+    """An entry point against the layout of its export; CompileError where they differ."""
+    function = module.entry(name)
+    assert function is not None
+    try:
+        entry = interface.entry_of(module, function)
+    except ArtifactError as error:
+        raise CompileError(str(error), export.location) from None
+    layout = export.layout
+    read_only = [binding.read_only for binding in layout.bindings]
+    problem = interface.mismatch(entry, layout.constants, len(read_only), read_only)
+    stated = export.workgroup_size
+    if problem is None and any(stated) and entry.workgroup_size is not None and stated != entry.workgroup_size:
+        problem = f"the export declares workgroup_size = {list(stated)}, the shader has {list(entry.workgroup_size)}"
+    if problem is not None:
+        raise CompileError(
+            f"export '@{export.name}' does not fit entry point '{name}' of {module.where}: {problem}",
+            export.location, "change the layout of the export or the shader",
+        )  # fmt: skip
+    return entry

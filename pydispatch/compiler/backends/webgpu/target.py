@@ -1,0 +1,20 @@
+"""WebGPU as a target."""
+
+from __future__ import annotations
+
+from pydispatch.compiler.target.backend import Backend
+
+
+class WebGPU(Backend):
+    """WGSL shaders."""
+
+    name = "webgpu-wgsl"
+    format = "webgpu-wgsl-fb"
+    emitter = "pydispatch.compiler.backends.webgpu.backend:compile_variant"
+    workgroup_bytes = 16 << 10
+    row_bytes = 8 << 10  # every device has 16 KiB of workgroup memory
+    has_invocations = True
+    has_large_buffers = False
+
+
+BACKEND = WebGPU()

@@ -1,0 +1,112 @@
+"""The bitcode of each source of the device library: by clang, or out of a file that was made before.
+
+`python -m pydispatch.compiler.devlib` writes that file next to this one, for the levels of machines that the
+sources tell apart; wheels have it, so that generated code compiles where there is no clang. It counts while the sources
+are the ones that it was made of.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import tarfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pydispatch.compiler.devlib.symbols import SYMBOLS
+from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES, Target
+from pydispatch.compiler.target.cpu import machine_of
+from pydispatch.compiler.toolchain import cache, tools
+from pydispatch.errors import CompileError
+from pydispatch.formats.storage import whole_file
+
+SOURCES = Path(__file__).parent / "csrc"
+FILE = Path(__file__).parent / "library.tar.xz"
+
+# No vectorising inside the library itself: its loops are short, and the caller's loop is the one to vectorise.
+# No builtins: a function body must not become a call of the function it implements (fmin, memset).
+_FLAGS = ("-fno-builtin", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize")
+
+OBJECTS = frozenset({"memory", "integer", "conversion"})
+"""Sources whose functions are too large to inline, or called by generated code after optimisation only."""
+
+LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "x86_64 avx512f": ("x86_64", ("+avx512f", "+fma", "+sse4.1")),
+    "x86_64 fma": ("x86_64", ("+fma", "+sse4.1")),
+    "x86_64 sse4.1": ("x86_64", ("+sse4.1",)),
+    "x86_64": ("x86_64", ()),
+    "aarch64": ("aarch64", ()),
+    "riscv64 zfa unaligned": ("riscv64", ("+zfa", "+unaligned-scalar-mem")),
+    "riscv64 zfa": ("riscv64", ("+zfa",)),
+    "riscv64 unaligned": ("riscv64", ("+unaligned-scalar-mem",)),
+    "riscv64": ("riscv64", ()),
+    "nvptx64": ("nvptx64", ("+ptx60",)),
+}
+"""Name -> architecture and features to compile for. The sources tell no more apart (`#if`), and attributes of machines
+are taken away: bitcode of the first level that a machine has is what compiling for that machine gives."""
+
+
+def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
+    """The first level that a machine has; None for a CPU that only clang knows."""
+    if arch == "nvptx64":
+        return arch
+    spelled = next((name for name, known in ARCHITECTURES.items() if known == arch), arch)
+    target = Target("llvm-cpu", f"embedded-elf-{spelled}", "generic" if cpu == "x86-64" else cpu, tuple(features))
+    try:
+        has = {f"+{feature}" for feature in machine_of(target).has}
+    except CompileError:
+        return None
+    return next(name for name, (of, needs) in LEVELS.items() if of == arch and has.issuperset(needs))
+
+
+def module(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:
+    """One source as bitcode, or as an object if it is one of OBJECTS. Raises ToolchainError, ValueError for an arch."""
+    level = level_of(arch, cpu, features) if _library() else None
+    return _library()[f"{level}/{stem}"] if level else _compiled(stem, arch, cpu, features)
+
+
+def sources() -> str:
+    """A digest of everything that the library is compiled from."""
+    return cache.digest([(path.name, path.read_bytes()) for path in sorted(SOURCES.iterdir())], _FLAGS)
+
+
+def compiler() -> str:
+    """The clang that the bitcode is from."""
+    return _library().get("compiler", b"").decode() or tools.find().fingerprint()
+
+
+@functools.cache
+def _library() -> dict[str, bytes]:
+    """The members of the file; empty without one of these sources."""
+    data = whole_file.read(FILE, 1 << 26) if FILE.exists() else None
+    if data is None:
+        return {}
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        found = {entry.name: file.read() for entry in archive if (file := archive.extractfile(entry)) is not None}
+    return found if found["sources"].decode() == sources() else {}
+
+
+def _compiled(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:
+    emit = "obj" if stem in OBJECTS else "bc"
+    return tools.find().compile_c(
+        SOURCES / f"{stem}.c", arch=arch, cpu=cpu, features=features, emit=emit, opt="-O2", extra_args=_FLAGS
+    )
+
+
+def write(path: Path = FILE) -> None:
+    """Compiles all sources for all levels into one file. Raises ToolchainError."""
+
+    def made(level: str, stem: str) -> tuple[str, bytes]:
+        arch, features = LEVELS[level]
+        return f"{level}/{stem}", _compiled(stem, arch, "sm_70" if arch == "nvptx64" else "generic", features)
+
+    names = [(level, stem) for level in LEVELS for stem in SYMBOLS if level != "nvptx64" or stem not in OBJECTS]
+    with ThreadPoolExecutor() as pool:
+        members = dict(pool.map(lambda each: made(*each), names))
+    members |= {"sources": sources().encode(), "compiler": tools.find().fingerprint().encode()}
+    with tarfile.open(path, "w:xz", preset=9) as archive:
+        for name in sorted(members, key=lambda name: name.partition("/")[::-1]):  # what is alike lies side by side
+            entry = tarfile.TarInfo(name)
+            entry.size = len(members[name])
+            archive.addfile(entry, io.BytesIO(members[name]))

@@ -1,0 +1,104 @@
+"""Largest and smallest floats on x86, carried around loops as integers in the order of floats.
+
+`arith.maximumf` is NaN where an operand is, and +0 is above -0. x86 has no instruction for that but six, of which each
+waits for the one before, and so does every step of a loop. With the bits of negative numbers flipped, floats have the
+order of integers; with NaN the largest integer, or for a minimum the least, one instruction of each step waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import Float32Type, Float64Type
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.emit.llvm.body import as_index
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter
+from pydispatch.compiler.emit.llvm.types import scalar
+from pydispatch.compiler.kernel_ir.readers import flags
+from pydispatch.compiler.kernel_ir.types import bit_width
+
+KINDS = {"arith.maximumf": "smax", "arith.minimumf": "smin"}
+SIMPLE_FLAGS = {"fast", "nnan", "nsz"}
+"""Flags under which the operation itself is one instruction."""
+FEWEST_STEPS = 16
+"""Of a loop, below which it is not worth the conversions before and after it."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """How the floats of one combination become integers. combine: the operation; carried: its operand that the loop
+    carries; kind: smax or smin."""
+
+    combine: Operation
+    carried: SSAValue
+    kind: str
+
+    @property
+    def float(self) -> str:
+        """The LLVM type of the floats."""
+        return scalar(self.combine.results[0].type)
+
+    @property
+    def width(self) -> int:
+        """Bits of the floats and of the integers."""
+        return bit_width(self.combine.results[0].type)
+
+    @property
+    def integer(self) -> str:
+        """The LLVM type of the integers."""
+        return f"i{self.width}"
+
+    def _flipped(self, f: FunctionEmitter, bits: str) -> str:
+        """Its own inverse."""
+        type_ = self.integer
+        sign = f.body.let(f"ashr {type_} {bits}, {self.width - 1}")
+        others = f.body.let(f"and {type_} {sign}, {(1 << (self.width - 1)) - 1}")
+        return f.body.let(f"xor {type_} {bits}, {others}")
+
+    def integer_of(self, f: FunctionEmitter, value: str) -> str:
+        """The integer of a float."""
+        greatest = (1 << (self.width - 1)) - 1
+        nan = greatest if self.kind == "smax" else ~greatest
+        flipped = self._flipped(f, f.body.let(f"bitcast {self.float} {value} to {self.integer}"))
+        is_nan = f.body.let(f"fcmp uno {self.float} {value}, {value}")
+        return f.body.let(f"select i1 {is_nan}, {self.integer} {nan}, {self.integer} {flipped}")
+
+    def float_of(self, f: FunctionEmitter, value: str) -> str:
+        """The float of an integer."""
+        return f.body.let(f"bitcast {self.integer} {self._flipped(f, value)} to {self.float}")
+
+    def combined(self, f: FunctionEmitter) -> str:
+        """The integer that a step hands on."""
+        type_, (value,) = self.integer, (o for o in self.combine.operands if o is not self.carried)
+        step = self.integer_of(f, f.get(value))
+        return f.intrinsic(f"llvm.{self.kind}.{type_}", type_, (type_, f.get(self.carried)), (type_, step))
+
+
+def order_of(f: FunctionEmitter, value: SSAValue) -> Order | None:
+    """How an argument of the body of an `scf.for`, or what becomes of it, is carried; None where it is a float."""
+    if f.platform.arch != "x86_64" or not isinstance(value.type, Float32Type | Float64Type):
+        return None
+    if isinstance(value.type, Float64Type) and "avx512f" not in f.platform.features:
+        return None  # older instructions do not compare vectors of i64
+    combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
+    if combine is None or combine.name not in KINDS or SIMPLE_FLAGS & set(flags(combine, "fastmath").split()):
+        return None
+    loop, block = combine.parent_op(), combine.parent
+    if not isinstance(loop, scf.ForOp) or block is None or combine.results[0].uses.get_length() != 1:
+        return None
+    (use,) = combine.results[0].uses
+    if use.operation is not block.last_op:
+        return None
+    carried = block.args[1 + use.index]
+    if value not in (carried, combine.results[0]) or carried.uses.get_length() != 1 or not _is_long(f, loop):
+        return None
+    return Order(combine, carried, KINDS[combine.name]) if carried in combine.operands else None
+
+
+def _is_long(f: FunctionEmitter, loop: scf.ForOp) -> bool:
+    lower, upper, step = (as_index(f.get(bound)) for bound in (loop.lb, loop.ub, loop.step))
+    if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+        return upper - lower >= FEWEST_STEPS * step
+    return True

@@ -1,0 +1,1 @@
+"""What emitters of shaders share: values, memrefs without addresses, and the walk over regions."""

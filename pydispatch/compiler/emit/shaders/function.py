@@ -1,0 +1,248 @@
+"""What the emitters of entry points share in every language: values by SSA value, memrefs that travel as numbers, and
+the walk over regions.
+
+V: what the language names a value by that is known when the kernel runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, Generic, TypeVar
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+
+from pydispatch.compiler.emit.shaders.iterations import Iterations
+from pydispatch.compiler.emit.shaders.values import (
+    MAX_PRIVATE,
+    MemRef,
+    Root,
+    flatten,
+    index_width,
+    open_parts,
+    register_width,
+    unflatten,
+)
+from pydispatch.compiler.kernel_ir.bindings import bindings_of
+from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
+from pydispatch.compiler.kernel_ir.kernel import Layout
+from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, unsupported
+from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
+from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+V = TypeVar("V")
+Leave = Callable[[Operation], None]
+Table = Mapping[str, Callable[[Any, Operation], None]]
+"""Op name -> what writes its code."""
+
+
+class ShaderFunction(IndexArithmetic[V], Generic[V]):
+    """One entry point. size: of a workgroup. invocations: how many it has."""
+
+    handle: type
+    """V at run time, to tell values from memrefs and from numbers known while compiling."""
+
+    def __init__(self, table: Table, kernel: Kernel) -> None:
+        self.table, self.ops, self.size, self.invocations = table, kernel.ops, kernel.size, prod(kernel.size)
+        self.values: dict[SSAValue, Any] = {}
+        self.op: Operation = kernel.function
+        self.bindings = bindings_of(kernel.ops)
+        self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
+        self.iterations = Iterations()
+        width = attribute(kernel.function, "pyd.index_width")
+        self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else index_width(kernel.ops)
+
+    def constant(self, value: int, type_: Attribute) -> V:
+        """An integer of a scalar type."""
+        raise NotImplementedError
+
+    def idx(self, value: int | V) -> V:
+        """An index that is no plain int."""
+        raise NotImplementedError
+
+    def divide(self, a: int | V, b: int, remainder: bool = False) -> int | V:
+        """Quotient or remainder of an index that is not negative."""
+        raise NotImplementedError
+
+    # Values
+
+    def get(self, value: SSAValue) -> V:
+        """A scalar."""
+        found = self.values[value]
+        if type(found) is self.handle:
+            return found  # type: ignore[return-value]
+        if isinstance(found, MemRef):
+            raise unsupported(self.op)
+        return found if isinstance(found, self.handle) else self.constant(found, value.type)  # type: ignore[return-value]
+
+    def index(self, value: SSAValue) -> int | V:
+        """A scalar, as an int when it is known."""
+        found = self.values[value]
+        if type(found) is MemRef:
+            raise unsupported(self.op)
+        return found
+
+    def memref(self, value: SSAValue) -> MemRef:
+        found = self.values[value]
+        if not isinstance(found, MemRef):
+            raise unsupported(self.op)
+        return found
+
+    def define(self, value: SSAValue, operand: int | V | MemRef) -> None:
+        self.values[value] = operand
+
+    def width(self, type_: Attribute) -> int:
+        """Bits of the register of a scalar type: 1, 32 or 64."""
+        return register_width(type_, self.index_width)
+
+    def error(self, message: str, note: str | None = None) -> CompileError:
+        """An error at the current op."""
+        return CompileError(message, location_of(self.op), note)
+
+    # Values that travel
+
+    def parts(self, values: Sequence[SSAValue]) -> list[V]:
+        """What values travel as, memrefs taken apart."""
+        found: list[V] = []
+        for value in values:
+            mine = self.values[value]
+            if type(mine) is self.handle:
+                found.append(mine)  # type: ignore[arg-type]
+            elif isinstance(mine, MemRef):
+                assert isinstance(value.type, MemRefType)
+                found += [self.idx(part) for part in flatten(mine, value.type)]
+            else:
+                found.append(self.get(value))
+        return found
+
+    def take(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:
+        """Defines values from their parts. roots: the storage of those that are memrefs."""
+        if len(parts) == len(values) and not any(roots):
+            self.values.update(zip(values, parts, strict=True))
+            return
+        rest = list(parts)
+        for value, root in zip(values, roots, strict=True):
+            if isinstance(value.type, MemRefType):
+                assert root is not None
+                count = open_parts(value.type)
+                self.define(value, unflatten(list(rest[:count]), value.type, root))
+                rest = rest[count:]
+            else:
+                self.define(value, rest.pop(0))
+
+    def roots(self, values: Sequence[SSAValue]) -> list[Root | None]:
+        found = (self.values[value] for value in values)
+        return [value.root if isinstance(value, MemRef) else None for value in found]
+
+    def same_roots(self, roots: Sequence[Root | None], values: Sequence[SSAValue]) -> None:
+        """CompileError when memrefs that meet lie in different storage."""
+        if not any(roots):
+            return
+        if any(a is not None and (b is None or a.key != b.key) for a, b in zip(roots, self.roots(values), strict=True)):
+            raise self.error(
+                "a memref that may lie in one of two buffers cannot be compiled into a kernel for this target",
+                "choose between loaded elements instead",
+            )
+
+    def storage(self, type_: Attribute) -> tuple[MemRefType, int]:
+        """(type, elements) of storage to be made."""
+        memref = checked_memref(type_)
+        _, sizes, strides = layout_of(memref)
+        if any(part is None for part in (*sizes, *strides)):
+            raise self.error(
+                f"storage of type {memref} has no size known while compiling",
+                "kernels have no allocator: take the largest size, or pass scratch memory as a binding",
+            )
+        return memref, max(1, prod(size for size in sizes if size is not None))
+
+    def check_private(self, memref: MemRefType, count: int) -> None:
+        """CompileError where an allocation is too large for every invocation to have one."""
+        size = max(32, self.width(memref.element_type)) // 8
+        if count * size > MAX_PRIVATE:
+            raise self.error(
+                f"an invocation needs {count * size} bytes of its own for {memref}, the limit is {MAX_PRIVATE}",
+                "use workgroup memory (memref.alloc with #gpu.address_space<workgroup>) or another binding",
+            )
+
+    # Regions
+
+    def region(self, region: Region, leave: Leave) -> None:
+        """Emits a region of one block whose arguments are set; `leave` gets its terminator."""
+        block = region.first_block
+        assert block is not None
+        if block is not region.last_block:
+            raise CompileError(
+                "branches between blocks cannot be compiled into a kernel for this target",
+                location_of(block.last_op or self.op),
+                "write them with scf.if, scf.for and scf.while",
+            )
+        table, op = self.table, self.op
+        following = block.first_op
+        try:
+            while following is not None:
+                self.op = op = following
+                following = op.next_op
+                lowering = table.get(op.name)
+                if lowering is None:
+                    name = op_name(op)  # another one where no dialect registers it
+                    if name in LEAVES:
+                        leave(op)
+                        return
+                    lowering = table.get(name)
+                    if lowering is None:
+                        raise unsupported(op)
+                lowering(self, op)
+        except CompileError as error:
+            if error.location is None and location_of(op) is not None:
+                raise CompileError(error.message, location_of(op), error.note) from None
+            raise
+
+    def yielded(self, region: Region, roots: list[Root | None] | None = None) -> list[V]:
+        """Emits a region and returns the parts of what it yields. roots: where memrefs must lie; filled when empty."""
+        found: list[V] = []
+
+        def leave(end: Operation) -> None:
+            operands = list(end.operands)
+            if roots is not None:
+                if not roots:
+                    roots.extend(self.roots(operands))
+                self.same_roots(roots, operands)
+            found.extend(self.parts(operands))
+
+        if region.first_block is not None:
+            self.region(region, leave)
+        return found
+
+
+class Definitions:
+    """The functions and constant tables of a module of kernel IR, by name. CompileError for what else is in it."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.functions: dict[str, FuncOp] = {}
+        self.memref_globals: dict[str, Operation] = {}
+        for op in module.body.block.ops:
+            if isinstance(op, FuncOp):
+                self.functions[op.sym_name.data] = op
+            elif op_name(op) == "memref.global":
+                name = attribute(op, "sym_name")
+                assert isinstance(name, StringAttr)
+                self.memref_globals[name.data] = op
+            else:
+                raise unsupported(op)
+
+    def check_export(self, name: str) -> None:
+        """CompileError where an export is no entry point."""
+        function = self.functions.get(name)
+        if function is None or not function.body.blocks:
+            defined = ", ".join(sorted(n for n, f in self.functions.items() if f.body.blocks)) or "none"
+            raise CompileError(f"export '{name}' has no function in the executable", note=f"defined are: {defined}")
+        if function.function_type.inputs.data or function.function_type.outputs.data:
+            raise CompileError(
+                f"export '{name}' must take no arguments and return nothing, got {function.function_type}",
+                location_of(function),
+                "reach buffers and scalars through hal.interface.binding.subspan and hal.interface.constant.load",
+            )

@@ -1,0 +1,148 @@
+"""Scalars and memrefs of kernel IR in a shader: how wide registers are, and memrefs as a place and numbers.
+
+Registers: i1 is a truth value; integers of up to 32 bits have 32 bits and those of up to 64 bits have 64, extended with
+their sign; f32 and f64 are themselves; floats of 16 bits and less are their bits, as integers of that width. So kernels
+compute on every type with 32-bit integers and floats alone, and need more only for i64 and f64, and for storage of 8
+and 16 bits.
+
+Buffers hold elements as they lie in memory: i1 in a byte, i2, i4 and f4 packed, low bits first. Memory of workgroups
+and invocations holds what registers hold.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, MemRefType
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.kernel_ir.scan import Ops
+from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_float, is_integer, layout_of
+from pydispatch.errors import CompileError
+
+Index = Any
+"""An index: a plain int when it is known while compiling, else what the language names values by."""
+
+NATIVE = (Float32Type, Float64Type)
+
+ESCAPES = frozenset(("arith.index_cast", "arith.index_castui"))
+
+MAX_PRIVATE = 16 * 1024
+"""Bytes of one allocation that every invocation has for itself."""
+
+
+def known(value: Index) -> bool:
+    """Whether a value is a number known while compiling."""
+    return type(value) is int
+
+
+def register_width(type_: Attribute, index_width: int) -> int:
+    """Bits of the register of a scalar type: 1, 32 or 64. CompileError for what has no register."""
+    kind = type(type_)
+    if kind is Float32Type:
+        return 32
+    if kind is IndexType:
+        return index_width
+    if is_float(type_) or is_integer(type_):
+        width = bit_width(type_)
+        if width <= 64:
+            return 1 if width == 1 else 32 if width <= 32 else 64
+        note = "shaders have integers of up to 64 bits"
+        raise CompileError(f"type {type_} has no register on this target", note=note)
+    raise CompileError(
+        f"type {type_} has no machine form here",
+        note="kernel IR computes on i1 to i64 (signless), index, f64 to f4, and on memrefs of them",
+    )
+
+
+def is_native_float(type_: Attribute) -> bool:
+    """f32 and f64."""
+    return type(type_) in NATIVE
+
+
+def index_width(ops: Ops) -> int:
+    """32, unless a function makes integers of more bits from an index, or stores one: those are 64 bits wide."""
+    for name, same in ops.items():
+        for op in same:
+            for value in op.results:
+                if isinstance(value.type, MemRefType) and isinstance(value.type.element_type, IndexType):
+                    return 64
+            escapes = name in ESCAPES and isinstance(op.operands[0].type, IndexType)
+            if escapes and getattr(getattr(op.results[0].type, "width", None), "data", 64) > 32:
+                return 64
+    return 32
+
+
+def signed(value: int, width: int) -> int:
+    """The low bits of a number as a signed one."""
+    value &= (1 << width) - 1
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def single_bits(value: float) -> int:
+    """The bits of an f32."""
+    return int(struct.unpack("<I", struct.pack("<f", value))[0])
+
+
+def double_bits(value: float) -> int:
+    return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+
+
+@dataclass(frozen=True)
+class Root:
+    """Where elements lie. kind: binding, workgroup, function or constant; key: for comparison; variable: of memory that
+    is one variable, as the language names it."""
+
+    kind: str
+    key: object
+    binding: int = -1
+    variable: Any = 0
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class MemRef:
+    """A memref. base and offset: in elements; views count from `base`."""
+
+    root: Root
+    base: Index
+    offset: Index
+    sizes: tuple[Index, ...]
+    strides: tuple[Index, ...]
+    element: Attribute
+
+    def over(self, offset: Index, sizes: tuple[Index, ...], strides: tuple[Index, ...]) -> MemRef:
+        """The same storage seen through another shape."""
+        return replace(self, offset=offset, sizes=sizes, strides=strides)
+
+
+def fresh(memref: MemRefType, root: Root) -> MemRef:
+    """All of some storage."""
+    _, sizes, strides = layout_of(memref)
+    known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)
+    return MemRef(root, 0, 0, known_sizes, known_strides, memref.element_type)
+
+
+def open_parts(type_: MemRefType) -> int:
+    """How many numbers of a memref travel with it: base, and what its type leaves open."""
+    offset, sizes, strides = layout_of(checked_memref(type_))
+    return 1 + sum(part is None for part in (offset, *sizes, *strides))
+
+
+def flatten(value: MemRef, type_: MemRefType) -> list[Index]:
+    """Those numbers."""
+    offset, sizes, strides = layout_of(type_)
+    parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
+    return [value.base, *(part for part, fixed in parts if fixed is None)]
+
+
+def unflatten(parts: list[Index], type_: MemRefType, root: Root) -> MemRef:
+    """The memref that `flatten` took apart."""
+    rest = iter(parts)
+    base = next(rest)
+    offset, sizes, strides = layout_of(type_)
+    found = [part if part is not None else next(rest) for part in (offset, *sizes, *strides)]
+    rank = len(sizes)
+    return MemRef(root, base, found[0], tuple(found[1 : 1 + rank]), tuple(found[1 + rank :]), type_.element_type)

@@ -1,0 +1,1 @@
+"""Kernel IR → WGSL text."""

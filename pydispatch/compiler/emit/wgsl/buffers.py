@@ -1,0 +1,100 @@
+"""How the buffers of an entry point are declared.
+
+A binding is one variable with one type. Elements of 32 bits that are all of one type are declared as that, those of 64
+bits as pairs of words, and everything else as words: several elements in a word, or different types over the same
+bytes. Where elements that share a word are written, its words are atomic, so that invocations may meet in one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import Float32Type, MemRefType
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.kernel_ir.hazards import base_of
+from pydispatch.compiler.kernel_ir.readers import integer
+from pydispatch.compiler.kernel_ir.scan import Ops
+from pydispatch.compiler.kernel_ir.types import checked_memref, storage_bits
+from pydispatch.errors import CompileError
+
+UNSIGNED_ATOMICS = (9, 10)
+"""maxu and minu, as memref.atomic_rmw numbers its kinds."""
+
+
+_ACCESSES = (
+    ("memref.load", 0), ("memref.store", 1), ("memref.atomic_rmw", 1), ("memref.copy", 0), ("memref.copy", 1),
+)  # fmt: skip
+"""Operations, and which operand is the memref that they read (0) or write (1)."""
+
+
+_CALLS = ("func.call", "util.call")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """word: f32, i32, u32 or vec2u."""
+
+    word: str
+    is_atomic: bool = False
+
+    @property
+    def type(self) -> str:
+        return f"atomic<{self.word}>" if self.is_atomic else self.word
+
+
+@dataclass
+class _Uses:
+    """What happens to one buffer."""
+
+    elements: set[Attribute]
+    writes_parts: bool = False
+    atomic: bool = False
+    is_unsigned: bool = False
+
+
+def plan(ops: Ops) -> dict[object, Buffer]:
+    """How each binding is declared, by ("binding", number), and each allocation that has atomic operations, by its
+    operation."""
+    uses: dict[object, _Uses] = {}
+    for name, place in _ACCESSES:
+        for op in ops.get(name, ()):
+            memref = op.operands[place]
+            element = checked_memref(memref.type).element_type
+            for key in base_of(memref):
+                use = uses.setdefault(key, _Uses(set()))
+                use.elements.add(element)
+                if name != "memref.load" and place == 1 and element_bits(element) < 32:
+                    use.writes_parts = True
+                if name == "memref.atomic_rmw":
+                    use.atomic = True
+                    use.is_unsigned |= integer(op, "kind") in UNSIGNED_ATOMICS
+    for name in _CALLS:
+        for operand in (operand for op in ops.get(name, ()) for operand in op.operands):
+            if isinstance(operand.type, MemRefType):
+                for key in base_of(operand):
+                    uses.setdefault(key, _Uses(set())).elements.add(checked_memref(operand.type).element_type)
+    return {key: _declared(use) for key, use in uses.items() if use.atomic or type(key) is tuple}
+
+
+def element_bits(element: Attribute) -> int:
+    bits = storage_bits(element)
+    if bits > 64:
+        raise CompileError(f"elements of type {element} cannot lie in a buffer of this target")
+    return bits
+
+
+def _declared(use: _Uses) -> Buffer:
+    words = {_word(element) for element in use.elements}
+    word = words.pop() if len(words) == 1 else "u32"
+    if use.atomic or use.writes_parts:
+        word = "i32" if word == "i32" and not use.is_unsigned else "u32"
+        return Buffer(word, is_atomic=True)
+    return Buffer(word)
+
+
+def _word(element: Attribute) -> str:
+    bits = element_bits(element)
+    if type(element) is Float32Type:
+        return "f32"
+    return "vec2u" if bits == 64 else "i32" if bits == 32 else "u32"

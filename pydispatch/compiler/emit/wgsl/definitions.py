@@ -1,0 +1,117 @@
+"""Operations that WGSL lacks, or not exactly enough: each kind becomes a function of the module, written once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.shaders.function import Definitions
+from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.wgsl.module import Module
+from pydispatch.compiler.emit.wgsl.words import Name
+from pydispatch.compiler.kernel_ir.math.definitions import PLAIN, Native, definition
+from pydispatch.compiler.kernel_ir.readers import flags, op_name, symbol
+from pydispatch.compiler.kernel_ir.scan import ops_by_name
+from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
+from pydispatch.compiler.kernel_ir.types import is_float, is_integer
+
+NATIVE = Native()
+
+
+@dataclass(frozen=True)
+class Written:
+    """A definition as a function. module: it, and what it uses; fields: of its results, where it has several."""
+
+    name: str
+    module: Module
+    fields: tuple[str, ...]
+    iterations: int | None
+
+
+_written: dict[tuple[FuncOp, int], Written] = {}
+_names: dict[str, tuple[FuncOp, int]] = {}
+
+
+def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
+    """A call of the definition of an operation. exponent: of a power, where it is known."""
+    if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
+        raise f.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
+    found = definition(op, NATIVE, exponent)
+    key = found.function, f.index_width
+    written = _written.get(key)
+    if written is None:
+        tables = {symbol(table, "sym_name"): table for table in found.globals}
+        stem = _stem(op, exponent)
+        written = _written[key] = _write(f, op, found.function, tables, stem)
+    f.module.include(written.module)
+    f.iterations.add(written.iterations)
+    made = f.let(f"{written.name}({', '.join(f.get(operand) for operand in op.operands)})")
+    if not written.fields:
+        f.define(op.results[0], made)
+    for result, field in zip(op.results, written.fields, strict=False):
+        f.define(result, Name(f"{made}.{field}"))
+
+
+def _write(
+    outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], stem: str
+) -> Written:
+    definitions = Definitions(ModuleOp([]))
+    definitions.memref_globals = tables
+    module = Module()
+    f = FunctionEmitter(module, definitions, outer.table, Kernel(function, (1, 1, 1), ops_by_name(function)))
+    f.is_definition = True
+    f.index_width, f.index_type = outer.index_width, outer.index_type
+    arguments = list(function.body.blocks[0].args)
+    for number, argument in enumerate(arguments):
+        f.define(argument, Name(f"a{number}"))
+    results: list[Name] = []
+
+    def leave(end: Operation) -> None:
+        results.extend(f.get(operand) for operand in end.operands)
+
+    f.region(function.body, leave)
+    name = _name(stem, (function, f.index_width))
+    types = [f.type(each.type) for each in op.results]
+    fields = tuple(f"r{number}" for number in range(len(results))) if len(results) > 1 else ()
+    result = types[0]
+    value = results[0]
+    if fields:
+        result = f"{name}_results"
+        members = ", ".join(f"{field}: {type_}" for field, type_ in zip(fields, types, strict=True))
+        module.declare(result, lambda: f"struct {result} {{ {members} }}")
+        value = Name(f"{result}({', '.join(results)})")
+    given = ", ".join(f"a{number}: {f.type(each.type)}" for number, each in enumerate(arguments))
+    lines = [f"fn {name}({given}) -> {result} {{", *f.entry, *f.lines, f"  return {value};", "}"]
+    module.functions[name] = "\n".join(lines)
+    return Written(name, module, fields, f.iterations.total)
+
+
+def _stem(op: Operation, exponent: int | None) -> str:
+    """A name by the operation, its types and what else its definition depends on."""
+    types = [*(each.type for each in op.operands), *(each.type for each in op.results)]
+    parts = [op_name(op).split(".")[-1], *dict.fromkeys(map(str, types)), *flags(op, "fastmath").split()]
+    if exponent is not None:
+        parts.append(f"{exponent}")
+    return re.sub(r"\W", "_", "pyd_" + "_".join(parts))
+
+
+def _name(stem: str, key: tuple[FuncOp, int]) -> str:
+    """With a number where the stem is taken."""
+    name, number = stem, 1
+    while _names.setdefault(name, key) != key:
+        number += 1
+        name = f"{stem}_{number}"
+    return name
+
+
+def natively(row: Lowering) -> Lowering:
+    """`row` for f32 and f64, the definition for other floats."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        (row if type(op.operands[0].type) in PLAIN else expand)(f, op)
+
+    return lower

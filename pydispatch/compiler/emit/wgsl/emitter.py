@@ -1,0 +1,89 @@
+"""Kernel IR to WGSL: the table of lowerings, and the entry points of a module one after the other.
+
+`emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in a file of `ops/`. The
+text needs no feature of a device: buffers of group 0, all of them read and written, constants as words of a uniform
+buffer, executable constants as overrides numbered by word.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch.compiler.emit.shaders import views
+from pydispatch.compiler.emit.shaders.function import Definitions
+from pydispatch.compiler.emit.wgsl import buffers
+from pydispatch.compiler.emit.wgsl.function import ZERO, FunctionEmitter, Lowering
+from pydispatch.compiler.emit.wgsl.module import Module
+from pydispatch.compiler.emit.wgsl.ops import arith, calls, casts, floats, hal, math, memref, scf, simt
+from pydispatch.compiler.emit.wgsl.words import is_free
+from pydispatch.compiler.kernel_ir.kernel import Export
+from pydispatch.compiler.kernel_ir.readers import integers
+from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_kernels
+from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
+from pydispatch.compiler.kernel_ir.storage import MET
+
+SUBJECTS = (arith, floats, casts, math, memref, views, scf, simt, calls, hal)
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """name: of its function, that of the export where WGSL allows it. size: of a workgroup; workgroup_bytes: of memory;
+    bindings: those that it has; constants: whether it reads words of constants."""
+
+    name: str
+    size: tuple[int, int, int]
+    workgroup_bytes: int
+    bindings: tuple[int, ...]
+    constants: bool
+
+
+@functools.cache
+def lowerings() -> dict[str, Lowering]:
+    """Every row of every subject. Two rows for one op are an error of this package."""
+    table: dict[str, Lowering] = {}
+    for subject in SUBJECTS:
+        rows: dict[str, Lowering] = subject.ROWS
+        if clash := table.keys() & rows.keys():
+            raise AssertionError(f"two lowerings for {sorted(clash)}")
+        table.update(rows)
+    return table
+
+
+def emit_module(
+    module: ModuleOp, exports: Sequence[Export], constants: Sequence[str] = ()
+) -> tuple[str, list[EntryPoint]]:
+    """The text of a WGSL module with an entry point for each export, and these.
+
+    module: is rewritten in place, so that its functions say what one invocation does.
+    constants: the keys of the executable constants, in order. Raises CompileError, at the op, for whatever has no
+    lowering.
+    """
+    found = distribute_kernels(module, exports, Machine())
+    definitions, written = Definitions(module), Module()
+    entries: list[EntryPoint] = []
+    for export in exports:
+        definitions.check_export(export.name)
+        f = FunctionEmitter(written, definitions, lowerings(), found[export.name], constants)
+        entries.append(_entry(f, export, found[export.name]))
+    return written.text(), entries
+
+
+def _entry(f: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoint:
+    f.declared_size, f.layout = export.workgroup_size, export.layout
+    f.meets_in_buffers = bool(integers(kernel.function, MET))
+    planned = buffers.plan(kernel.ops)
+    f.atomic = {key: buffer for key, buffer in planned.items() if buffer.is_atomic and not isinstance(key, tuple)}
+    f.buffers = {key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"}
+    f.region(kernel.function.body, lambda op: None)
+    if ZERO in f.module.declarations:  # no code runs in an empty grid, but compilers do not know that
+        f.entry.insert(0, f"  {ZERO} = u32({f.built_in('workgroups')}.x == 0u);")
+    name = export.name if is_free(export.name) and not export.name.startswith("pyd_") else f"entry{export.ordinal}"
+    size = ", ".join(map(str, kernel.size))
+    comment = "" if name == export.name else f"// {export.name!r}\n"
+    head = f"{comment}@compute @workgroup_size({size})\nfn {name}({', '.join(f.parameters.values())}) {{"
+    f.module.entries.append("\n".join([head, *f.entry, *f.lines, "}"]))
+    return EntryPoint(name, kernel.size, f.workgroup_bytes, tuple(sorted(f.used_bindings)), f.reads_constants)

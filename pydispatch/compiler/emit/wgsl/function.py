@@ -1,0 +1,316 @@
+"""One entry point, or one helper, of a WGSL module: its values, its statements and its scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from xdsl.dialects.builtin import Float32Type, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.shaders.function import Definitions, ShaderFunction, Table
+from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
+from pydispatch.compiler.emit.shaders.values import known, open_parts
+from pydispatch.compiler.emit.wgsl.buffers import Buffer
+from pydispatch.compiler.emit.wgsl.module import Module
+from pydispatch.compiler.emit.wgsl.uniformity import Uniformity
+from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, wide
+from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
+
+Lowering = Callable[["FunctionEmitter", Operation], None]
+Index = int | Name
+
+ZERO = "pyd_zero"
+"""A variable of a module that is 0, as no compiler knows."""
+
+BUILT_INS = {
+    "invocation": "@builtin(local_invocation_index) invocation: u32",
+    "local": "@builtin(local_invocation_id) local: vec3u",
+    "workgroup": "@builtin(workgroup_id) workgroup: vec3u",
+    "workgroups": "@builtin(num_workgroups) workgroups: vec3u",
+}
+"""Parameters of entry points."""
+
+
+class FunctionEmitter(ShaderFunction[Name]):
+    """Writes statements, one for each value."""
+
+    handle = Name
+
+    def __init__(
+        self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constants: Sequence[str] = ()
+    ) -> None:
+        super().__init__(table, kernel)
+        self.module, self.definitions, self.constants = module, definitions, tuple(constants)
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.parameters: dict[str, str] = {}
+        self.buffers: Mapping[int, Buffer] = {}
+        self.atomic: Mapping[object, Buffer] = {}  # allocations with atomic operations
+        self.is_definition = False
+        self.meets_in_buffers = self.reads_constants = False
+        self.used_bindings: dict[int, None] = {}
+        self.workgroup_bytes = 0
+        self.uniformity = Uniformity(kernel.function)
+        self.index_type = "i32" if self.index_width == 32 else "vec2u"
+        self._pad = "  "
+        self._count = 0
+        self._cache: dict[object, Name] = {}
+        self._sums: dict[str, Name] = {}
+
+    # Statements
+
+    def fresh(self, stem: str = "v") -> Name:
+        """A name for a value."""
+        self._count += 1
+        return Name(f"{stem}{self._count}")
+
+    def do(self, statement: str) -> None:
+        self.lines.append(self._pad + statement)
+
+    def let(self, expression: str, stem: str = "v") -> Name:
+        """A value with a name."""
+        made = self.fresh(stem)
+        self.lines.append(f"{self._pad}let {made} = {expression};")
+        return made
+
+    def call(self, function: str, *arguments: object) -> Name:
+        """The result of a function of the library."""
+        return self.let(f"{self.module.library(function)}({', '.join(map(str, arguments))})")
+
+    def var(self, type_: str, value: str = "", stem: str = "r") -> Name:
+        """A variable of this scope, zero or with a value."""
+        made = self.fresh(stem)
+        self.do(f"var {made}: {type_}{f' = {value}' if value else ''};")
+        return made
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """The statements of a block: what they name is unknown after it."""
+        pad, sums = self._pad, self._sums
+        self._pad, self._sums = pad + "  ", dict(sums)
+        yield
+        self._pad, self._sums = pad, sums
+
+    def at_entry(self, key: object, make: Callable[[], Name]) -> Name:
+        """What `make` writes, once, at the beginning of the function, where all code sees it."""
+        found = self._cache.get(key)
+        if found is None:
+            lines, pad, sums = self.lines, self._pad, self._sums
+            self.lines, self._pad, self._sums = self.entry, "  ", {}
+            found = self._cache[key] = make()
+            self.lines, self._pad, self._sums = lines, pad, sums
+        return found
+
+    def operands(self, values: Sequence[SSAValue]) -> list[Name]:
+        """Scalars of which not all are literals, since expressions of literals may not overflow."""
+        found = [self.get(value) for value in values]
+        if found and all(type(each) is Literal for each in found):
+            found[0] = self.held(found[0])
+        return found
+
+    def held(self, value: Name) -> Name:
+        """A literal by a name."""
+        return self.at_entry(("literal", value), lambda: self.let(value, "k"))
+
+    # Types and constants
+
+    def type(self, type_: Attribute) -> str:
+        """The register of a scalar type."""
+        if type(type_) is Float32Type:
+            return "f32"
+        return {1: "bool", 32: "i32", 64: "vec2u"}[self.width(type_)]
+
+    def constant(self, value: int, type_: Attribute) -> Name:
+        """An integer of a scalar type."""
+        return self.number(value, self.width(type_))
+
+    def number(self, value: int, width: int) -> Name:
+        if width == 1:
+            return Literal("true" if value & 1 else "false")
+        return integer(value) if width == 32 else wide(value)
+
+    # Indices
+
+    def idx(self, value: Index) -> Name:
+        return self.number(value, self.index_width) if type(value) is int else value  # type: ignore[return-value]
+
+    def _sum(self, a: Name, b: Index) -> Name:
+        if self.index_width == 64:
+            return self._reused(f"{self.module.library('pyd_i64_add')}({a}, {self.idx(b)})")
+        if type(b) is int and b < 0 and b != -(1 << 31):
+            return self._reused(f"{a} - {-b}")
+        return self._reused(f"{a} + {self.idx(b)}")
+
+    def _difference(self, a: Index, b: Name) -> Name:
+        if self.index_width == 64:
+            return self._reused(f"{self.module.library('pyd_i64_sub')}({self.idx(a)}, {b})")
+        return self._reused(f"{self.idx(a)} - {b}")
+
+    def _product(self, a: Name, b: Index) -> Name:
+        if self.index_width == 64:
+            return self._reused(f"{self.module.library('pyd_i64_mul')}({a}, {self.idx(b)})")
+        return self._reused(f"{a} * {self.idx(b)}")
+
+    def _reused(self, expression: str) -> Name:
+        """An index, the one that this scope has already or a new one."""
+        found = self._sums.get(expression)
+        if found is None:
+            found = self._sums[expression] = self.let(expression, "at")
+        return found
+
+    def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
+        """Quotient or remainder of an index that is not negative."""
+        if type(a) is int:
+            return a % b if remainder else a // b
+        if b == 1:
+            return 0 if remainder else a
+        if self.index_width == 64:
+            function = self.module.library("pyd_u64_rem" if remainder else "pyd_u64_div")
+            return self._reused(f"{function}({a}, {wide(b)})")
+        if b & (b - 1) == 0:
+            return self._reused(f"{a} & {b - 1}" if remainder else f"{a} >> {b.bit_length() - 1}u")
+        return self._reused(f"{a} {'%' if remainder else '/'} {b}")
+
+    def place(self, index: Index) -> str:
+        """An index in brackets: of 64 bits the low word, since no buffer has more elements."""
+        return str(index) if type(index) is int or self.index_width == 32 else f"{index}.x"
+
+    # Invocations
+
+    def built_in(self, name: str) -> str:
+        self.parameters[name] = BUILT_INS[name]
+        return name
+
+    def index_of(self, word: str) -> Name:
+        """A u32 that is below 2^31 as an index, made at the entry."""
+        narrow = self.index_width == 32
+        text = f"i32({word})" if narrow else f"vec2u({word}, 0u)"
+        return self.at_entry(("index", word), lambda: self.let(text, "at"))
+
+    def component(self, built_in: str, dimension: int) -> Name:
+        """A component of a built-in of three, as an index."""
+        return self.index_of(f"{self.built_in(built_in)}.{'xyz'[dimension]}")
+
+    def agreed(self, text: Name, value: SSAValue | None, type_: str) -> Name:
+        """A value that a barrier depends on, uniform also for the language. All invocations come here together."""
+        if type(text) is Literal or (value is not None and self.uniformity.is_uniform(value)):
+            return text
+        held = "u32" if type_ == "bool" else type_
+        shared = self.module.declare(f"agreed_{held}", lambda: f"var<workgroup> agreed_{held}: {held};")
+        self.do(f"if {self.built_in('invocation')} == 0u {{ {shared} = {'u32' if held != type_ else ''}({text}); }}")
+        found = self.let(f"workgroupUniformLoad(&{shared})")
+        return self.let(f"{found} != 0u") if held != type_ else found
+
+    # Loops and branches
+
+    def choose(
+        self, condition: Name, then: Callable[[], list[Name]], other: Callable[[], list[Name]], types: Sequence[str]
+    ) -> list[Name]:
+        """Two ways of which one runs; their results meet."""
+        results = [self.var(type_) for type_ in types]
+
+        def way(make: Callable[[], list[Name]]) -> None:
+            with self.scope():
+                for result, value in zip(results, make(), strict=True):
+                    self.do(f"{result} = {value};")
+
+        self.do(f"if {condition} {{")
+        way(then)
+        mark = len(self.lines)
+        self.do("} else {")
+        way(other)
+        if len(self.lines) == mark + 1:
+            self.lines.pop()
+        self.do("}")
+        return results
+
+    def less(self, a: object, b: object, width: int, unsigned: bool = False) -> str:
+        if width == 64:
+            return f"{self.module.library('pyd_u64_lt' if unsigned else 'pyd_i64_lt')}({a}, {b})"
+        return f"{as_unsigned(a)} < {as_unsigned(b)}" if unsigned else f"{a} < {b}"
+
+    def loop(
+        self,
+        bounds: tuple[Index, Index, Index],
+        carried: Sequence[tuple[str, Name]],
+        body: Callable[[Name, list[Name]], list[Name]],
+        width: int,
+        unsigned: bool = False,
+        most: int | None = None,
+    ) -> list[Name]:
+        """A counted loop from, to, by. carried: (type, value before it); body: gets the counter and them, returns the
+        next. most: iterations that there are at most, where the bounds do not say it."""
+        lower, upper, step = bounds
+        if known(lower) and known(upper) and known(step) and step > 0:  # type: ignore[operator]
+            most = max(0, -(-(upper - lower) // step))  # type: ignore[operator]
+        copies = 1
+        if type(step) is int and not unsigned and width == 32:
+            if most is not None and known(upper):
+                copies = self.iterations.copies(most)
+            elif type(lower) is int and lower >= 0 and carried and self.iterations.is_first:
+                copies = UNKNOWN_COPIES  # an invocation runs all of it
+        if copies == 1:
+            with self.iterations.inside(most):
+                return self._loop(bounds, carried, body, width, unsigned)
+        assert isinstance(step, int)
+        last: Index
+        if type(upper) is int:
+            last = upper - (copies - 1) * step
+        else:  # not below `lower`, so that the difference does not wrap
+            last = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", "at")
+
+        def several(counter: Name, values: list[Name]) -> list[Name]:
+            """`body` once after the other, and the number after the last of them."""
+            values = values[:-1]
+            for _ in range(copies):
+                values = body(counter, values)
+                counter = self.let(f"{counter} + {step}", "at")
+            return [*values, counter]
+
+        with self.iterations.inside(None if most is None else most // copies):
+            start = ("i32", lower if isinstance(lower, Name) else integer(lower))
+            made = self._loop((lower, last, copies * step), [*carried, start], several, width, unsigned)
+        *values, reached = made
+        rest = list(zip((type_ for type_, _ in carried), values, strict=True))
+        with self.iterations.inside(copies - 1):
+            return self._loop((reached, upper, step), rest, body, width, unsigned)
+
+    def _loop(
+        self,
+        bounds: tuple[Index, Index, Index],
+        carried: Sequence[tuple[str, Name]],
+        body: Callable[[Name, list[Name]], list[Name]],
+        width: int,
+        unsigned: bool,
+    ) -> list[Name]:
+        lower, upper, step = (each if isinstance(each, Name) else self.number(each, width) for each in bounds)
+        held = [self.var(type_, value, "c") for type_, value in carried]
+        counter = self.fresh("n")
+        if width == 64:
+            following = f"{counter} = {self.module.library('pyd_i64_add')}({counter}, {step})"
+        else:
+            following = f"{counter} += {step}"
+        self.do(f"for (var {counter} = {lower}; {self.less(counter, upper, width, unsigned)}; {following}) {{")
+        with self.scope():
+            self.assign(held, body(counter, list(held)))
+        self.do("}")
+        return held
+
+    def assign(self, variables: Sequence[Name], values: Sequence[Name]) -> None:
+        """Gives variables their next values, all at once."""
+        pairs = [(a, b) for a, b in zip(variables, values, strict=True) if a != b]
+        taken = {a for a, _ in pairs}
+        pairs = [(a, self.let(b) if b in taken else b) for a, b in pairs]
+        for variable, value in pairs:
+            self.do(f"{variable} = {value};")
+
+    def part_types(self, values: Sequence[SSAValue]) -> list[str]:
+        """The types of the parts that values travel as."""
+        found: list[str] = []
+        for value in values:
+            if isinstance(value.type, MemRefType):
+                found += [self.index_type] * open_parts(value.type)
+            else:
+                found.append(self.type(value.type))
+        return found

@@ -1,0 +1,27 @@
+"""Functions that generated WGSL calls, as they are in the files beside this one."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+_HEAD = re.compile(r"^fn (\w+)\(", re.MULTILINE)
+_CALL = re.compile(r"\bpyd_\w+(?=\()")
+
+
+@cache
+def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Name -> (text with the comment before it, the names of what it calls)."""
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for path in sorted(Path(__file__).parent.glob("*.wgsl")):
+        before = ""
+        for text in path.read_text("utf-8").strip().split("\n}\n"):
+            body = before + text.strip().removesuffix("}").rstrip() + "\n}"
+            head = _HEAD.search(body)
+            before = "" if head else body + "\n\n"
+            if head is None:  # a structure belongs to the function after it
+                continue
+            called = dict.fromkeys(name for name in _CALL.findall(body) if name != head[1])
+            found[head[1]] = body, tuple(called)
+    return found

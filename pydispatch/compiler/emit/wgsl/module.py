@@ -1,0 +1,54 @@
+"""A WGSL module in the making: what stands outside its entry points, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pydispatch.compiler.emit.wgsl.library import functions
+from pydispatch.errors import CompileError
+
+
+@dataclass
+class Module:
+    """declarations: variables, constants and structures by name; functions: by name, in the order of first use.
+    imports: names of functions that linking defines, by what they are called with."""
+
+    declarations: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, str] = field(default_factory=dict)
+    entries: list[str] = field(default_factory=list)
+    imports: dict[object, str] = field(default_factory=dict)
+
+    def library(self, name: str) -> str:
+        """The name of a function of the library, which is written with what it calls."""
+        if name not in self.functions:
+            if name not in functions():
+                raise CompileError(f"f64 cannot be computed with on this target ({name})", note="compute in f32")
+            text, called = functions()[name]
+            for other in called:
+                self.library(other)
+            self.functions[name] = text
+        return name
+
+    def declare(self, name: str, make: Callable[[], str]) -> str:
+        """The name of a declaration, made once."""
+        if name not in self.declarations:
+            self.declarations[name] = make()
+        return name
+
+    def unused(self, stem: str) -> str:
+        """A name for one more declaration."""
+        number = 0
+        while f"{stem}{number}" in self.declarations:
+            number += 1
+        return f"{stem}{number}"
+
+    def include(self, other: Module) -> None:
+        """Adds what another module has and this one has not."""
+        for mine, others in ((self.declarations, other.declarations), (self.functions, other.functions)):
+            for name, text in others.items():
+                mine.setdefault(name, text)
+
+    def text(self) -> str:
+        parts = ["\n".join(self.declarations.values()), *self.functions.values(), *self.entries]
+        return "\n\n".join(part for part in parts if part) + "\n"

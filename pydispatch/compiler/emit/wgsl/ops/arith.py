@@ -1,0 +1,351 @@
+"""arith on integers, constants and choices: one row per operation.
+
+Integers of up to 32 bits are i32, wider ones two words; those narrower than their register keep its upper bits equal to
+their sign. Nothing is undefined (docs/kernel-ir.md, Numbers); guards that constants make superfluous are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.shaders.values import known, signed
+from pydispatch.compiler.emit.wgsl.definitions import expand
+from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Index, Lowering
+from pydispatch.compiler.emit.wgsl.ops.floats import float_constant
+from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, unsigned
+from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
+from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, attribute, integer, op_name, operands_of
+from pydispatch.compiler.kernel_ir.types import bit_width, is_integer
+
+COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
+    """Bits that a value of an integer type means; its register may have more."""
+    if not is_integer(type_):
+        raise f.error(
+            f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
+            "kernel IR computes on scalars; vectors come from parallel loops",
+        )
+    return f.index_width if type(type_) is IndexType else min(bit_width(type_), f.width(type_))
+
+
+def wrap(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+    """A register whose upper bits are the sign of the low `bits` again."""
+    if bits == width:
+        return value
+    if width == 32:
+        return f.let(f"extractBits({value}, 0u, {bits}u)")
+    shift = unsigned(width - bits)
+    return f.call("pyd_i64_shift_right", f.call("pyd_i64_shift_left", value, shift), shift)
+
+
+def zero_extended(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+    """The number without sign."""
+    if bits == width:
+        return value
+    return f.let(f"{value} & {f.number((1 << bits) - 1, width)}")
+
+
+def _constant(f: FunctionEmitter, op: Operation) -> None:
+    value, (result,) = attribute(op, "value"), op.results
+    type_ = result.type
+    if type(type_) is IndexType and type(value) is IntegerAttr:
+        f.values[result] = signed(int(value.value.data), f.index_width)
+        return
+    f.width(type_)
+    if isinstance(value, IntegerAttr):
+        f.define(result, signed(int(value.value.data), bits_of(f, type_)))
+    elif isinstance(value, FloatAttr):
+        f.define(result, float_constant(f, float(value.value.data), type_))
+    else:
+        raise f.error(f"a constant of type {type_} cannot be compiled into a kernel")
+
+
+INDEX_ARITHMETIC: dict[str, Callable[[FunctionEmitter, Index, Index], Index]] = {
+    "+": FunctionEmitter.plus, "-": FunctionEmitter.minus, "*": FunctionEmitter.times,
+}  # fmt: skip
+"""What indices have of their own: it folds, and gives what a scope has already."""
+
+_WIDE = {"+": "pyd_i64_add", "-": "pyd_i64_sub", "*": "pyd_i64_mul"}
+
+
+def _int(operator: str, foldable: Callable[[int, int], int], logical: str) -> Lowering:
+    """logical: the operator on i1."""
+    of_indices = INDEX_ARITHMETIC.get(operator)
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        (first, second), (result,) = operands_of(op), op.results
+        type_ = result.type
+        if of_indices is not None and type(type_) is IndexType:
+            values: dict[SSAValue, Any] = f.values
+            values[result] = of_indices(f, values[first], values[second])
+            return
+        a, b = f.index(first), f.index(second)
+        bits, width = bits_of(f, type_), f.width(type_)
+        if known(a) and known(b):
+            f.define(result, signed(foldable(a, b), bits))  # type: ignore[arg-type]
+            return
+        left, right = f.get(first), f.get(second)
+        if width == 1:
+            f.define(result, f.let(f"{left} {logical} {right}"))
+        elif width == 64 and operator in _WIDE:
+            f.define(result, wrap(f, f.call(_WIDE[operator], left, right), bits, width))
+        else:
+            value = f.let(f"{left} {operator} {right}")
+            f.define(result, value if operator in "&|^" else wrap(f, value, bits, width))
+
+    return lower
+
+
+def divided(f: FunctionEmitter, kind: str, bits: int, width: int, a: Index, b: Index) -> Name:
+    """kind: i_div, u_div, i_rem, u_rem. By zero 0 and the dividend, the smallest number by -1 itself and 0."""
+    is_signed, quotient = kind[0] == "i", kind.endswith("div")
+    left, right = (each if isinstance(each, Name) else f.number(each, width) for each in (a, b))
+    if not is_signed:
+        left, right = zero_extended(f, left, bits, width), zero_extended(f, right, bits, width)
+    if width == 32 and type(b) is int and b > 0 and type(left) is not Literal:
+        if is_signed:
+            made = f.let(f"{left} {'/' if quotient else '%'} {b}")
+        elif b & (b - 1) == 0:
+            made = f.let(f"i32({as_unsigned(left)} >> {b.bit_length() - 1}u)" if quotient else f"{left} & {b - 1}")
+        else:
+            made = f.let(f"i32({as_unsigned(left)} {'/' if quotient else '%'} {unsigned(b)})")
+    else:
+        made = f.call(f"pyd_{kind[0]}{width}_{kind[2:]}", left, right)
+    return wrap(f, made, bits, width)
+
+
+def _division(kind: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        (first, second), (result,) = operands_of(op), op.results
+        type_ = result.type
+        bits, width = bits_of(f, type_), f.width(type_)
+        a, b = f.index(first), f.index(second)
+        if type(a) is int and type(b) is int and a >= 0 and b > 0:
+            f.define(result, a // b if kind.endswith("div") else a % b)
+        elif width == 1:
+            f.define(result, _division_of_bits(f, kind, f.get(first), f.get(second)))
+        elif IN_RANGE in op.attributes and bits == width == 32 and not known(b):
+            x, y = f.operands((first, second))
+            f.define(result, f.let(f"i32({as_unsigned(x)} {'/' if kind.endswith('div') else '%'} {as_unsigned(y)})"))
+        else:
+            f.define(result, divided(f, kind, bits, width, a, b))
+
+    return lower
+
+
+def _division_of_bits(f: FunctionEmitter, kind: str, a: Name, b: Name) -> Name:
+    """i1: the only divisor is 1, or -1."""
+    return f.let(f"{a} & {b}" if kind.endswith("div") else f"{a} & !{b}")
+
+
+def _shift(kind: str) -> Lowering:
+    """kind: i_shl, i_shr, u_shr. By the width or more: 0, or the sign."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        (first, second), (result,) = operands_of(op), op.results
+        bits, width = bits_of(f, result.type), f.width(result.type)
+        count = f.index(second)
+        a, b = f.operands((first, second))
+        if width == 1:
+            f.define(result, a if kind == "i_shr" else f.let(f"{a} & !{b}"))
+            return
+        if kind == "u_shr":
+            a = zero_extended(f, a, bits, width)
+        fits = IN_RANGE in op.attributes or (type(count) is int and 0 <= count < bits)
+        if fits and width == 32:
+            amount = unsigned(count) if type(count) is int else as_unsigned(b)
+            made = f.let({"i_shl": f"{a} << {amount}", "i_shr": f"{a} >> {amount}",
+                          "u_shr": f"i32({as_unsigned(a)} >> {amount})"}[kind])  # fmt: skip
+            f.define(result, wrap(f, made, bits, width))
+            return
+        if bits < width:  # a count that the register would still shift by
+            b = zero_extended(f, b, bits, width)
+        made = f.call(f"pyd_{kind[0]}{width}_{kind[2:]}", a, b)
+        if bits < width and kind == "i_shl":
+            beyond = f.let(f.less(b, f.number(bits, width), width))
+            made = f.let(f"select({f.number(0, width)}, {made}, {beyond})")
+        f.define(result, wrap(f, made, bits, width))
+
+    return lower
+
+
+def _rounded(up: bool, kind: str = "i") -> Lowering:
+    """The quotient, moved where the remainder asks. By zero the remainder is the dividend, and the quotient stays 0."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        (first, second), (result,) = operands_of(op), op.results
+        bits, width = bits_of(f, result.type), f.width(result.type)
+        if width == 1:  # nothing is left to round
+            f.define(result, _division_of_bits(f, "i_div", f.get(first), f.get(second)))
+            return
+        a, b = f.index(first), f.index(second)
+        quotient, remainder = (divided(f, f"{kind}_{part}", bits, width, a, b) for part in ("div", "rem"))
+        zero = f.number(0, width)
+        unlike = "any({0} != {1})" if width == 64 else "({0} != {1})"
+        right = f.get(second)
+        move = unlike.format(remainder, zero)
+        if not known(b):
+            move += " & " + unlike.format(right, zero)
+        if kind == "i":
+            signs = f"({remainder} ^ {right})" if width == 32 else f"i32({remainder}.y ^ {f.let(right)}.y)"
+            move += f" & ({signs} {'>=' if up else '<'} 0)"
+        decided = f.let(move)
+        step = f.number(1, width)
+        if width == 64:
+            moved = f.call("pyd_i64_add" if up else "pyd_i64_sub", quotient, step)
+        else:
+            moved = f.let(f"{quotient} {'+' if up else '-'} {step}")
+        f.define(result, wrap(f, f.let(f"select({quotient}, {moved}, {decided})"), bits, width))
+
+    return lower
+
+
+def _extreme(is_signed: bool, larger: bool) -> Lowering:
+    """Registers extended with their sign compare right without sign too."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        (first, second), (result,) = operands_of(op), op.results
+        bits_of(f, result.type)
+        width = f.width(result.type)
+        a, b = f.index(first), f.index(second)
+        if type(a) is int and type(b) is int and is_signed:
+            f.define(result, max(a, b) if larger else min(a, b))
+            return
+        x, y = f.operands((first, second))
+        if width == 1:  # true is -1 where there is a sign
+            f.define(result, f.let(f"{x} {'|' if larger != is_signed else '&'} {y}"))
+        elif width == 32:
+            name = "max" if larger else "min"
+            words = f"{as_unsigned(x)}, {as_unsigned(y)}"
+            f.define(result, f.let(f"{name}({x}, {y})" if is_signed else f"i32({name}({words}))"))
+        else:
+            below = f.let(f.less(x, y, 64, not is_signed))
+            f.define(result, f.let(f"select({x}, {y}, {below})" if larger else f"select({y}, {x}, {below})"))
+
+    return lower
+
+
+def _wide_product(is_signed: bool) -> Lowering:
+    """The two halves of a product."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = op.results[0].type
+        bits, width = bits_of(f, type_), f.width(type_)
+        a, b = f.operands(operands_of(op))
+        if width == 1:
+            f.define(op.results[0], f.let(f"{a} & {b}"))
+            f.define(op.results[1], 0)
+            return
+        if bits > 16 and bits != 32:
+            if bits % 2:
+                raise f.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
+            expand(f, op)
+            return
+        if bits == 32:
+            product = ("pyd_i32_product", a, b) if is_signed else ("pyd_u32_product", as_unsigned(a), as_unsigned(b))
+            pair = f.call(*product)
+            f.define(op.results[0], f.let(f"i32({pair}.x)"))
+            f.define(op.results[1], f.let(f"i32({pair}.y)"))
+            return
+        if not is_signed:
+            a, b = zero_extended(f, a, bits, width), zero_extended(f, b, bits, width)
+        whole = f.let(f"{a} * {b}")
+        high = f"{whole} >> {bits}u" if is_signed else f"i32(u32({whole}) >> {bits}u)"
+        f.define(op.results[0], wrap(f, whole, bits, 32))
+        f.define(op.results[1], wrap(f, f.let(high), bits, 32))
+
+    return lower
+
+
+def _addui_extended(f: FunctionEmitter, op: Operation) -> None:
+    type_ = op.results[0].type
+    bits, width = bits_of(f, type_), f.width(type_)
+    first, second = f.operands(operands_of(op))
+    if width == 1:
+        f.define(op.results[0], f.let(f"{first} != {second}"))
+        f.define(op.results[1], f.let(f"{first} & {second}"))
+        return
+    a, b = (zero_extended(f, each, bits, width) for each in (first, second))
+    total = f.let(f"{a} + {b}") if width == 32 else f.call("pyd_i64_add", a, b)
+    plain = zero_extended(f, total, bits, width)
+    f.define(op.results[0], wrap(f, total, bits, width))
+    f.define(op.results[1], f.let(f.less(plain, a, width, unsigned=True)))
+
+
+def _cmpi(f: FunctionEmitter, op: Operation) -> None:
+    (first, second), (result,) = operands_of(op), op.results
+    predicate = INT_PREDICATES[integer(op, "predicate")]
+    a, b = f.operands((first, second))
+    f.define(result, f.let(compared(f, predicate, f.width(first.type), a, b)))
+
+
+def compared(f: FunctionEmitter, predicate: str, width: int, a: Name, b: Name) -> str:
+    """A truth value. Registers extended with their sign keep their order without sign as well."""
+    is_unsigned, order = predicate[0] == "u", predicate[-2:]
+    if width == 1:
+        if predicate in ("eq", "ne"):
+            return f"{a} {COMPARISONS[predicate]} {b}"
+        if predicate in ("slt", "sle", "ugt", "uge"):  # true is -1 where there is a sign
+            a, b = b, a
+        return f"!{a} {'&' if order in ('lt', 'gt') else '|'} {b}"
+    if width == 64:
+        if predicate in ("eq", "ne"):
+            return f"all({a} == {b})" if predicate == "eq" else f"any({a} != {b})"
+        if order in ("gt", "le"):
+            a, b = b, a
+        below = f.less(a, b, 64, is_unsigned)
+        return below if order in ("lt", "gt") else f"!{below}"
+    if is_unsigned:
+        return f"{as_unsigned(a)} {COMPARISONS[order]} {as_unsigned(b)}"
+    return f"{a} {COMPARISONS[order]} {b}"
+
+
+def _select(f: FunctionEmitter, op: Operation) -> None:
+    (test, then, other), (result,) = operands_of(op), op.results
+    condition = f.get(test)
+    if f.width(test.type) != 1:
+        raise f.error("arith.select takes an i1")
+    if isinstance(result.type, MemRefType):
+        roots = f.roots([then])
+        f.same_roots(roots, [other])
+        parts = zip(f.parts([then]), f.parts([other]), strict=True)
+        f.take([result], [a if a == b else f.let(f"select({b}, {a}, {condition})") for a, b in parts], roots)
+        return
+    a, b = f.get(then), f.get(other)
+    f.define(result, f.let(f"select({b}, {a}, {condition})"))
+
+
+ROWS: dict[str, Lowering] = {
+    "arith.constant": _constant,
+    "arith.addi": _int("+", lambda a, b: a + b, "!="),
+    "arith.subi": _int("-", lambda a, b: a - b, "!="),
+    "arith.muli": _int("*", lambda a, b: a * b, "&"),
+    "arith.divsi": _division("i_div"),
+    "arith.divui": _division("u_div"),
+    "arith.remsi": _division("i_rem"),
+    "arith.remui": _division("u_rem"),
+    "arith.andi": _int("&", lambda a, b: a & b, "&"),
+    "arith.ori": _int("|", lambda a, b: a | b, "|"),
+    "arith.xori": _int("^", lambda a, b: a ^ b, "!="),
+    "arith.shli": _shift("i_shl"),
+    "arith.shrsi": _shift("i_shr"),
+    "arith.shrui": _shift("u_shr"),
+    "arith.floordivsi": _rounded(up=False),
+    "arith.ceildivsi": _rounded(up=True),
+    "arith.ceildivui": _rounded(up=True, kind="u"),
+    "arith.minsi": _extreme(is_signed=True, larger=False),
+    "arith.maxsi": _extreme(is_signed=True, larger=True),
+    "arith.minui": _extreme(is_signed=False, larger=False),
+    "arith.maxui": _extreme(is_signed=False, larger=True),
+    "arith.mulsi_extended": _wide_product(is_signed=True),
+    "arith.mului_extended": _wide_product(is_signed=False),
+    "arith.addui_extended": _addui_extended,
+    "arith.cmpi": _cmpi,
+    "arith.select": _select,
+}

@@ -1,0 +1,119 @@
+"""Calls of external functions, which linking defines: lines of comments declare them. Helpers of the program are
+inlined before.
+
+What is passed: a scalar as its register, a buffer as the offset of its first element in elements, a u32; the variable
+of the buffer stands in the declaration. Every invocation of the workgroup makes the call.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.llvm.cpu.imports import is_optional
+from pydispatch.compiler.emit.shaders.values import MemRef
+from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.wgsl.ops.elements import element_place, variable
+from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned, is_free
+from pydispatch.compiler.kernel_ir.calls import AVAILABLE, import_fields, import_symbol, is_declaration, is_import
+from pydispatch.compiler.kernel_ir.guards import is_guarded
+from pydispatch.compiler.kernel_ir.readers import symbol
+from pydispatch.compiler.kernel_ir.types import packed
+from pydispatch.link.wgsl.link import Import, available_line, import_line
+
+
+def _call(f: FunctionEmitter, op: Operation) -> None:
+    callee = _callee(f, op)
+    name = import_symbol(callee).removeprefix("?")
+    outputs = callee.function_type.outputs.data
+    given = [operand.type for operand in op.operands]
+    if given != list(callee.function_type.inputs.data):
+        raise f.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
+    if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
+        raise f.error(
+            f"function '{name}' returns {', '.join(map(str, outputs))}: in WGSL it returns at most one scalar",
+            "pass a memref<...> for it to write its results into",
+        )
+    if import_fields(callee):
+        raise f.error(
+            f"'{name}' asks for {', '.join(import_fields(callee))} (hal.import.fields), which only CPUs have",
+            "declare it without for this target",
+        )
+    if is_import(callee) and is_optional(callee) and not is_guarded(op, callee):
+        raise f.error(
+            f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
+            f"put it into scf.if after pyd.import.available @{callee.sym_name.data}, or give it a hal.import.fallback",
+        )
+    types: list[str] = []
+    arguments: list[str] = []
+    buffers: list[tuple[str, bool]] = []
+    for operand in op.operands:
+        value = f.values[operand]
+        if isinstance(value, MemRef):
+            buffers.append(_buffer(f, name, value))
+            offset = f.idx(element_place(f, value, [0] * len(value.strides)))
+            types.append("u32")
+            arguments.append(f"{offset}.x" if f.index_width == 64 else as_unsigned(offset))
+        else:
+            types.append(f.type(operand.type))
+            arguments.append(str(f.get(operand)))
+    result = f.type(outputs[0]) if outputs else ""
+    made = _declared(f, name, tuple(types), result, tuple(buffers))
+    f.iterations.unknown()
+    call = f"{made}({', '.join(arguments)})"
+    if outputs:
+        f.define(op.results[0], f.let(call))
+    else:
+        f.do(f"{call};")
+
+
+def _available(f: FunctionEmitter, op: Operation) -> None:
+    """Linking decides."""
+    callee = _callee(f, op)
+    if not is_declaration(callee) or not is_import(callee) or not is_optional(callee):
+        f.define(op.results[0], f.number(1, 1))
+        return
+    name = import_symbol(callee).removeprefix("?")
+    made = f"available_{name}" if is_free(f"available_{name}") else f.module.unused("available_")
+    f.define(op.results[0], Name(f.module.declare(made, lambda: available_line(name, made))))
+
+
+def _callee(f: FunctionEmitter, op: Operation) -> FuncOp:
+    name = symbol(op, "callee")
+    callee = f.definitions.functions.get(name)
+    if callee is None:
+        raise f.error(f"call of an unknown function '{name}'")
+    return callee
+
+
+def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, bool]:
+    """The variable of a buffer, and whether the function may write it."""
+    if memref.root.kind != "binding":
+        raise f.error(
+            f"the memref that '{name}' is called with lies in {memref.root.kind} memory; functions of this target take "
+            "buffers",
+            "let the function declare workgroup memory of its own, or pass scalars",
+        )
+    if packed(memref.element):
+        raise f.error(f"'{name}' is called with a buffer of {memref.element}, whose elements share bytes")
+    binding = memref.root.binding
+    assert f.layout is not None
+    return variable(f, binding)[0], not f.layout.bindings[binding].read_only
+
+
+def _declared(
+    f: FunctionEmitter, symbol: str, types: tuple[str, ...], result: str, buffers: tuple[tuple[str, bool], ...]
+) -> str:
+    """The name of an import, declared once for each set of buffers."""
+    key = (symbol, types, result, buffers)
+    found = f.module.imports.get(key)
+    if found is None:
+        stem = symbol if is_free(f"import_{symbol}") else "function"
+        found = f.module.imports[key] = f"import{len(f.module.imports)}_{stem}"
+        made = Import(symbol, found, types, result, buffers)
+        f.module.declare(found, lambda: import_line(made))
+    return found
+
+
+ROWS: dict[str, Lowering] = {"func.call": _call, "util.call": _call, AVAILABLE: _available}

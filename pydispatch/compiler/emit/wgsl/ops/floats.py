@@ -1,0 +1,135 @@
+"""arith on floats: one row per operation. f64 is two words and computed by functions of the library; floats of 16 bits
+and less compute in f32."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.llvm.types import float_bits
+from pydispatch.compiler.emit.shaders.values import is_native_float, signed
+from pydispatch.compiler.emit.wgsl.definitions import natively
+from pydispatch.compiler.emit.wgsl.function import ZERO, FunctionEmitter, Lowering
+from pydispatch.compiler.emit.wgsl.words import Name, integer, single, unsigned, wide
+from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, flags, operands_of
+from pydispatch.compiler.kernel_ir.readers import integer as integer_of
+from pydispatch.compiler.kernel_ir.types import bit_width
+
+
+def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Name:
+    """A float in its register."""
+    bits = float_bits(value, type_)
+    if type(type_) is Float32Type:
+        found = single(bits)
+        return found if found is not None else special(f, bits)
+    return wide(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
+
+
+def special(f: FunctionEmitter, bits: int) -> Name:
+    """An infinity or a NaN: through a name, since constants of WGSL are finite."""
+
+    def make() -> Name:
+        held = f.let(unsigned(bits), "k")
+        return f.let(f"bitcast<f32>({held})", "k")
+
+    return f.at_entry(("special", bits), make)
+
+
+_CANCEL = frozenset(("arith.addf", "arith.subf", "arith.negf"))
+
+
+def as_written(f: FunctionEmitter, op: Operation, expression: str) -> str:
+    """An f32 that no compiler sees through, where a definition needs sums to be rounded as they are written: WGSL lets
+    compilers regroup, and they take (x + c) - c to be x. Its bits meet a zero that only the device knows."""
+    if not f.is_definition or all(use.operation.name not in _CANCEL for use in op.results[0].uses):
+        return expression
+    zero = f.module.declare(ZERO, lambda: f"var<private> {ZERO}: u32;")
+    return f"bitcast<f32>(bitcast<u32>({expression}) ^ {zero})"
+
+
+def _float(operator: str, name: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        (result,) = op.results
+        a, b = f.operands(operands_of(op))
+        if type(result.type) is Float32Type:
+            f.values[result] = f.let(as_written(f, op, f"{a} {operator} {b}"))
+        else:
+            f.values[result] = f.call(f"pyd_f64_{name}", a, b)
+
+    return natively(lower)
+
+
+def _negf(f: FunctionEmitter, op: Operation) -> None:
+    (operand,) = f.operands(operands_of(op))
+    if type(op.results[0].type) is Float32Type:
+        f.define(op.results[0], f.let(f"-{operand}"))
+    else:
+        f.define(op.results[0], f.let(f"{operand} ^ vec2u(0u, 0x80000000u)"))
+
+
+def _extreme(name: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        given = flags(op, "fastmath").split()
+        a, b = f.operands(operands_of(op))
+        if type(op.results[0].type) is not Float32Type:
+            made = f.call(f"pyd_f64_{name}", a, b)
+        elif ("nnan" in given and "nsz" in given) or "fast" in given:
+            made = f.let(f"{name[:3]}({a}, {b})")
+        else:
+            made = f.call(f"pyd_f32_{name}", a, b)
+        f.define(op.results[0], made)
+
+    return natively(lower)
+
+
+def is_nan(f: FunctionEmitter, type_: Attribute, value: Name) -> str:
+    """Whether an f32 or f64 is no number."""
+    return f"{f.module.library('pyd_f32_is_nan' if type(type_) is Float32Type else 'pyd_f64_is_nan')}({value})"
+
+
+_ORDERED = {"oeq": "{a} == {b}", "ogt": "{a} > {b}", "oge": "{a} >= {b}", "olt": "{a} < {b}", "ole": "{a} <= {b}",
+            "one": "({a} < {b}) | ({a} > {b})", "ueq": "!(({a} < {b}) | ({a} > {b}))", "ugt": "!({a} <= {b})",
+            "uge": "!({a} < {b})", "ult": "!({a} >= {b})", "ule": "!({a} > {b})", "une": "!({a} == {b})"}  # fmt: skip
+"""On f32, by comparisons that NaN makes false."""
+
+
+def _cmpf(f: FunctionEmitter, op: Operation) -> None:
+    predicate, type_ = FLOAT_PREDICATES[integer_of(op, "predicate")], op.operands[0].type
+    a, b = f.operands(operands_of(op))
+    if predicate in ("false", "true"):
+        f.define(op.results[0], int(predicate == "true"))
+    elif predicate in ("uno", "ord"):
+        either = is_nan(f, type_, a) if a == b else f"{is_nan(f, type_, a)} | {is_nan(f, type_, b)}"
+        f.define(op.results[0], f.let(either if predicate == "uno" else f"!({either})"))
+    elif type(type_) is Float32Type:
+        f.define(op.results[0], f.let(_ORDERED[predicate].format(a=a, b=b)))
+    else:
+        f.define(op.results[0], _compared_double(f, predicate, a, b))
+
+
+def _compared_double(f: FunctionEmitter, predicate: str, a: Name, b: Name) -> Name:
+    """By `lt`, `le` and `eq`, which NaN makes false."""
+    if predicate in ("one", "ueq"):
+        found = f.let(f"{f.call('pyd_f64_lt', a, b)} | {f.call('pyd_f64_lt', b, a)}")
+        return found if predicate == "one" else f.let(f"!{found}")
+    inverse = {"une": "oeq", "ugt": "ole", "uge": "olt", "ult": "oge", "ule": "ogt"}.get(predicate)
+    ordered = inverse or predicate
+    if ordered in ("ogt", "oge"):
+        a, b = b, a
+    name = {"oeq": "eq", "olt": "lt", "ogt": "lt", "ole": "le", "oge": "le"}[ordered]
+    found = f.call(f"pyd_f64_{name}", a, b)
+    return f.let(f"!{found}") if inverse else found
+
+
+ROWS: dict[str, Lowering] = {
+    "arith.addf": _float("+", "add"),
+    "arith.subf": _float("-", "sub"),
+    "arith.mulf": _float("*", "mul"),
+    "arith.divf": _float("/", "div"),
+    "arith.negf": natively(_negf),
+    "arith.maximumf": _extreme("maximum"),
+    "arith.minimumf": _extreme("minimum"),
+    "arith.maxnumf": _extreme("maxnum"),
+    "arith.minnumf": _extreme("minnum"),
+    "arith.cmpf": natively(_cmpf),
+}

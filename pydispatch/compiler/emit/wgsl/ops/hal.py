@@ -1,0 +1,78 @@
+"""hal.interface and hal.executable: constants and the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import Float32Type, IndexType
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.shaders.hal import constant_words, executable_constant
+from pydispatch.compiler.emit.shaders.values import is_native_float
+from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.wgsl.ops.arith import wrap
+from pydispatch.compiler.emit.wgsl.words import Name
+from pydispatch.compiler.kernel_ir.readers import integer
+from pydispatch.compiler.kernel_ir.types import bit_width
+
+
+def _constant(f: FunctionEmitter, op: Operation) -> None:
+    """From a uniform buffer, four words to a vector."""
+    ordinal, type_ = integer(op, "ordinal"), op.results[0].type
+    count = constant_words(f, op)
+    vectors = -(-f.layout.constants // 4)
+    name = f"constants{vectors if vectors > 1 else ''}"
+
+    def word(number: int) -> str:
+        place, f.reads_constants = ordinal + number, True
+        f.module.declare(name, lambda: f"@group(3) @binding(0) var<uniform> {name}: array<vec4u, {vectors}>;")
+        return f"{name}[{place // 4}].{'xyzw'[place % 4]}"
+
+    f.define(op.results[0], f.at_entry(("constant", ordinal, type_), lambda: _scalar(f, type_, count, word)))
+
+
+def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[int], str]) -> Name:
+    """A scalar from its words. A narrow one is the low bits of a word; an index of 32 bits the low word."""
+    width, low = f.width(type_), word(0)
+    if width == 64:
+        return f.let(f"vec2u({low}, {word(1) if count == 2 else '0u'})")
+    if type(type_) is Float32Type:
+        return f.let(f"bitcast<f32>({low})")
+    if width == 1:
+        return f.let(f"({low} & 1u) != 0u")
+    value = f.let(f"i32({low})")
+    return value if isinstance(type_, IndexType) or is_native_float(type_) else wrap(f, value, bit_width(type_), 32)
+
+
+def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
+    """An override, numbered by the word that it is."""
+    type_ = op.results[0].type
+    ordinal, is_wide = executable_constant(f, op, f.constants)
+
+    def word(number: int) -> str:
+        name = f"constant{ordinal + number}"
+        return f.module.declare(name, lambda: f"@id({ordinal + number}) override {name}: u32 = 0u;")
+
+    key = ("executable constant", ordinal, type_)
+    f.define(op.results[0], f.at_entry(key, lambda: _scalar(f, type_, 2 if is_wide else 1, word)))
+
+
+def _grid(built_in: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        f.define(op.results[0], f.component(built_in, integer(op, "dimension")))
+
+    return lower
+
+
+def _size(f: FunctionEmitter, op: Operation) -> None:
+    """The invocations of a workgroup are the emitter's doing: for a kernel it has the size that its export declares."""
+    f.define(op.results[0], max(1, f.declared_size[integer(op, "dimension")]))
+
+
+ROWS: dict[str, Lowering] = {
+    "hal.interface.constant.load": _constant,
+    "hal.executable.constant.load": _executable_constant,
+    "hal.interface.workgroup.id": _grid("workgroup"),
+    "hal.interface.workgroup.count": _grid("workgroups"),
+    "hal.interface.workgroup.size": _size,
+}

@@ -1,0 +1,104 @@
+"""math: one row per operation; functions are defined in `kernel_ir/math`, since those of drivers are far from exact."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.shaders.values import known
+from pydispatch.compiler.emit.wgsl.definitions import expand, natively
+from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.wgsl.ops.arith import bits_of, wrap, zero_extended
+from pydispatch.compiler.emit.wgsl.ops.floats import as_written
+from pydispatch.compiler.emit.wgsl.words import as_unsigned
+from pydispatch.compiler.kernel_ir.math.definitions import COMPOSED, FUNCTIONS, TESTS
+from pydispatch.compiler.kernel_ir.readers import operands_of
+
+
+def _exact(name: str, wide: str) -> Lowering:
+    """A function that is exact, or right to the last place. wide: of f64."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        (result,) = op.results
+        operands = f.operands(operands_of(op))
+        if type(result.type) is Float32Type:
+            called = f"{name}({', '.join(operands)})"
+            f.define(result, f.let(as_written(f, op, called) if name == "fma" else called))
+        else:
+            f.define(result, f.call(f"pyd_f64_{wide}", *operands))
+            f.iterations.add(60 if wide == "sqrt" else 0)
+
+    return natively(lower)
+
+
+def _absf(f: FunctionEmitter, op: Operation) -> None:
+    (operand,) = f.operands(operands_of(op))
+    is_single = type(op.results[0].type) is Float32Type
+    f.define(op.results[0], f.let(f"abs({operand})" if is_single else f"{operand} & vec2u(0xffffffffu, 0x7fffffffu)"))
+
+
+def _copysign(f: FunctionEmitter, op: Operation) -> None:
+    a, b = f.operands(operands_of(op))
+    if type(op.results[0].type) is Float32Type:
+        f.define(op.results[0], f.call("pyd_f32_copysign", a, b))
+        return
+    sign = "vec2u(0u, 0x80000000u)"
+    f.define(op.results[0], f.let(f"({a} & ~{sign}) | ({b} & {sign})"))
+
+
+def _absi(f: FunctionEmitter, op: Operation) -> None:
+    type_ = op.results[0].type
+    bits, width = bits_of(f, type_), f.width(type_)
+    (value,) = f.operands(operands_of(op))
+    if width > 1:
+        value = wrap(f, f.let(f"abs({value})") if width == 32 else f.call("pyd_i64_abs", value), bits, width)
+    f.define(op.results[0], value)
+
+
+def _count(kind: str) -> Lowering:
+    """ctlz, cttz, ctpop. Of 0 the width."""
+    narrow = {"ctlz": "countLeadingZeros", "cttz": "countTrailingZeros", "ctpop": "countOneBits"}[kind]
+    wide = {"ctlz": "pyd_i64_clz", "cttz": "pyd_i64_ctz", "ctpop": "pyd_i64_ones"}[kind]
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = op.results[0].type
+        bits, width = bits_of(f, type_), f.width(type_)
+        (value,) = f.operands(operands_of(op))
+        if width == 1:
+            f.define(op.results[0], value if kind == "ctpop" else f.let(f"!{value}"))
+            return
+        value = zero_extended(f, value, bits, width)
+        found = f.let(f"i32({narrow}({as_unsigned(value)}))") if width == 32 else f.call(wide, value)
+        if kind == "ctlz" and bits < width:
+            found = f.let(f"{found} - {width - bits}")
+        if kind == "cttz" and bits < width:
+            found = f.let(f"min({found}, {bits})")
+        if width == 64:
+            found = f.call("pyd_i64_from_i32", found)
+        f.define(op.results[0], wrap(f, found, bits, width))
+
+    return lower
+
+
+def _power(f: FunctionEmitter, op: Operation) -> None:
+    exponent = f.index(op.operands[1])
+    expand(f, op, exponent if known(exponent) else None)  # type: ignore[arg-type]
+
+
+ROWS: dict[str, Lowering] = {
+    **dict.fromkeys((*FUNCTIONS, *COMPOSED, *TESTS, "math.isnormal"), expand),
+    "math.sqrt": _exact("sqrt", "sqrt"),
+    "math.absf": natively(_absf),
+    "math.copysign": natively(_copysign),
+    "math.floor": _exact("floor", "floor"),
+    "math.ceil": _exact("ceil", "ceil"),
+    "math.trunc": _exact("trunc", "trunc"),
+    "math.roundeven": _exact("round", "round"),
+    "math.fma": _exact("fma", "fma"),
+    "math.absi": _absi,
+    "math.ctlz": _count("ctlz"),
+    "math.cttz": _count("cttz"),
+    "math.ctpop": _count("ctpop"),
+    "math.fpowi": _power,
+    "math.ipowi": _power,
+}

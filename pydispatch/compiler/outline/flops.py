@@ -1,0 +1,182 @@
+"""How many operations of arithmetic a dispatch function does, as a polynomial of its sizes.
+
+Counted is what the program says, not what a kernel does of it: each addition, subtraction, multiplication, division,
+minimum and maximum of elements is one operation, and so is each function of `math` (exp, tanh, ...); a fused
+multiply-add is two. Comparisons, choices, conversions, operations on bits and on indices are none. So a product of
+MxK and KxN elements has 2*M*N*K. Nothing is known of calls, of control flow in bodies, and of sizes that are no
+polynomials of the arguments.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from pydispatch.compiler.analysis.in_place import GRID
+from pydispatch.compiler.analysis.known_sizes import Sizes
+from pydispatch.compiler.analysis.sizes import term_of
+from pydispatch.compiler.kernel_ir.words import bit_width, words_of
+from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.compiler.tensor_ops.terms import Product, Sum, Term
+from pydispatch.ir.dialects.hal.flops import attribute_of
+from pydispatch.ir.structured import as_structured
+from pydispatch.ir.values import Dim
+
+Polynomial = Counter[tuple[int, ...]]
+"""Factors of products of sizes, each the number of the first word of a constant."""
+
+_ARITHMETIC = {
+    *(f"arith.{kind}{suffix}" for kind in ("add", "sub", "mul") for suffix in "if"),
+    "arith.divf", "arith.remf", "arith.negf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui",
+    "arith.ceildivsi", "arith.ceildivui", "arith.floordivsi",
+    *(f"arith.{kind}{suffix}" for kind in ("max", "min") for suffix in ("imumf", "numf", "si", "ui")),
+}  # fmt: skip
+_BODIES = ("linalg.generic", "pyd.recurrence", "iree_linalg_ext.scatter", "tensor.generate")
+
+
+class _Unknown(Exception):
+    """Something cannot be counted."""
+
+
+def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
+    """`pydispatch.flops` of the export of a dispatch function; None when something in it cannot be counted."""
+    if GRID in source.attributes:  # its body is that of a workgroup, over slices
+        return None
+    count = _Count(source)
+    try:
+        for op in source.body.block.ops:
+            count.add(op)
+    except _Unknown:
+        return None
+    types = {str(type_) for type_ in count.types | _narrow(source)}
+    terms = [[factor, *sizes] for sizes, factor in sorted(count.total.items()) if factor]
+    return attribute_of(types.pop() if len(types) == 1 else "", terms)
+
+
+def _narrow(source: func.FuncOp) -> set[Attribute]:
+    """The element types below 32 bits of the arguments: CPUs have units that multiply them as they are."""
+    types = (argument.type for argument in source.body.block.args)
+    elements = {type_.element_type for type_ in types if isinstance(type_, TensorType)}
+    return {element for element in elements if 1 < (bit_width(element) or 0) < 32}
+
+
+@dataclass
+class _Count:
+    source: func.FuncOp
+    total: Polynomial = field(default_factory=Counter)
+    types: set[Attribute] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.sizes, self.words, at = Sizes(), dict[SSAValue, int](), 0
+        for argument in self.source.body.block.args:
+            self.sizes.meet(argument)
+            if not isinstance(argument.type, TensorType):
+                self.words[argument] = at
+                at += words_of(argument.type)
+        for op in self.source.body.block.ops if self.words else ():  # without scalars all sizes are known
+            for result in op.results:
+                self.sizes.meet(result)
+            self.sizes.learn(op)
+
+    def add(self, op: Operation) -> None:
+        """Adds the operations of an operation of the function."""
+        if op.name in _BODIES:
+            self._add_body(op)
+            return
+        made = [(value, value.type.element_type) for value in op.results if isinstance(value.type, TensorType)]
+        if (op.regions and op.name != "tensor.pad") or (made and rule_of(op) is None and not _per_element(op)):
+            raise _Unknown
+        for value, element in made:
+            if each := _per_element(op, element):
+                self._times(each, self.sizes.of(value), [element])
+
+    def _add_body(self, op: Operation) -> None:
+        block = op.regions[0].block
+        each = sum(_per_point(inner) for inner in block.ops)
+        if each:
+            read = [argument.type for argument in block.args if argument.uses and _is_element(argument.type)]
+            made = [v.type for inner in block.ops if _per_point(inner) for v in inner.results]
+            self._times(each, self._points(op), [*read, *made])
+
+    def _points(self, op: Operation) -> list[Term]:
+        """How often each loop of an operation runs through its body."""
+        structured = as_structured(op)
+        if structured is None:
+            updates = op.operands[0] if op.name == "iree_linalg_ext.scatter" else op.results[0]
+            return self.sizes.of(updates)
+        found: list[Term] = []
+        for places in structured.places:
+            terms = [self.sizes.of(place.tensor)[place.axis] for place in places]
+            if not terms:
+                raise _Unknown
+            found.append(next((term for term in terms if isinstance(term, int)), terms[0]))
+        return found
+
+    def _times(self, each: int, sizes: Iterable[Term], types: Iterable[Attribute]) -> None:
+        product: Polynomial = Counter({(): each})
+        for size in sizes:
+            product = _multiply(product, self._polynomial(size))
+        self.total.update(product)
+        self.types.update(types)
+
+    def _polynomial(self, term: Term) -> Polynomial:
+        if isinstance(term, int):
+            return Counter({(): term})
+        if isinstance(term, Sum | Product):
+            parts = [self._polynomial(part) for part in term.parts]
+            total = parts[0]
+            for part in parts[1:]:
+                total = _multiply(total, part) if isinstance(term, Product) else _plus(total, part)
+            return total
+        if isinstance(term, Dim):
+            raise _Unknown
+        if term in self.words:
+            if words_of(term.type) != 2:
+                raise _Unknown
+            return Counter({(self.words[term],): 1})
+        op = term.owner
+        if isinstance(op, Block) or op.name not in ("arith.addi", "arith.muli"):
+            raise _Unknown
+        one, other = (self._polynomial(self.sizes.resolve(term_of(operand))) for operand in op.operands)
+        return _plus(one, other) if isinstance(op, arith.AddiOp) else _multiply(one, other)
+
+
+def _plus(one: Polynomial, other: Polynomial) -> Polynomial:
+    total = one.copy()
+    total.update(other)
+    return total
+
+
+def _multiply(one: Polynomial, other: Polynomial) -> Polynomial:
+    product: Polynomial = Counter()
+    for sizes, factor in one.items():
+        for more, again in other.items():
+            product[tuple(sorted(sizes + more))] += factor * again
+    return product
+
+
+def _per_point(op: Operation) -> int:
+    """Operations of an operation on scalars."""
+    if op.regions or op.name.startswith(("func.", "util.", "scf.", "cf.")):
+        raise _Unknown
+    return _per_element(op, op.results[0].type) if op.results else 0
+
+
+def _per_element(op: Operation, type_: Attribute | None = None) -> int:
+    if type_ is not None and not _is_element(type_):
+        return 0
+    if op.name == "math.fma":
+        return 2
+    return int(op.name in _ARITHMETIC or op.name.startswith("math."))
+
+
+def _is_element(type_: Attribute) -> bool:
+    """Whether a type is that of numbers, not of indices or truth values."""
+    return not isinstance(type_, IndexType | TensorType) and not (
+        isinstance(type_, IntegerType) and type_.width.data == 1
+    )

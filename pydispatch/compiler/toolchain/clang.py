@@ -1,0 +1,133 @@
+"""C → an ELF object or LLVM bitcode, kept in a content-addressed cache.
+
+Floating point in user C follows clang's default, `-ffp-contract=on`: products and sums inside *one expression* fuse
+where the target has fused multiply-add. Results are the same for every run of one variant, and may differ in the last
+bit between variants (x86-64-v2 against v3). `-ffp-contract=off` in `extra_args` gives the same bits everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydispatch import files
+from pydispatch.compiler.toolchain import cache
+from pydispatch.compiler.toolchain.programs import Tool, ToolchainError
+from pydispatch.errors import SystemError_
+
+ARCHES = ("x86_64", "aarch64", "riscv64")
+GPU_ARCHES = ("nvptx64",)
+"""Architectures that C is compiled for as bitcode only; `cpu` is a name such as sm_75."""
+_HEADERS_OF = {"nvptx64": "x86_64"}  # sizes and alignments of types are those of x86-64 Linux
+_GENERIC_CPU = {
+    "x86_64": ["-march=x86-64"],
+    "aarch64": ["-march=armv8-a"],
+    "riscv64": ["-march=rv64gc", "-mabi=lp64d"],
+}
+
+# The linux triple, not a bare one: a freestanding compile marks every function "no-builtins", and LLVM refuses to
+# inline such a function into ours. The price is that mem* and libm calls may appear; the device library provides them.
+_CC_FLAGS = (
+    "-g0", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
+    "-fno-stack-protector", "-fno-sanitize=all", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=on",
+    "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions", "-fno-common", "-Qunused-arguments",
+    "-fno-ident", "-fno-color-diagnostics", "-ftls-model=local-exec",
+)  # fmt: skip
+
+
+
+def compile_c(
+    clang: Tool,
+    source: Path | bytes,
+    *,
+    arch: str,
+    cpu: str = "generic",
+    features: Sequence[str] = (),
+    emit: str = "obj",
+    include_dirs: Sequence[Path | str] = (),
+    defines: Sequence[str] = (),
+    opt: str = "-O3",
+    extra_args: Sequence[str] = (),
+    language: str = "c",
+) -> bytes:
+    """Compiles C for a freestanding target: an ELF object (`emit="obj"`) or LLVM bitcode (`emit="bc"`).
+
+    source: a file, or text in bytes (`<stdin>` in diagnostics). arch: one of ARCHES, or of GPU_ARCHES with
+    `emit="bc"`. cpu: an LLVM CPU name or "generic"; "native" must be resolved by the caller. features: LLVM names
+    with a sign, `+avx2`. defines: `NAME` or `NAME=VALUE`. language: "c" or "c++".
+    The result depends only on the arguments, the files included and the compiler, and is cached by them.
+    Raises ToolchainError with clang's diagnostics in `stderr`; ValueError for an unknown arch, emit or cpu.
+    """
+    flags = _target_flags(arch, cpu, features)
+    standard = "gnu11" if language == "c" else "gnu++17"
+    flags += ["-O3" if opt == "" else opt, f"-std={standard}", *_CC_FLAGS]
+    flags += [f"-D{define}" for define in defines]
+    for folder in include_dirs:
+        flags += ["-I", os.fspath(folder)]
+    flags += list(extra_args)
+    if emit == "bc":
+        flags.append("-emit-llvm")
+    is_text = isinstance(source, bytes)
+    text, name = (source, "-") if isinstance(source, bytes) else (_read(source), str(source))
+    key = cache.digest(clang.argv[0], clang.version, flags, name, text)
+    cached = cache.load(key)
+    if cached is not None:
+        return cached
+    with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
+        output, deps = Path(scratch, "out"), Path(scratch, "deps")
+        argv = [*clang.argv, *flags]
+        for folder in clang.isystem:
+            argv += ["-isystem", folder.replace("{arch}", _HEADERS_OF.get(arch, arch))]
+        argv += ["-c", "-MD", "-MF", str(deps), "-MT", "out", "-o", str(output), "-x", language, name]
+        done = subprocess.run(argv, input=text if is_text else b"", capture_output=True, check=False)
+        if done.returncode != 0:
+            shown = "<stdin>" if is_text else name
+            raise ToolchainError(f"compiling {shown} for {arch} failed", argv, done.stderr.decode(errors="replace"))
+        result = output.read_bytes()
+        cache.store(key, result, _dependencies(deps, name, clang))
+    return result
+
+
+def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:
+    require(arch, (*ARCHES, *GPU_ARCHES), "arch")
+    if cpu == "native":
+        raise ValueError("cpu 'native' must be resolved to a CPU name and features before compiling")
+    flags = [f"--target={arch}-unknown-linux-musl", "-nostdlibinc"]
+    if arch in GPU_ARCHES:
+        flags = [f"--target={arch}-nvidia-cuda", "-nostdlibinc", f"-march={cpu}"]
+    elif cpu in ("", "generic"):
+        flags += _GENERIC_CPU[arch]
+    elif arch == "x86_64":
+        flags.append(f"-march={cpu}")
+    else:
+        flags.append(f"-mcpu={cpu}")
+        flags += ["-mabi=lp64d"] if arch == "riscv64" else []
+    for feature in features:
+        if not re.fullmatch(r"[+-][A-Za-z0-9._-]+", feature):
+            raise ValueError(f"feature {feature!r}: expected a sign and an LLVM feature name, such as '+avx2'")
+        flags += ["-Xclang", "-target-feature", "-Xclang", feature]
+    return flags + (["-mno-outline-atomics"] if arch == "aarch64" else [])
+
+
+def _dependencies(deps: Path, name: str, clang: Tool) -> list[str]:
+    """The included files, without the compiler's own, which are identified by its version."""
+    text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ")
+    files = [part.replace("\\ ", " ").replace("$$", "$") for part in re.findall(r"(?:\\ |\S)+", text)]
+    own = str(Path(clang.argv[0]).parent / "lib") + os.sep if clang.isystem else None
+    return [file for file in files if file not in (name, "-") and not (own and file.startswith(own))]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return files.read(path)
+    except SystemError_ as error:
+        raise ToolchainError(f"C source: {error}") from None
+
+
+def require(value: str, allowed: Sequence[str], what: str) -> None:
+    if value not in allowed:
+        raise ValueError(f"{what} {value!r}: expected one of {', '.join(allowed)}")

@@ -1,0 +1,95 @@
+"""Objects → an embedded ELF: by `pydispatch.link.elf`, and by ld.lld for what that leaves out."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydispatch.compiler.toolchain.programs import Tool, ToolchainError
+from pydispatch.link.elf.inputs import LinkError, UnsupportedError
+from pydispatch.link.elf.link import MACHINES, link
+from pydispatch.link.elf.resolve import Labelled, UndefinedError
+
+_EMULATION = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux", "riscv64": "elf64lriscv"}
+_LD_FLAGS = (
+    "-shared", "-static", "-nostdlib", "--build-id=none", "--gc-sections", "-z", "now", "-z", "relro",
+    "-z", "noexecstack", "-z", "noseparate-code", "--no-undefined",
+    "--no-allow-shlib-undefined", "--discard-locals", "--icf=all", "--ignore-data-address-equality",
+    "--ignore-function-address-equality", "--hash-style=sysv", "--strip-debug", "--no-color-diagnostics",
+    "--error-limit=0", "--no-rosegment",
+)  # fmt: skip
+
+
+class UndefinedSymbolsError(ToolchainError):
+    """A link that left symbols undefined. undefined: pairs (symbol, object that refers to it), sorted."""
+
+    def __init__(
+        self, undefined: Sequence[tuple[str, str]], command: Sequence[str] = (), stderr: str = ""
+    ) -> None:
+        self.undefined = tuple(undefined)
+        names = ", ".join(f"'{symbol}' (referenced by {where})" for symbol, where in self.undefined)
+        super().__init__(f"link failed: undefined symbols: {names}", command, stderr)
+
+
+def link_own(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], arch: str) -> bytes | None:
+    """See `Toolchain.link_shared`. None for what only a complete linker can do."""
+    try:
+        return link(objects, lazy, exports, arch)
+    except UnsupportedError:
+        return None
+    except UndefinedError as error:
+        raise UndefinedSymbolsError(error.undefined) from None
+    except LinkError as error:
+        raise ToolchainError(f"link failed: {error}") from error
+
+
+def link_with_lld(
+    lld: Tool, objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], arch: str
+) -> bytes:
+    """The same with ld.lld."""
+    with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
+        names: dict[str, str] = {}
+
+        def written(kind: str, files: Sequence[Labelled]) -> list[str]:
+            paths = [Path(scratch, f"{kind}{number}.o") for number in range(len(files))]
+            for path, (label, data) in zip(paths, files, strict=True):
+                path.write_bytes(data)
+                names[str(path)] = label
+            return list(map(str, paths))
+
+        output, script = Path(scratch, "out.so"), Path(scratch, "exports.ver")
+        shown = "".join(f"    {name};\n" for name in exports)
+        script.write_text(f"{{\n  global:\n{shown}  local: *;\n}};\n" if exports else "{ local: *; };\n")
+        argv = [*lld.argv, "-m", _EMULATION[arch], *_LD_FLAGS, "-z", f"max-page-size={MACHINES[arch].page}"]
+        argv += ["--version-script", str(script)]
+        argv += [flag for name in exports for flag in ("--undefined", name)]
+        inputs = written("object", objects)
+        argv += ["-o", str(output), *inputs, "--start-lib", *written("lazy", lazy), "--end-lib"]
+        environment = {**os.environ, "LLD_VERSION": "pydispatch"}
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment)
+        if done.returncode != 0:
+            raise _link_error(argv, done.stderr.decode(errors="replace"), names)
+        return output.read_bytes()
+
+
+def _link_error(argv: Sequence[str], stderr: str, names: dict[str, str]) -> ToolchainError:
+    """lld prints `error: undefined symbol: NAME` and then `>>> referenced by FILE:(SECTION)` lines."""
+    undefined: set[tuple[str, str]] = set()
+    symbol = None
+    for path, name in names.items():
+        stderr = stderr.replace(path, name)
+    for line in stderr.splitlines():
+        head = re.search(r"error: undefined (?:hidden |protected )?symbol: (.+)", line)
+        if head:
+            symbol = head[1].strip()
+            continue
+        where = re.match(r">>>\s+(?:referenced by .*?|)(\S+\.(?:o|obj|a|bc|lo)\b[^:\s]*)", line)
+        if where and symbol is not None:
+            undefined.add((symbol, where[1]))
+    if undefined:
+        return UndefinedSymbolsError(sorted(undefined), argv, stderr)
+    return ToolchainError("link failed", argv, stderr)

@@ -1,0 +1,158 @@
+"""The programs that the compiler runs: clang, and ld.lld for what the linker of pydispatch leaves out.
+
+A clang (17 or newer) and an ld.lld (14 or newer) on PATH come first; otherwise the ones inside the `ziglang` wheel are
+used. `PYDISPATCH_CLANG` and `PYDISPATCH_LLD` name a program outright. Their versions are asked for once, and kept while
+the files stay as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydispatch.compiler.toolchain import cache
+from pydispatch.errors import Error
+
+MIN_CLANG = 17
+MIN_LLD = 14
+MAX_BITCODE_LLVM = 22  # llvmlite's LLVM; newer bitcode cannot be parsed
+INSTALL = "install the bundled one: pip install 'pydispatch[c]'"
+
+_CLANG = ("clang", "PYDISPATCH_CLANG", MIN_CLANG)
+_LLD = ("ld.lld", "PYDISPATCH_LLD", MIN_LLD)
+"""Name, the variable that names it outright, the oldest version."""
+_VERSION = r"(?:version|LLD) (\d+)\.(\d+)\.(\d+)"
+
+
+class ToolchainError(Error):
+    """A tool is missing or failed.
+
+    message: one line that states what failed. command: the argument list that ran (empty when no tool was found).
+    stderr: the tool's diagnostics, unmodified (`file:line:col: error: ...` for C).
+    """
+
+    def __init__(self, message: str, command: Sequence[str] = (), stderr: str = "") -> None:
+        self.message = message
+        self.command = tuple(command)
+        self.stderr = stderr
+        super().__init__(f"{message}\n{stderr.rstrip()}" if stderr.strip() else message)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One executable: `argv` starts it, `version` is (major, minor, patch), `origin` states where it was configured or
+    found."""
+
+    argv: tuple[str, ...]
+    version: tuple[int, int, int]
+    origin: str
+    isystem: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{'.'.join(map(str, self.version))} from {self.origin} ({self.argv[0]})"
+
+
+def clangs() -> list[Tool]:
+    """In the order in which they are preferred. Raises ToolchainError for one that is named but cannot be used."""
+    zig = _zig()
+    return [*_on_path(*_CLANG), *([_zig_clang(zig)] if zig else [])]
+
+
+def llds() -> list[Tool]:
+    """As `clangs`."""
+    zig = _zig()
+    bundled = [Tool((zig, "ld.lld"), _version([zig, "ld.lld", "--version"]), "ziglang")] if zig else []
+    return [*_on_path(*_LLD), *bundled]
+
+
+def lld_is_named() -> bool:
+    return bool(os.environ.get(_LLD[1]))
+
+
+def state() -> list[tuple[str, int, int]]:
+    """Every program that may be chosen, its size and the time of its last change: changes when the tools may,
+    without running any."""
+    zig = _zig()
+    paths = [zig] if zig else []
+    for name, variable, minimum in (_CLANG, _LLD):
+        named = os.environ.get(variable)
+        paths += [shutil.which(named) or named] if named else _installed(name, minimum)
+    found = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found.append((path, *_status(path)))
+    return found
+
+
+def _zig() -> str | None:
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    binary = Path(spec.submodule_search_locations[0], "zig.exe" if os.name == "nt" else "zig")
+    return str(binary) if binary.exists() else None
+
+
+def _zig_clang(zig: str) -> Tool:
+    library = str(Path(zig).parent / "lib")
+    # The bare driver has no headers: clang's own, then musl's, so that <math.h> and <string.h> work as usual.
+    headers = ("include", "libc/include/{arch}-linux-musl", "libc/include/generic-musl")
+    isystem = tuple(f"{library}/{folder}" for folder in headers)
+    return Tool((zig, "clang"), _version([zig, "clang", "--version"]), "ziglang", isystem)
+
+
+def _on_path(name: str, variable: str, minimum: int) -> list[Tool]:
+    """The tool that `variable` names, else `name`, or the newest `name-N`, on PATH; empty when none is new enough."""
+    named = os.environ.get(variable)
+    if named:
+        version = _version([named, "--version"])
+        if version[0] < minimum:
+            raise ToolchainError(
+                f"{variable}={named}: version {'.'.join(map(str, version))}, expected {minimum} or newer"
+            )
+        return [Tool((named,), version, "environment")]
+    for path in _installed(name, minimum):
+        try:
+            version = _version([path, "--version"])
+        except ToolchainError:
+            continue  # something else of that name
+        if version[0] >= minimum:
+            return [Tool((path,), version, "PATH")]
+    return []
+
+
+def _installed(name: str, minimum: int) -> Iterator[str]:
+    """The programs on PATH that may be a tool, in the order in which they are tried."""
+    for candidate in (name, *(f"{name}-{major}" for major in range(MAX_BITCODE_LLVM, minimum - 1, -1))):
+        path = shutil.which(candidate)
+        if path is not None:
+            yield path
+
+
+def _version(argv: Sequence[str]) -> tuple[int, int, int]:
+    try:
+        key = cache.digest("version", list(argv), _status(argv[0]))
+        kept = cache.load(key)
+        if kept is None:
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            found = re.search(_VERSION, done.stdout)
+            if found is None:
+                raise ToolchainError(f"{argv[0]} does not tell its version", argv, done.stdout + done.stderr)
+            kept = " ".join(found.groups()).encode()
+            cache.store(key, kept)
+    except OSError as error:
+        raise ToolchainError(f"cannot run {argv[0]}: {error.strerror}", argv) from error
+    major, minor, patch = map(int, kept.split())
+    return major, minor, patch
+
+
+def _status(path: str) -> tuple[int, int]:
+    """Size and time of the last change; changes when the program may."""
+    status = Path(shutil.which(path) or path).stat()
+    return status.st_size, max(status.st_mtime_ns, status.st_ctime_ns)

@@ -1,0 +1,37 @@
+"""The objects of an archive (`.a`), in the GNU or the BSD form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydispatch.formats.elf.reader import ElfError
+
+_MAGIC = b"!<arch>\n"
+
+
+def is_archive(data: bytes) -> bool:
+    return data.startswith(_MAGIC)
+
+
+def members(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of each; tables of symbols are left out. ElfError for a broken archive."""
+    position, names = len(_MAGIC), b""
+    while position < len(data):
+        header = data[position : position + 60]
+        if len(header) < 60 or header[58:] != b"`\n" or not header[48:58].strip().isdigit():
+            raise ElfError(f"is a broken archive: no member begins at byte {position}")
+        name, size = header[:16].rstrip(), int(header[48:58])
+        body = data[position + 60 : position + 60 + size]
+        if len(body) < size:
+            raise ElfError(f"is cut off: its member at byte {position} has {size} bytes, {len(body)} are there")
+        position += 60 + size + (size & 1)
+        if name == b"//":
+            names = body
+        elif name.startswith(b"#1/") and name[3:].isdigit():
+            length = int(name[3:])
+            if not body.startswith(b"__.SYMDEF"):
+                yield body[:length].rstrip(b"\0").decode(errors="replace"), body[length:]
+        elif name not in (b"/", b"/SYM64/", b"__.SYMDEF", b"__.SYMDEF SORTED"):
+            if name.startswith(b"/") and name[1:].isdigit():
+                name = names[int(name[1:]) :].split(b"\n")[0]
+            yield name.rstrip(b"/").decode(errors="replace"), body

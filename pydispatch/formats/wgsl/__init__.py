@@ -1,0 +1,1 @@
+"""WGSL: tokens, declarations, and what an entry point needs of a device and of the program that dispatches it."""

@@ -1,0 +1,152 @@
+"""An entry point against a program's layout, and what it requires of a device; for compiler and runtime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.types import layout
+
+FEATURES = {
+    "shader-f16": 0x0B, "subgroups": 0x00030021, "shader-f64": 0x0003001D, "shader-i16": 0x0003001E,
+    "shader-int64": 0x00030026, "shader-int64-atomic-min-max": 0x0003002C, "shader-int64-atomic-all-ops": 0x0003002D,
+    "shader-float32-atomic": 0x00030028,
+}  # fmt: skip
+"""Features of shaders → their numbers in wgpu. The first two are of the WebGPU standard, the others wgpu's own."""
+
+LEAST = {
+    "maxStorageBuffersPerShaderStage": 8, "maxComputeInvocationsPerWorkgroup": 256, "maxComputeWorkgroupSizeX": 256,
+    "maxComputeWorkgroupSizeY": 256, "maxComputeWorkgroupSizeZ": 64, "maxComputeWorkgroupStorageSize": 16384,
+    "maxComputeWorkgroupsPerDimension": 65535, "maxUniformBufferBindingSize": 65536,
+    "maxStorageBufferBindingSize": 128 << 20, "maxBufferSize": 256 << 20, "minStorageBufferOffsetAlignment": 256,
+    "minUniformBufferOffsetAlignment": 256,
+}  # fmt: skip
+"""What every WebGPU device has: values within these need no requirement."""
+
+CONSTANTS = (3, 0)
+"""Group and binding of the constants of a dispatch: a uniform block of 32-bit words."""
+
+_ENABLES = {"f16": "shader-f16", "subgroups": "subgroups"}
+_WIDE = {"f64": "shader-f64", "i64": "shader-int64", "u64": "shader-int64"}
+
+
+class Names(frozenset[str]):
+    """Names of features, which also knows limits: "maxComputeWorkgroupSizeX>=512" is in it when the limit is at least
+    that."""
+
+    limits: Mapping[str, int]
+
+    def __new__(cls, names: Iterable[str], limits: Mapping[str, int]) -> Names:
+        made = super().__new__(cls, names)
+        made.limits = limits
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and ">=" in name:
+            limit, _, least = name.partition(">=")
+            return least.isdecimal() and len(least) < 20 and self.limits.get(limit, -1) >= int(least)
+        return frozenset.__contains__(self, name)
+
+    def issuperset(self, names: Iterable[object]) -> bool:
+        return all(name in self for name in names)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry point. bindings: storage buffers by number → whether the shader may write it. constant_bytes: of its
+    uniform block, 0 without one; None where that is not known. workgroup_size: None where it follows expressions."""
+
+    name: str
+    bindings: Mapping[int, bool]
+    constant_bytes: int | None
+    workgroup_size: tuple[int, int, int] | None
+    workgroup_bytes: int
+    features: tuple[str, ...]
+
+
+def entry_of(module: Module, function: Declaration) -> Entry:
+    """What an entry point uses. ArtifactError for resources that no program gives."""
+    used = module.reached([function])
+    bindings: dict[int, bool] = {}
+    constant_bytes: int | None = 0
+    workgroup = 0
+    for variable in used:
+        if variable.kind != "var":
+            continue
+        if variable.space == "workgroup":
+            workgroup += (layout(module, variable.type) or (0, 1))[0]
+        if variable.attribute("binding") is None and variable.attribute("group") is None:
+            continue
+        group, binding = (_number(module, variable, key) for key in ("group", "binding"))
+        if variable.space == "uniform" and (group, binding) == CONSTANTS:
+            constant_bytes = (layout(module, variable.type) or (None, 1))[0]
+        elif variable.space == "storage" and group == 0 and binding is not None:
+            bindings[binding] = variable.access != "read"
+        else:
+            kind = f"var<{variable.space}>" if variable.template else f"a {variable.type}"
+            raise ArtifactError(
+                f"{module.where}: '{variable.name}' is {kind} of group {group}, binding {binding}: programs give "
+                "storage buffers in group 0, and constants as var<uniform> in group 3, binding 0"
+            )
+    sizes = function.attribute("workgroup_size")
+    numbers = [module.constant(text) for text in (sizes.arguments if sizes is not None else ())]
+    numbers += [1] * (3 - len(numbers))
+    known = None if sizes is None or None in numbers else tuple(numbers)
+    return Entry(function.name, bindings, constant_bytes, known, workgroup, features(module))  # type: ignore[arg-type]
+
+
+def _number(module: Module, variable: Declaration, key: str) -> int | None:
+    found = variable.attribute(key)
+    return module.constant(found.arguments[0]) if found is not None and len(found.arguments) == 1 else None
+
+
+def features(module: Module) -> tuple[str, ...]:
+    """Features that a module needs, by the names of WebGPU and wgpu."""
+    found = [_ENABLES.get(name, name) for name in module.enables]
+    words = {token.text for token in module.tokens if token.kind == "name"}
+    found += [need for word, need in _WIDE.items() if word in words]
+    found += ["shader-int64"] * any(t.kind == "number" and t.text[-2:] in ("li", "lu") for t in module.tokens)
+    found += ["shader-f64"] * any(t.kind == "number" and t.text[-2:] == "lf" for t in module.tokens)
+    text = re.sub(r"\s", "", module.text)
+    found += ["shader-float32-atomic"] * ("atomic<f32>" in text)
+    found += ["shader-int64-atomic-all-ops"] * ("atomic<i64>" in text or "atomic<u64>" in text)
+    return tuple(dict.fromkeys(found))
+
+
+def requirements(entry: Entry) -> list[str]:
+    """Features, and limits above what every device has as "name>=number"."""
+    return [*entry.features, *(f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name])]
+
+
+def limits(entry: Entry) -> dict[str, int]:
+    """Limits of WebGPU by name → what the entry point needs of each."""
+    x, y, z = entry.workgroup_size or (1, 1, 1)
+    return {
+        "maxStorageBuffersPerShaderStage": len(entry.bindings), "maxComputeInvocationsPerWorkgroup": x * y * z,
+        "maxComputeWorkgroupSizeX": x, "maxComputeWorkgroupSizeY": y, "maxComputeWorkgroupSizeZ": z,
+        "maxComputeWorkgroupStorageSize": entry.workgroup_bytes,
+    }  # fmt: skip
+
+
+def mismatch(entry: Entry, constants: int, bindings: int, read_only: Sequence[bool] | None = None) -> str | None:
+    """Why an entry point cannot be dispatched with so many 32-bit constants and bindings, or None.
+
+    read_only: per binding whether the program takes it to be only read; None when that is not known.
+    """
+    if entry.workgroup_size is not None and not all(entry.workgroup_size):
+        return f"its workgroup size {list(entry.workgroup_size)} has a zero"
+    size = entry.constant_bytes or 0
+    if size > -(-4 * constants // 16) * 16:
+        return (
+            f"its uniform block has {size} bytes, the layout has {constants} constants of 4 bytes; the block has one "
+            "member of 4 bytes for each"
+        )
+    for binding, is_written in sorted(entry.bindings.items()):
+        if binding >= bindings:
+            return f"binding {binding} of group 0 is beyond the {bindings} bindings of the layout"
+        if read_only is not None and read_only[binding] and is_written:
+            return f"binding {binding} is ReadOnly in the layout, and var<storage, read_write> in the shader"
+    return None

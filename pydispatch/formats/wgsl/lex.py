@@ -1,0 +1,77 @@
+"""WGSL text → tokens."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pydispatch.errors import ArtifactError
+
+MAX_BYTES = 16 << 20
+_TOKEN = re.compile(
+    r"(?P<space>\s+|//[^\n\r]*)|(?P<comment>/\*)|(?P<name>[^\W\d]\w*)|(?P<number>(?:0[xX][\da-fA-F]|\.?\d)(?:[eEpP][+-]|[\w.])*)"
+    r"|(?P<mark>->|[-+*/%&|^!~=]=|&&|\|\||\+\+|--|[-+*/%&|^!~=<>@(){}\[\],:;.])"
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+
+
+@dataclass(frozen=True)
+class Token:
+    """kind: "name", "number" or "mark". start: character of the text."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+def decode(data: bytes | memoryview, where: str) -> str:
+    """Bytes as text. ArtifactError unless they are UTF-8 without NUL, of at most 16 MiB."""
+    if len(data) > MAX_BYTES:
+        raise ArtifactError(f"{where}: {len(data)} bytes of WGSL, at most {MAX_BYTES} are read")
+    try:
+        text = bytes(data).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"{where} is no WGSL: byte {error.start} is not UTF-8") from None
+    if "\0" in text:
+        raise ArtifactError(f"{where} is no WGSL: character {text.index(chr(0))} is NUL")
+    return text.removeprefix("\ufeff")
+
+
+def tokens_of(text: str, where: str) -> list[Token]:
+    """The tokens of a text; `<` and `>` come one by one, since they also enclose types. ArtifactError."""
+    found: list[Token] = []
+    at, size, match = 0, len(text), _TOKEN.match
+    while at < size:
+        here = match(text, at)
+        if here is None:
+            raise ArtifactError(f"{place(text, at, where)}: unexpected character {text[at]!r}")
+        kind = here.lastgroup
+        if kind == "comment":
+            at = _comment_end(text, here.end(), where)
+            continue
+        if kind != "space":
+            found.append(Token(str(kind), here.group(), at))
+        at = here.end()
+    return found
+
+
+def _comment_end(text: str, at: int, where: str) -> int:
+    """Where a block comment ends; they nest."""
+    depth, start = 1, at
+    while depth:
+        edge = _COMMENT_EDGE.search(text, at)
+        if edge is None:
+            raise ArtifactError(f"{place(text, start - 2, where)}: a comment that does not end")
+        depth += 1 if edge.group() == "/*" else -1
+        at = edge.end()
+    return at
+
+
+def place(text: str, at: int, where: str) -> str:
+    """A position for messages: file, line and column."""
+    line = text.count("\n", 0, at) + 1
+    return f"{where}:{line}:{at - text.rfind(chr(10), 0, at)}"

@@ -1,0 +1,142 @@
+"""A module of WGSL: its declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pydispatch.formats.wgsl.lex import Token
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """`@name(arguments)`; arguments: the text of each."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Something at module scope. kind: "struct", "alias", "var", "override", "const", "fn" or "const_assert".
+
+    first, end: its tokens. attributes: before it. type: of a variable, override or alias, the result of a function, in
+    the form of `type_text`; "" without one.
+    """
+
+    kind: str
+    name: str
+    first: int
+    end: int
+    attributes: tuple[Attribute, ...] = ()
+    type: str = ""
+    template: tuple[str, ...] = ()
+    members: tuple[tuple[str, str], ...] = ()
+    """Of a struct, or the parameters of a function: (name, type)."""
+    body: int = 0
+    """Of a function: the token of its opening brace. Of others: the token after `=`, 0 without one."""
+
+    def attribute(self, name: str) -> Attribute | None:
+        return next((each for each in self.attributes if each.name == name), None)
+
+    def number(self, name: str) -> int | None:
+        """The argument of an attribute when it is a plain number."""
+        found = self.attribute(name)
+        return integer(found.arguments[0]) if found is not None and len(found.arguments) == 1 else None
+
+    @property
+    def space(self) -> str:
+        """The address space of a variable."""
+        return self.template[0] if self.template else "private"
+
+    @property
+    def access(self) -> str:
+        """ "read", "write" or "read_write"."""
+        if len(self.template) > 1:
+            return self.template[1]
+        return "read" if self.space in ("storage", "uniform") else "read_write"
+
+
+@dataclass(frozen=True)
+class Module:
+    """enables: features of `enable`; requires: of `requires`. declarations: in order, by name in `named`."""
+
+    text: str
+    where: str
+    tokens: Sequence[Token]
+    enables: tuple[str, ...]
+    requires: tuple[str, ...]
+    directives: int
+    """The token where declarations begin."""
+    declarations: tuple[Declaration, ...]
+    named: Mapping[str, Declaration] = field(default_factory=dict)
+
+    @cached_property
+    def entry_points(self) -> list[Declaration]:
+        return [d for d in self.declarations if d.kind == "fn" and d.attribute("compute") is not None]
+
+    @cached_property
+    def other_stages(self) -> list[Declaration]:
+        return [d for d in self.declarations if d.kind == "fn" and (d.attribute("vertex") or d.attribute("fragment"))]
+
+    @cached_property
+    def functions(self) -> list[Declaration]:
+        """Those that are no entry points."""
+        stages = ("compute", "vertex", "fragment")
+        return [d for d in self.declarations if d.kind == "fn" and not any(d.attribute(stage) for stage in stages)]
+
+    @cached_property
+    def overrides(self) -> list[Declaration]:
+        return [d for d in self.declarations if d.kind == "override"]
+
+    def entry(self, name: str) -> Declaration | None:
+        return next((d for d in self.entry_points if d.name == name), None)
+
+    def mentioned(self, declaration: Declaration) -> list[Declaration]:
+        """The declarations whose names occur in one. A local name that hides one of them counts as well."""
+        tokens, named = self.tokens, self.named
+        found: dict[str, Declaration] = {}
+        for i in range(declaration.first, declaration.end):
+            token = tokens[i]
+            if token.kind == "name" and token.text in named and (i == 0 or tokens[i - 1].text not in (".", "@")):
+                other = named[token.text]
+                if other is not declaration:
+                    found[token.text] = other
+        return list(found.values())
+
+    def reached(self, roots: Iterable[Declaration]) -> list[Declaration]:
+        """Declarations that these need, themselves included, in the order of the text."""
+        found: dict[str, Declaration] = {}
+        waiting = list(roots)
+        while waiting:
+            here = waiting.pop()
+            if here.name not in found:
+                found[here.name] = here
+                waiting += self.mentioned(here)
+        return sorted(found.values(), key=lambda d: d.first)
+
+    def source(self, declaration: Declaration) -> str:
+        """Its text."""
+        return self.text[self.tokens[declaration.first].start : self.tokens[declaration.end - 1].end]
+
+    def constant(self, text: str) -> int | None:
+        """The value of a number, or of the name of a constant that is a number."""
+        for _ in range(16):
+            found = integer(text)
+            if found is not None:
+                return found
+            named = self.named.get(text)
+            if named is None or named.kind not in ("const", "override") or named.body != named.end - 2:
+                return None
+            text = self.tokens[named.body].text
+        return None
+
+
+def integer(text: str) -> int | None:
+    """A literal of an integer."""
+    digits = text[:-1] if text[-1:] in ("i", "u") else text
+    try:
+        return int(digits, 16 if digits[:2] in ("0x", "0X") else 10) if len(digits) < 24 else None
+    except ValueError:
+        return None

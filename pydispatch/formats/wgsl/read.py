@@ -1,0 +1,205 @@
+"""WGSL text → its declarations. Function bodies are not looked into: wgpu checks those."""
+
+from __future__ import annotations
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.wgsl.lex import Token, decode, place, tokens_of
+from pydispatch.formats.wgsl.module import Attribute, Declaration, Module
+from pydispatch.formats.wgsl.types import type_text
+
+_DIRECTIVES = ("enable", "requires", "diagnostic")
+_OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, (")", "]", "}")
+
+
+def is_wgsl(data: bytes) -> bool:
+    """Whether bytes may be WGSL: text with a function or another declaration."""
+    try:
+        text = bytes(data).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return "\0" not in text and any(word in text for word in ("fn ", "struct ", "const ", "override ", "alias "))
+
+
+def read(data: bytes | memoryview, where: str) -> Module:
+    """The declarations of a module. ArtifactError, with line and column, where the text has no such form."""
+    text = decode(data, where)
+    return _Reader(text, tokens_of(text, where), where).module()
+
+
+class _Reader:
+    def __init__(self, text: str, tokens: list[Token], where: str) -> None:
+        self.text, self.tokens, self.where, self.at = text, tokens, where, 0
+
+    def module(self) -> Module:
+        lists: dict[str, list[str]] = {"enable": [], "requires": [], "diagnostic": []}
+        while self._peek() in _DIRECTIVES:
+            end = self._find((";",))
+            lists[self._peek()] += [t.text for t in self.tokens[self.at + 1 : end] if t.kind == "name"]
+            self.at = end + 1
+        directives = self.at
+        found: list[Declaration] = []
+        while self.at < len(self.tokens):
+            if self._peek() == ";":
+                self.at += 1
+            else:
+                found.append(self._declaration())
+        named: dict[str, Declaration] = {}
+        for each in found:
+            if each.name in named:
+                raise self._error(f"'{each.name}' is declared twice", each.first)
+            if each.name:
+                named[each.name] = each
+        return Module(
+            self.text, self.where, self.tokens, tuple(lists["enable"]), tuple(lists["requires"]), directives,
+            tuple(found), named,
+        )  # fmt: skip
+
+    def _declaration(self) -> Declaration:
+        first = self.at
+        attributes = self._attributes()
+        kind = self._peek()
+        if kind == "fn":
+            return self._function(first, attributes)
+        if kind == "struct":
+            return self._struct(first)
+        if kind == "const_assert":
+            self.at = self._find((";",)) + 1
+            return Declaration(kind, "", first, self.at)
+        if kind not in ("var", "override", "const", "alias"):
+            raise self._error(f"expected a declaration, got '{kind}'" if kind else "expected a declaration")
+        self.at += 1
+        template: tuple[str, ...] = ()
+        if kind == "var" and self._peek() == "<":
+            close = self._find((">",))
+            template = tuple(t.text for t in self.tokens[self.at + 1 : close] if t.text != ",")
+            self.at = close + 1
+        name = self._name()
+        type_ = ""
+        if self._peek() == ":":
+            self.at += 1
+            type_ = self._type(("=", ";"))
+        end = self._find((";",))
+        body = 0
+        if self._peek() == "=":
+            body = self.at + 1
+            if kind == "alias":
+                type_ = type_text(self.tokens[body:end])
+        self.at = end + 1
+        return Declaration(kind, name, first, self.at, attributes, type_, template, body=body)
+
+    def _struct(self, first: int) -> Declaration:
+        self.at += 1
+        name = self._name()
+        close = self._match("{")
+        self.at += 1
+        members: list[tuple[str, str]] = []
+        while self.at < close:
+            self._attributes()
+            member = self._name()
+            self._expect(":")
+            members.append((member, self._type((",", "}"))))
+            if self._peek() == ",":
+                self.at += 1
+        self.at = close + 1
+        return Declaration("struct", name, first, self.at, members=tuple(members))
+
+    def _function(self, first: int, attributes: tuple[Attribute, ...]) -> Declaration:
+        self.at += 1
+        name = self._name()
+        close = self._match("(")
+        self.at += 1
+        parameters: list[tuple[str, str]] = []
+        while self.at < close:
+            self._attributes()
+            parameter = self._name()
+            self._expect(":")
+            parameters.append((parameter, self._type((",", ")"))))
+            if self._peek() == ",":
+                self.at += 1
+        self.at = close + 1
+        result = ""
+        if self._peek() == "->":
+            self.at += 1
+            self._attributes()
+            result = self._type(("{",))
+        body = self.at
+        self.at = self._match("{") + 1
+        return Declaration("fn", name, first, self.at, attributes, result, members=tuple(parameters), body=body)
+
+    def _attributes(self) -> tuple[Attribute, ...]:
+        found: list[Attribute] = []
+        while self._peek() == "@":
+            self.at += 1
+            name = self._name()
+            arguments: tuple[str, ...] = ()
+            if self._peek() == "(":
+                close = self._match("(")
+                parts: list[str] = [""]
+                for token in self.tokens[self.at + 1 : close]:
+                    if token.text == ",":
+                        parts.append("")
+                    else:
+                        parts[-1] += token.text
+                arguments = tuple(part for part in parts if part)
+                self.at = close + 1
+            found.append(Attribute(name, arguments))
+        return tuple(found)
+
+    # Tokens
+
+    def _peek(self) -> str:
+        return self.tokens[self.at].text if self.at < len(self.tokens) else ""
+
+    def _expect(self, mark: str) -> None:
+        if self._peek() != mark:
+            raise self._error(f"expected '{mark}', got '{self._peek()}'")
+        self.at += 1
+
+    def _name(self) -> str:
+        if self.at >= len(self.tokens) or self.tokens[self.at].kind != "name":
+            raise self._error(f"expected a name, got '{self._peek()}'")
+        self.at += 1
+        return self.tokens[self.at - 1].text
+
+    def _type(self, ends: tuple[str, ...]) -> str:
+        end = self._find(ends, angles=True)
+        found = type_text(self.tokens[self.at : end])
+        if not found:
+            raise self._error("expected a type")
+        self.at = end
+        return found
+
+    def _match(self, mark: str) -> int:
+        """The token that closes the bracket here."""
+        if self._peek() != mark:
+            raise self._error(f"expected '{mark}', got '{self._peek()}'")
+        start, self.at = self.at, self.at + 1
+        end = self._find((_OPEN[mark],))
+        self.at = start
+        return end
+
+    def _find(self, ends: tuple[str, ...], angles: bool = False) -> int:
+        """The first of some tokens from here on that is in no brackets of its own. angles: `<` and `>` are brackets."""
+        expected: list[str] = []
+        for i in range(self.at, len(self.tokens)):
+            text = self.tokens[i].text
+            if not expected and text in ends:
+                return i
+            if text in _OPEN:
+                expected.append(_OPEN[text])
+            elif angles and text == "<":
+                expected.append(">")
+            elif expected and text == expected[-1]:
+                expected.pop()
+            elif text in _CLOSE:
+                raise self._error(f"'{text}' where {_listed(expected[-1:] or list(ends))} was expected", i)
+        raise self._error(f"{_listed(list(ends))} is missing at the end of the text", len(self.tokens))
+
+    def _error(self, problem: str, at: int | None = None) -> ArtifactError:
+        at = self.at if at is None else at
+        start = self.tokens[at].start if at < len(self.tokens) else len(self.text)
+        return ArtifactError(f"{place(self.text, start, self.where)}: {problem}")
+
+
+def _listed(marks: list[str]) -> str:
+    return " or ".join(f"'{mark}'" for mark in marks)

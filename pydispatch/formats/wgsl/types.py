@@ -1,0 +1,84 @@
+"""Types of WGSL: one spelling for each, and their sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydispatch.formats.wgsl.lex import Token
+
+if TYPE_CHECKING:
+    from pydispatch.formats.wgsl.module import Module
+
+_SHORT = re.compile(r"(vec[234]|mat[234]x[234])([fhiu])")
+_LETTERS = {"f": "f32", "h": "f16", "i": "i32", "u": "u32"}
+SCALARS = {"bool": 4, "i32": 4, "u32": 4, "f32": 4, "f16": 2, "i64": 8, "u64": 8, "f64": 8}
+"""Bytes of each scalar."""
+_DEPTH = 32
+
+
+def type_text(tokens: Sequence[Token]) -> str:
+    """The type that tokens spell, without spaces; `vec4f` is `vec4<f32>`."""
+    parts = []
+    for token in tokens:
+        short = _SHORT.fullmatch(token.text)
+        parts.append(f"{short[1]}<{_LETTERS[short[2]]}>" if short else token.text)
+    return "".join(parts).replace(",>", ">")
+
+
+def layout(module: Module, type_: str, depth: int = 0) -> tuple[int, int] | None:
+    """(bytes, alignment) of a type in memory; None where its size is not known here."""
+    if depth > _DEPTH:
+        return None
+    if type_ in SCALARS:
+        return SCALARS[type_], SCALARS[type_]
+    named = module.named.get(type_)
+    if named is not None:
+        if named.kind == "alias":
+            return layout(module, named.type, depth + 1)
+        return _struct(module, [t for _, t in named.members], depth) if named.kind == "struct" else None
+    name, _, rest = type_.partition("<")
+    if not rest.endswith(">"):
+        return None
+    arguments = _arguments(rest[:-1])
+    inner = layout(module, arguments[0], depth + 1) if arguments else None
+    if inner is None:
+        return None
+    size, alignment = inner
+    if name == "atomic":
+        return inner
+    if re.fullmatch(r"vec[234]", name):
+        width = int(name[3])
+        return width * size, (2 if width == 2 else 4) * size
+    if re.fullmatch(r"mat[234]x[234]", name):
+        columns, rows = int(name[3]), int(name[5])
+        alignment = (2 if rows == 2 else 4) * size
+        return columns * alignment, alignment
+    if name == "array" and len(arguments) == 2:
+        count = module.constant(arguments[1])
+        return None if count is None else (count * -(-size // alignment) * alignment, alignment)
+    return None
+
+
+def _struct(module: Module, types: Sequence[str], depth: int) -> tuple[int, int] | None:
+    end, most = 0, 1
+    for type_ in types:
+        found = layout(module, type_, depth + 1)
+        if found is None:
+            return None
+        size, alignment = found
+        end = -(-end // alignment) * alignment + size
+        most = max(most, alignment)
+    return -(-end // most) * most, most
+
+
+def _arguments(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "<(") - (char in ">)")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part for part in parts if part]

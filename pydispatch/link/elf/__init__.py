@@ -1,0 +1,1 @@
+"""Relocatable objects → one embedded ELF file."""

@@ -1,0 +1,156 @@
+"""Sections of the linked file and where they lie: one segment that is read and executed, one that the loader relocates
+and then protects (RELRO), and one that stays writable where there are variables."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pydispatch.formats.elf import reader
+from pydispatch.link.elf.inputs import Part, UnsupportedError
+
+_RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got")
+_HEADER, _PROGRAM_HEADER, _SECTION_HEADER = 64, 56, 64
+
+
+@dataclass
+class Section:
+    """A section of the file. size: in memory; content: in the file. link: the section that sh_link names."""
+
+    name: str
+    kind: int
+    flags: int
+    alignment: int = 8
+    entry_size: int = 0
+    link: str = ""
+    info: int = 0
+    size: int = 0
+    content: bytes | bytearray = b""
+    parts: list[Part] = field(default_factory=list)
+    address: int = 0
+    offset: int = 0
+
+    @property
+    def stored(self) -> int:
+        """Bytes in the file."""
+        return 0 if self.kind == reader.SHT_NOBITS else self.size
+
+
+@dataclass
+class Segment:
+    access: int
+    sections: list[Section]
+
+    @property
+    def alignment(self) -> int:
+        return max(section.alignment for section in self.sections)
+
+    def header(self, kind: int, alignment: int, to: int = 1) -> bytes:
+        """A program header for the sections. The one of code begins with the file. to: what the size in memory is
+        rounded up to."""
+        first, last = self.sections[0], self.sections[-1]
+        start, address = (0, 0) if self.access & reader.PF_EXEC else (first.offset, first.address)
+        stored = max(section.offset + section.stored for section in self.sections) - start
+        size = _aligned(last.address + last.size, to) - address
+        return struct.pack("<IIQQQQQQ", kind, self.access, start, address, address, stored, size, alignment)
+
+
+def gathered(parts: Iterable[Part]) -> dict[str, Section]:
+    """The sections of the file that sections of objects become, with these, each at its offset."""
+    found = {
+        ".rodata": Section(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, 1),
+        ".text": Section(".text", reader.SHT_PROGBITS, reader.SHF_ALLOC | reader.SHF_EXEC, 1),
+    }
+    for name, kind in ((".data.rel.ro", reader.SHT_PROGBITS), (".init_array", reader.SHT_INIT_ARRAY),
+                       (".fini_array", reader.SHT_FINI_ARRAY), (".data", reader.SHT_PROGBITS),
+                       (".bss", reader.SHT_NOBITS)):  # fmt: skip
+        found[name] = Section(name, kind, reader.SHF_ALLOC | reader.SHF_WRITE, 1)
+    for part in parts:
+        section = found[_section_of(part)]
+        section.alignment = max(section.alignment, part.alignment)
+        section.parts.append(part)
+    for section in found.values():
+        section.parts.sort(key=_priority)
+        for part in section.parts:
+            section.size = part.address = _aligned(section.size, part.alignment)
+            section.size += part.size
+    return found
+
+
+def _section_of(part: Part) -> str:
+    if part.flags & reader.SHF_TLS or (part.flags & reader.SHF_WRITE and part.flags & reader.SHF_EXEC):
+        raise UnsupportedError(f"{part.owner}: section {part.name} is thread-local, or code that is writable")
+    if part.flags & reader.SHF_EXEC:
+        return ".text"
+    if not part.flags & reader.SHF_WRITE:
+        return ".rodata"
+    arrays = {reader.SHT_INIT_ARRAY: ".init_array", reader.SHT_FINI_ARRAY: ".fini_array"}
+    if part.kind in arrays:
+        return arrays[part.kind]
+    if part.name.startswith(_RELRO):
+        return ".data.rel.ro"
+    return ".bss" if part.kind == reader.SHT_NOBITS else ".data"
+
+
+def _priority(part: Part) -> int:
+    """`.init_array.101` runs before `.init_array`; all others stay in the order of the objects."""
+    number = part.name.rpartition(".")[2]
+    return int(number) if part.name.startswith((".init_array.", ".fini_array.")) and number.isdigit() else 65536
+
+
+def _aligned(value: int, alignment: int) -> int:
+    return -(-value // alignment) * alignment
+
+
+def place(segments: Sequence[Segment], headers: int, page: int) -> int:
+    """Gives each section its offset in the file and its address, with `headers` program headers before them. Segments
+    lie close to each other in the file and on pages of their own in memory. Returns where the last one ends in the
+    file."""
+    offset = address = _HEADER + headers * _PROGRAM_HEADER
+    for segment in segments:
+        if segment.alignment > page:
+            raise UnsupportedError(f"a section is aligned to {segment.alignment} bytes, more than a page")
+        if not segment.access & reader.PF_EXEC:
+            offset = _aligned(offset, segment.alignment)
+            address = _aligned(address, page) + offset % page
+        for section in segment.sections:
+            padding = -address % section.alignment
+            section.offset, section.address = offset + padding, address + padding
+            address = section.address + section.size
+            offset = section.offset + section.stored
+            for part in section.parts:
+                part.address += section.address
+    return offset
+
+
+def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequence[Section], end: int) -> bytes:
+    """The file. sections: in order, without the first, empty one and without their names. end: of what is loaded."""
+    names = Section(".shstrtab", reader.SHT_STRTAB, 0, 1)
+    every = [*sections, names]
+    texts = bytearray(b"\0")
+    at = []
+    for section in every:
+        at.append(len(texts))
+        texts += section.name.encode() + b"\0"
+    names.content, names.size = texts, len(texts)
+    for section in every:
+        if not section.flags & reader.SHF_ALLOC:
+            section.offset = end = _aligned(end, section.alignment)
+            end += section.size
+    table = _aligned(end, 8)
+    file = bytearray(table + _SECTION_HEADER * (len(every) + 1))
+    file[:_HEADER] = struct.pack(
+        "<4sBBBBQHHIQQQIHHHHHH", reader.MAGIC, 2, 1, 1, 0, 0, reader.DYN, machine, 1, 0, _HEADER, table, flags, _HEADER,
+        _PROGRAM_HEADER, len(headers), _SECTION_HEADER, len(every) + 1, len(every),
+    )  # fmt: skip
+    file[_HEADER : _HEADER + _PROGRAM_HEADER * len(headers)] = b"".join(headers)
+    numbers = {section.name: number for number, section in enumerate(every, 1)}
+    for number, (section, name) in enumerate(zip(every, at, strict=True), 1):
+        file[section.offset : section.offset + len(section.content)] = section.content
+        struct.pack_into(
+            "<IIQQQQIIQQ", file, table + _SECTION_HEADER * number, name, section.kind, section.flags, section.address,
+            section.offset, section.size, numbers.get(section.link, 0), section.info, section.alignment,
+            section.entry_size,
+        )  # fmt: skip
+    return bytes(file)

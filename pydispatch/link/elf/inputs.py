@@ -1,0 +1,173 @@
+"""What a link reads: the sections of relocatable objects that are loaded, their symbols and relocations."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pydispatch.formats.elf import reader
+from pydispatch.formats.elf.reader import ElfError, ElfFile, Section
+
+_LEFT_OUT = (".eh_frame", ".note", ".comment", ".llvm_addrsig", ".riscv.attributes")
+"""Loaded sections that no kernel reads: kernels neither throw nor are unwound."""
+_MAX_ZEROS = 1 << 28
+_COMDAT = 1
+
+
+class LinkError(Exception):
+    """Why objects do not link: what is wrong, and in which object."""
+
+
+class UnsupportedError(LinkError):
+    """What only a complete linker can do."""
+
+
+@dataclass(eq=False)
+class Part:
+    """A section of an object. content: its bytes, fewer than `size` where the rest is zero. address: in the file that
+    is linked; -1 when it is left out."""
+
+    owner: str
+    name: str
+    kind: int
+    flags: int
+    alignment: int
+    size: int
+    content: bytes
+    relocations: list[Relocation] = field(default_factory=list)
+    address: int = -1
+
+
+@dataclass(eq=False)
+class Symbol:
+    """A name in one object, or, unless it is local, in all. part: None where nothing defines it."""
+
+    name: str
+    binding: int
+    kind: int
+    part: Part | None = None
+    value: int = 0
+    size: int = 0
+    wanted_by: list[str] = field(default_factory=list)
+    """The objects that cannot do without it."""
+
+    @property
+    def address(self) -> int:
+        return 0 if self.part is None else self.part.address + self.value
+
+
+class Relocation(NamedTuple):
+    offset: int
+    kind: int
+    symbol: Symbol
+    addend: int
+
+
+@dataclass
+class Names:
+    """The symbols that objects share, by name, and the groups of sections of which only the first copy counts."""
+
+    symbols: dict[str, Symbol] = field(default_factory=dict)
+    groups: set[str] = field(default_factory=set)
+
+    def symbol(self, name: str) -> Symbol:
+        found = self.symbols.get(name)
+        if found is None:
+            found = self.symbols[name] = Symbol(name, reader.WEAK, 0)
+        return found
+
+
+def defined_names(data: bytes) -> Iterator[str]:
+    """The names that an object offers to others."""
+    for symbol in ElfFile(data).symbols():
+        if symbol.binding != reader.LOCAL and symbol.section not in (reader.UNDEFINED, reader.COMMON):
+            yield symbol.name
+
+
+class Object:
+    """One object that takes part. parts: by the number of the section, those that are loaded and not left out."""
+
+    def __init__(self, label: str, data: bytes, names: Names, machine: int) -> None:
+        self.label, self._names = label, names
+        self.parts: dict[int, Part] = {}
+        self.symbols: list[Symbol] = []
+        try:
+            self._file = ElfFile(data)
+            if (self._file.type, self._file.machine) != (reader.REL, machine):
+                kind = reader.TYPES.get(self._file.type, "file")
+                its = reader.MACHINES.get(self._file.machine, "another machine")
+                raise LinkError(
+                    f"{label} is incompatible: a {kind} for {its}, expected a {reader.TYPES[reader.REL]} for "
+                    f"{reader.MACHINES[machine]}"
+                )
+            self._read()
+        except ElfError as error:
+            raise LinkError(f"{label} cannot be read: {error}") from error
+
+    def _read(self) -> None:
+        sections = self._file.sections
+        symbols = list(self._file.symbols())
+        repeated = self._repeated(symbols)
+        for number, section in enumerate(sections):
+            name = self._file.name(section)
+            if section.flags & reader.SHF_ALLOC and number not in repeated and not name.startswith(_LEFT_OUT):
+                self.parts[number] = self._part(name, section)
+        self.symbols = [Symbol("", reader.LOCAL, 0), *(self._symbol(symbol) for symbol in symbols)]
+        for section in sections:
+            part = self.parts.get(section.info)
+            if section.kind == reader.SHT_REL and part is not None:
+                raise UnsupportedError(f"{self.label} has relocations without addends")
+            if section.kind == reader.SHT_RELA and part is not None:
+                part.relocations += self._relocations(section, part)
+
+    def _part(self, name: str, section: Section) -> Part:
+        if section.alignment & (section.alignment - 1):
+            raise LinkError(f"{self.label}: section {name} has alignment {section.alignment}, which is no power of two")
+        if section.kind == reader.SHT_NOBITS and section.size > _MAX_ZEROS:
+            raise LinkError(f"{self.label}: section {name} has {section.size} zeros, the limit is {_MAX_ZEROS} bytes")
+        content = b"" if section.kind == reader.SHT_NOBITS else bytes(self._file.content(section))
+        return Part(self.label, name, section.kind, section.flags, max(section.alignment, 1), section.size, content)
+
+    def _repeated(self, symbols: list[reader.Symbol]) -> set[int]:
+        """The sections of groups of which another object had a copy."""
+        found: set[int] = set()
+        for section in self._file.sections:
+            if section.kind == reader.SHT_GROUP:
+                flags, *members = self._file.unpack(f"{section.size // 4}I", section.offset, "group") or (0,)
+                if not 0 < section.info <= len(symbols):
+                    raise LinkError(f"{self.label} names a group of sections by symbol {section.info}, which it lacks")
+                name = symbols[section.info - 1].name
+                if flags & _COMDAT and name in self._names.groups:
+                    found.update(members)
+                self._names.groups.add(name)
+        return found
+
+    def _symbol(self, entry: reader.Symbol) -> Symbol:
+        part = self.parts.get(entry.section)
+        local = entry.binding == reader.LOCAL
+        if entry.section in (reader.COMMON, reader.ABSOLUTE) and entry.kind != reader.STT_FILE:
+            raise UnsupportedError(f"{self.label}: symbol '{entry.name}' has no section")
+        if entry.kind not in (0, reader.STT_OBJECT, reader.STT_FUNCTION, reader.STT_SECTION, reader.STT_FILE):
+            raise UnsupportedError(f"{self.label}: symbol '{entry.name}' is of type {entry.kind}")
+        symbol = Symbol(entry.name, entry.binding, entry.kind) if local else self._names.symbol(entry.name)
+        if part is None:
+            if not local and entry.section == reader.UNDEFINED and entry.binding != reader.WEAK:
+                symbol.wanted_by.append(self.label)
+            return symbol
+        if entry.value > part.size:
+            raise LinkError(f"{self.label}: symbol '{entry.name}' lies outside its section {part.name}")
+        if symbol.part is not None and symbol.binding == entry.binding == reader.GLOBAL:
+            raise LinkError(f"duplicate symbol '{entry.name}': {symbol.part.owner} and {self.label} define it")
+        if symbol.part is None or symbol.binding == reader.WEAK != entry.binding:
+            symbol.part, symbol.value, symbol.size = part, entry.value, entry.size
+            symbol.binding, symbol.kind = entry.binding, entry.kind
+        return symbol
+
+    def _relocations(self, section: Section, part: Part) -> Iterator[Relocation]:
+        content = self._file.part(section.offset, section.size // 24 * 24, "relocations")
+        for offset, info, addend in struct.iter_unpack("<QQq", content):
+            if info >> 32 >= len(self.symbols) or offset > len(part.content):
+                raise LinkError(f"{self.label}: a relocation of {part.name} at {offset:#x} is out of bounds")
+            yield Relocation(offset, info & 0xFFFFFFFF, self.symbols[info >> 32], addend)

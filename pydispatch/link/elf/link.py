@@ -1,0 +1,152 @@
+"""Links objects into an embedded ELF: a freestanding shared object that exports what it is asked to, and nothing else.
+
+Generated code and plain C need a small part of what a linker can do: sections that the exports refer to, relocations of
+a few kinds, no dynamic symbols to look up. `UnsupportedError` stands for everything else, which ld.lld can do.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+
+from pydispatch.formats.elf import reader
+from pydispatch.link.elf.image import Section, Segment, gathered, place, written
+from pydispatch.link.elf.inputs import Part, Symbol
+from pydispatch.link.elf.machines import aarch64, riscv64, x86_64
+from pydispatch.link.elf.machines.relocation import Machine
+from pydispatch.link.elf.relocate import Plan, applied
+from pydispatch.link.elf.resolve import Labelled, load, reachable
+
+MACHINES: dict[str, Machine] = {
+    "x86_64": x86_64.MACHINE,
+    "aarch64": aarch64.MACHINE,
+    "riscv64": riscv64.MACHINE,
+}
+VERSION = 1
+"""Changes with the bytes that the same objects become."""
+
+_NOW, _NOW_1 = 8, 1  # DF_BIND_NOW, DF_1_NOW
+_READ, _WRITE, _EXEC = reader.PF_READ, reader.PF_WRITE, reader.PF_EXEC
+
+
+def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], arch: str) -> bytes:
+    """objects: (label, bytes) of relocatable objects and archives; lazy: objects that count only where they define
+    something that is missing. The same input gives the same bytes.
+
+    Raises UndefinedError, UnsupportedError, or LinkError for objects that are broken or define something twice.
+    """
+    machine = MACHINES[arch]
+    loaded, names = load(objects, lazy, exports, machine.number)
+    parts = reachable(loaded, names, exports)
+    plan = Plan(parts, machine)
+    shown = [names.symbol(name) for name in sorted(exports)]
+    segments = _segments(gathered(parts), plan, [symbol.name for symbol in shown])
+    headers = len(segments) + 3
+    end = place(segments, headers, machine.page)
+    sections = [section for segment in segments for section in segment.sections]
+    numbers = {part: number for number, section in enumerate(sections, 1) for part in section.parts}
+    _fill(sections, plan, shown, numbers)
+    local = [symbol for each in loaded for symbol in each.symbols if symbol.binding == reader.LOCAL]
+    local += [symbol for symbol in names.symbols.values() if symbol.name not in exports]
+    every = [*sections, *_symbols([symbol for symbol in local if _is_named(symbol)], shown, numbers)]
+    return written(machine.number, machine.flags, _headers(segments, sections, machine.page), every, end)
+
+
+def _segments(own: dict[str, Section], plan: Plan, exports: Sequence[str]) -> list[Segment]:
+    alloc, write = reader.SHF_ALLOC, reader.SHF_ALLOC | reader.SHF_WRITE
+    texts = b"\0" + b"".join(name.encode() + b"\0" for name in exports)
+    tables = [
+        Section(".dynsym", reader.SHT_DYNSYM, alloc, 8, 24, ".dynstr", 1, 24 * (len(exports) + 1)),
+        Section(".hash", reader.SHT_HASH, alloc, 8, 4, ".dynsym", 0, 4 * (3 + 2 * len(exports) + 1)),
+        Section(".dynstr", reader.SHT_STRTAB, alloc, 1, size=len(texts), content=texts),
+    ]
+    if plan.bases:
+        tables.append(Section(".rela.dyn", reader.SHT_RELA, alloc, 8, 24, ".dynsym", size=24 * plan.bases))
+    relocated = [own[name] for name in (".data.rel.ro", ".init_array", ".fini_array") if own[name].parts]
+    arrays = sum(section.name.endswith("_array") for section in relocated)
+    size = 16 * (8 + 4 * bool(plan.bases) + 2 * arrays)
+    relocated.append(Section(".dynamic", reader.SHT_DYNAMIC, write, 8, 16, ".dynstr", size=size))
+    if plan.entries:
+        relocated.append(Section(".got", reader.SHT_PROGBITS, write, 8, 8, size=8 * len(plan.entries)))
+    segments = [
+        Segment(_READ | _EXEC, [*tables, *(own[name] for name in (".rodata", ".text") if own[name].parts)]),
+        Segment(_READ | _WRITE, relocated),
+    ]
+    variables = [own[name] for name in (".data", ".bss") if own[name].parts]
+    if variables:
+        segments.append(Segment(_READ | _WRITE, variables))
+    return segments
+
+
+def _fill(sections: Sequence[Section], plan: Plan, shown: Sequence[Symbol], numbers: dict[Part, int]) -> None:
+    """The contents of all sections, which have their addresses. numbers: of the sections that parts are in."""
+    by_name = {section.name: section for section in sections}
+    table = by_name.get(".got") or Section(".got", reader.SHT_PROGBITS, 0)
+    relocations = applied([section for section in sections if section.parts], plan, table)
+    if plan.bases:
+        by_name[".rela.dyn"].content = relocations
+    texts = by_name[".dynstr"].content
+    offsets = [bytes(texts).index(b"\0" + symbol.name.encode() + b"\0") + 1 for symbol in shown]
+    by_name[".dynsym"].content = _entries(zip(offsets, shown, strict=True), numbers, reader.GLOBAL)
+    count = len(shown) + 1
+    chain = [0, *range(2, count), 0][:count]  # one bucket with all of them
+    by_name[".hash"].content = struct.pack(f"<{3 + count}I", 1, count, 1 if shown else 0, *chain)
+    by_name[".dynamic"].content = _dynamic(by_name, plan)
+
+
+def _dynamic(by_name: dict[str, Section], plan: Plan) -> bytes:
+    def address(name: str) -> int:
+        return by_name[name].address
+
+    pairs = [(reader.DT_FLAGS, _NOW), (reader.DT_FLAGS_1, _NOW_1)]
+    if plan.bases:
+        pairs += [(reader.DT_RELA, address(".rela.dyn")), (reader.DT_RELASZ, 24 * plan.bases)]
+        pairs += [(reader.DT_RELAENT, 24), (reader.DT_RELACOUNT, plan.bases)]
+    pairs += [(reader.DT_SYMTAB, address(".dynsym")), (reader.DT_SYMENT, 24), (reader.DT_STRTAB, address(".dynstr"))]
+    pairs += [(reader.DT_STRSZ, by_name[".dynstr"].size), (reader.DT_HASH, address(".hash"))]
+    for name, tag, size in ((".init_array", reader.DT_INIT_ARRAY, reader.DT_INIT_ARRAYSZ),
+                            (".fini_array", reader.DT_FINI_ARRAY, reader.DT_FINI_ARRAYSZ)):  # fmt: skip
+        if name in by_name:
+            pairs += [(tag, address(name)), (size, by_name[name].size)]
+    return b"".join(struct.pack("<QQ", tag, value) for tag, value in [*pairs, (0, 0)])
+
+
+def _headers(segments: Sequence[Segment], sections: Sequence[Section], page: int) -> list[bytes]:
+    code, relocated, *variables = segments
+    dynamic = [section for section in sections if section.name == ".dynamic"]
+    headers = [code.header(reader.PT_LOAD, page), relocated.header(reader.PT_LOAD, page, to=page)]
+    headers += [segment.header(reader.PT_LOAD, page) for segment in variables]
+    headers.append(Segment(relocated.access, dynamic).header(reader.PT_DYNAMIC, 8))
+    headers.append(Segment(_READ, relocated.sections).header(reader.PT_GNU_RELRO, 1, to=page))
+    headers.append(struct.pack("<IIQQQQQQ", reader.PT_GNU_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 0))
+    return headers
+
+
+def _is_named(symbol: Symbol) -> bool:
+    """Whether debuggers and profilers want to know it: functions and objects, but for names that compilers made."""
+    placed = symbol.part is not None and symbol.part.address >= 0
+    return placed and symbol.kind in (reader.STT_FUNCTION, reader.STT_OBJECT) and symbol.name[:2] != ".L"
+
+
+def _symbols(local: Sequence[Symbol], shown: Sequence[Symbol], numbers: dict[Part, int]) -> list[Section]:
+    texts = bytearray(b"\0")
+    entries = []
+    for symbol in (*local, *shown):
+        entries.append((len(texts), symbol))
+        texts += symbol.name.encode() + b"\0"
+    cut = len(local)
+    table = _entries(entries[:cut], numbers, reader.LOCAL) + _entries(entries[cut:], numbers, reader.GLOBAL)[24:]
+    return [
+        Section(".symtab", reader.SHT_SYMTAB, 0, 8, 24, ".strtab", cut + 1, len(table), table),
+        Section(".strtab", reader.SHT_STRTAB, 0, 1, size=len(texts), content=texts),
+    ]
+
+
+def _entries(symbols: Iterable[tuple[int, Symbol]], numbers: dict[Part, int], binding: int) -> bytes:
+    """A table of symbols, by (offset of the name, symbol), behind the empty entry that begins every table."""
+    table = bytearray(24)
+    for offset, symbol in symbols:
+        assert symbol.part is not None
+        number, info = numbers[symbol.part], binding << 4 | symbol.kind
+        table += struct.pack("<IBBHQQ", offset, info, 0, number, symbol.address, symbol.size)
+    return bytes(table)

@@ -1,0 +1,1 @@
+"""The relocations of each architecture: what they compute, and where they put it."""

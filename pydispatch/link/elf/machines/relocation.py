@@ -1,0 +1,81 @@
+"""How a relocation is described. Formulas in the terms of the ABIs: S is the symbol's address, A the addend, P the
+place, G the address of the symbol's entry in the table of addresses (GOT)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+Put = Callable[[bytearray, int, int], None]
+"""Puts a value into the bytes of a section at an offset; ValueError with the reason where it does not fit."""
+
+
+class Formula(Enum):
+    NOTHING = auto()
+    ADDRESS = auto()  # S + A, which the loader adds its base to
+    LOW = auto()  # S + A, of which only the bits within a page are used
+    RELATIVE = auto()  # S + A - P
+    PAGES = auto()  # the page of S + A minus the page of P
+    ENTRY = auto()  # G + A - P
+    ENTRY_PAGES = auto()  # the page of G + A minus the page of P
+    ENTRY_LOW = auto()  # G + A, of which only the bits within a page are used
+    LOW_OF_PAIR = auto()  # what the relocation at S computed, of which only the low bits are used
+    SUM = auto()  # what is there plus or minus S + A
+
+
+@dataclass(frozen=True)
+class Rule:
+    name: str
+    formula: Formula
+    put: Put
+
+
+@dataclass(frozen=True)
+class Machine:
+    """number: e_machine. page: the largest of any system, bytes. relative: the type of a relocation that adds the base.
+    flags: e_flags. shorten: puts an instruction that computes an address in place of one that loads it from the table
+    of addresses; False where there is none."""
+
+    number: int
+    page: int
+    relative: int
+    rules: dict[int, Rule]
+    flags: int = 0
+    shorten: Callable[[bytearray, int, int], bool] = lambda content, offset, kind: False
+
+
+def nothing(content: bytearray, offset: int, value: int) -> None:
+    return None
+
+
+def word(layout: str) -> Put:
+    """A number of this layout, as of module struct."""
+
+    def put(content: bytearray, offset: int, value: int) -> None:
+        try:
+            struct.pack_into("<" + layout, content, offset, value)
+        except struct.error as error:
+            raise ValueError(str(error)) from None
+
+    return put
+
+
+def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scale: int = 0, signed: bool = True) -> Put:
+    """An instruction with an immediate in pieces (lowest bit of the value, bits, lowest bit in the instruction).
+
+    bits: of the value. scale: how many of its low bits must be zero.
+    """
+    mask = sum(((1 << count) - 1) << at for _, count, at in parts)
+
+    def put(content: bytearray, offset: int, value: int) -> None:
+        if signed and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+            raise ValueError(f"{value:#x} has more than {bits} bits")
+        if value & ((1 << scale) - 1):
+            raise ValueError(f"{value:#x} is no multiple of {1 << scale}")
+        (old,) = struct.unpack_from("<" + layout, content, offset)
+        new = sum((value >> low & ((1 << count) - 1)) << at for low, count, at in parts)
+        struct.pack_into("<" + layout, content, offset, old & ~mask | new)
+
+    return put

@@ -1,0 +1,84 @@
+"""Relocations of the RISC-V ELF psABI. Linker relaxation is left out: code is right without, and as fast but for a few
+bytes; objects that ask for alignment by relaxation are for a complete linker."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from pydispatch.link.elf.machines.relocation import Formula, Machine, Put, Rule, fields, nothing, word
+
+_DOUBLE_FLOAT_AND_COMPRESSED = 0x5
+
+
+def _rounded(value: int) -> int:
+    """The upper 20 bits of what a pair of instructions adds, whose second one has 12 signed bits."""
+    return value + 0x800 >> 12
+
+
+_U = fields("I", 20, ((0, 20, 12),))
+_I = fields("I", 12, ((0, 12, 20),), signed=False)
+_S = fields("I", 12, ((0, 5, 7), (5, 7, 25)), signed=False)
+
+
+def _upper(content: bytearray, offset: int, value: int) -> None:
+    _U(content, offset, _rounded(value))
+
+
+def _call(content: bytearray, offset: int, value: int) -> None:
+    """`auipc` and the `jalr` behind it."""
+    _upper(content, offset, value)
+    _I(content, offset + 4, value)
+
+
+def _changed(layout: str, change: Callable[[int, int], int]) -> Put:
+    bits = 8 * struct.calcsize("<" + layout)
+
+    def put(content: bytearray, offset: int, value: int) -> None:
+        (old,) = struct.unpack_from("<" + layout, content, offset)
+        struct.pack_into("<" + layout, content, offset, change(old, value) & ((1 << bits) - 1))
+
+    return put
+
+
+def _sums() -> dict[int, Rule]:
+    """Differences of two symbols: one relocation adds the first, another takes the second away."""
+    found = {}
+    for number, layout in enumerate("BHIQ"):
+        bits = 8 << number
+        found[33 + number] = Rule(f"R_RISCV_ADD{bits}", Formula.SUM, _changed(layout, lambda old, value: old + value))
+        found[37 + number] = Rule(f"R_RISCV_SUB{bits}", Formula.SUM, _changed(layout, lambda old, value: old - value))
+    for number, layout in enumerate("BHI"):
+        found[54 + number] = Rule(f"R_RISCV_SET{8 << number}", Formula.SUM, _changed(layout, lambda old, value: value))
+    return found
+
+
+_BRANCH = ((11, 1, 7), (1, 4, 8), (5, 6, 25), (12, 1, 31))
+_JAL = ((12, 8, 12), (11, 1, 20), (1, 10, 21), (20, 1, 31))
+_RVC_BRANCH = ((5, 1, 2), (1, 2, 3), (6, 2, 5), (3, 2, 10), (8, 1, 12))
+_RVC_JUMP = ((5, 1, 2), (1, 3, 3), (7, 1, 6), (6, 1, 7), (10, 1, 8), (8, 2, 9), (4, 1, 11), (11, 1, 12))
+
+MACHINE = Machine(
+    number=243,
+    page=65536,
+    relative=3,
+    flags=_DOUBLE_FLOAT_AND_COMPRESSED,
+    rules={
+        0: Rule("R_RISCV_NONE", Formula.NOTHING, nothing),
+        2: Rule("R_RISCV_64", Formula.ADDRESS, word("Q")),
+        16: Rule("R_RISCV_BRANCH", Formula.RELATIVE, fields("I", 13, _BRANCH, 1)),
+        17: Rule("R_RISCV_JAL", Formula.RELATIVE, fields("I", 21, _JAL, 1)),
+        18: Rule("R_RISCV_CALL", Formula.RELATIVE, _call),
+        19: Rule("R_RISCV_CALL_PLT", Formula.RELATIVE, _call),
+        20: Rule("R_RISCV_GOT_HI20", Formula.ENTRY, _upper),
+        23: Rule("R_RISCV_PCREL_HI20", Formula.RELATIVE, _upper),
+        24: Rule("R_RISCV_PCREL_LO12_I", Formula.LOW_OF_PAIR, _I),
+        25: Rule("R_RISCV_PCREL_LO12_S", Formula.LOW_OF_PAIR, _S),
+        44: Rule("R_RISCV_RVC_BRANCH", Formula.RELATIVE, fields("H", 9, _RVC_BRANCH, 1)),
+        45: Rule("R_RISCV_RVC_JUMP", Formula.RELATIVE, fields("H", 12, _RVC_JUMP, 1)),
+        51: Rule("R_RISCV_RELAX", Formula.NOTHING, nothing),
+        57: Rule("R_RISCV_32_PCREL", Formula.RELATIVE, word("i")),
+        59: Rule("R_RISCV_PLT32", Formula.RELATIVE, word("i")),
+        **_sums(),
+    },
+)

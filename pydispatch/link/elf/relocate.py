@@ -1,0 +1,130 @@
+"""Relocations: those that are computed here, and those that the loader adds its base to."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from pydispatch.formats.elf import reader
+from pydispatch.link.elf.image import Section
+from pydispatch.link.elf.inputs import LinkError, Part, Relocation, Symbol, UnsupportedError
+from pydispatch.link.elf.machines.relocation import Formula, Machine, Rule
+
+_ENTRIES = (Formula.ENTRY, Formula.ENTRY_PAGES, Formula.ENTRY_LOW)
+_PAGE = 4096
+"""Of instructions that compute an address in two pieces."""
+
+
+class Plan:
+    """What the relocations of the parts need. Made before addresses are known.
+
+    entries: symbols with an entry in the table of addresses, and its offset there. bases: how many relocations the
+    loader has to apply.
+    """
+
+    def __init__(self, parts: Iterable[Part], machine: Machine) -> None:
+        self.machine = machine
+        self.entries: dict[Symbol, int] = {}
+        self.bases = 0
+        for part in parts:
+            content = bytearray(part.content)
+            for relocation in part.relocations:
+                self._look(part, content, relocation)
+            part.content = bytes(content)
+        self.bases += sum(symbol.part is not None for symbol in self.entries)
+
+    def _look(self, part: Part, content: bytearray, relocation: Relocation) -> None:
+        rule, symbol = self.rule(part, relocation), relocation.symbol
+        if rule.formula in _ENTRIES and not self._shortened(part, content, relocation):
+            self.entries.setdefault(symbol, 8 * len(self.entries))
+        elif rule.formula is Formula.ADDRESS and symbol.part is not None:
+            if not part.flags & reader.SHF_WRITE:
+                raise LinkError(
+                    f"{part.owner}: {rule.name} in {part.name} writes an address into memory that cannot be written; "
+                    "compile it with -fPIC"
+                )
+            self.bases += 1
+        elif symbol.part is None and rule.formula not in (Formula.NOTHING, Formula.ADDRESS, *_ENTRIES):
+            raise UnsupportedError(f"{part.owner}: {rule.name} to '{symbol.name}', which is weak and undefined")
+
+    def _shortened(self, part: Part, content: bytearray, relocation: Relocation) -> bool:
+        if relocation.symbol.part is None or not self.machine.shorten(content, relocation.offset, relocation.kind):
+            return False
+        relocations = part.relocations
+        relocations[relocations.index(relocation)] = relocation._replace(kind=_relative(self.machine))
+        return True
+
+    def rule(self, part: Part, relocation: Relocation) -> Rule:
+        rule = self.machine.rules.get(relocation.kind)
+        if rule is None:
+            raise UnsupportedError(f"{part.owner}: relocation {relocation.kind} in {part.name}")
+        return rule
+
+
+def _relative(machine: Machine) -> int:
+    """The type of the plain relocation that is like an entry's, without the entry."""
+    return next(kind for kind, rule in machine.rules.items() if rule.formula is Formula.RELATIVE)
+
+
+def applied(sections: Sequence[Section], plan: Plan, table: Section) -> bytes:
+    """Fills in the contents of the sections and of the table of addresses; returns the relocations for the loader.
+
+    Raises LinkError for values that do not fit.
+    """
+    bases: list[tuple[int, int]] = []
+    for section in sections:
+        content = bytearray(section.size if section.kind != reader.SHT_NOBITS else 0)
+        for part in section.parts:
+            at = part.address - section.address
+            if part.content:
+                content[at : at + part.size] = _relocated(part, plan, table.address, bases).ljust(part.size, b"\0")
+        section.content = content
+    words = bytearray(table.size)
+    for symbol, offset in plan.entries.items():
+        struct.pack_into("<Q", words, offset, symbol.address)
+        if symbol.part is not None:
+            bases.append((table.address + offset, symbol.address))
+    table.content = words
+    kind = plan.machine.relative
+    return b"".join(struct.pack("<QQq", place, kind, value) for place, value in sorted(bases))
+
+
+def _relocated(part: Part, plan: Plan, table: int, bases: list[tuple[int, int]]) -> bytearray:
+    content = bytearray(part.content)
+    computed: dict[int, int] = {}  # by place: what the first instruction of a pair refers to
+    later = []
+    for relocation in part.relocations:
+        rule = plan.rule(part, relocation)
+        place, target = part.address + relocation.offset, relocation.symbol.address + relocation.addend
+        value = target
+        if rule.formula in _ENTRIES:
+            value = table + plan.entries[relocation.symbol] + relocation.addend
+        if rule.formula in (Formula.RELATIVE, Formula.ENTRY):
+            value -= place
+            computed[place] = value
+        elif rule.formula in (Formula.PAGES, Formula.ENTRY_PAGES):
+            value = value // _PAGE * _PAGE - place // _PAGE * _PAGE
+        elif rule.formula is Formula.ADDRESS and relocation.symbol.part is not None:
+            bases.append((place, target))
+        put = partial(_put, part, rule, content, relocation)
+        if rule.formula is Formula.LOW_OF_PAIR:
+            later.append((put, target))
+        else:
+            put(value)
+    for put, target in later:
+        if target not in computed:
+            raise LinkError(f"{part.owner}: half of an address in {part.name} has no other half")
+        put(computed[target])
+    return content
+
+
+def _put(part: Part, rule: Rule, content: bytearray, relocation: Relocation, value: int) -> None:
+    try:
+        rule.put(content, relocation.offset, value)
+    except ValueError as error:
+        raise UnsupportedError(
+            f"{part.owner}: {rule.name} to '{relocation.symbol.name}' in {part.name} does not fit: {error}"
+        ) from None
+    except struct.error:
+        raise LinkError(f"{part.owner}: {rule.name} at {relocation.offset:#x} lies outside {part.name}") from None

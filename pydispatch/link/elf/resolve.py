@@ -1,0 +1,96 @@
+"""Which objects and sections take part: members of archives that define what is missing, then all that the exports
+refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.formats.elf import archive, reader
+from pydispatch.formats.elf.reader import ElfError
+from pydispatch.link.elf.inputs import LinkError, Names, Object, Part, Symbol, UnsupportedError, defined_names
+
+Labelled = tuple[str, bytes]
+_ARRAYS = (reader.SHT_INIT_ARRAY, reader.SHT_FINI_ARRAY)
+
+
+class UndefinedError(LinkError):
+    """undefined: pairs (symbol, object that refers to it), sorted."""
+
+    def __init__(self, undefined: Sequence[tuple[str, str]]) -> None:
+        self.undefined = tuple(undefined)
+        super().__init__("undefined symbols: " + ", ".join(f"'{name}' (referenced by {by})" for name, by in undefined))
+
+
+class Loading:
+    """Reads the objects of a link, and of what is lazy those that define something that the others miss.
+
+    offers: what defines a name, if it is needed.
+    """
+
+    def __init__(self, machine: int, exports: Sequence[str]) -> None:
+        self.names = Names()
+        self.objects: list[Object] = []
+        self._machine = machine
+        self._offers: dict[str, Labelled] = {}
+        for name in exports:
+            self.names.symbol(name).wanted_by.append("the list of exports")
+
+    def add(self, label: str, data: bytes) -> None:
+        self.objects.append(Object(label, data, self.names, self._machine))
+
+    def offer(self, label: str, data: bytes) -> None:
+        """An object or an archive that counts where something in it is missing."""
+        try:
+            members = list(archive.members(data)) if archive.is_archive(data) else None
+            for part, content in [(label, data)] if members is None else members:
+                for name in defined_names(content):
+                    self._offers.setdefault(name, (label if members is None else f"{label}({part})", content))
+        except ElfError as error:
+            raise LinkError(f"{label} cannot be read: {error}") from error
+
+    def complete(self) -> None:
+        """Takes what is missing from what was offered. Raises UndefinedError."""
+        taken: set[str] = set()
+        while found := [self._offers[symbol.name] for symbol in self._missing() if symbol.name in self._offers]:
+            for label, data in found:
+                if label not in taken:
+                    taken.add(label)
+                    self.add(label, data)
+        if missing := self._missing():
+            raise UndefinedError(sorted({(symbol.name, label) for symbol in missing for label in symbol.wanted_by}))
+
+    def _missing(self) -> list[Symbol]:
+        return [symbol for symbol in self.names.symbols.values() if symbol.part is None and symbol.wanted_by]
+
+
+def load(
+    objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], machine: int
+) -> tuple[list[Object], Names]:
+    """The objects that take part, and their names."""
+    loading = Loading(machine, exports)
+    for label, data in objects:
+        (loading.offer if archive.is_archive(data) else loading.add)(label, data)
+    for label, data in lazy:
+        loading.offer(label, data)
+    loading.complete()
+    return loading.objects, loading.names
+
+
+def reachable(objects: Sequence[Object], names: Names, exports: Sequence[str]) -> list[Part]:
+    """The parts that the exports refer to, directly or not, in the order of the objects."""
+    parts = [part for each in objects for part in each.parts.values()]
+    roots = [part for part in parts if part.kind in _ARRAYS or part.flags & reader.SHF_GNU_RETAIN]
+    roots += [part for name in exports if (part := names.symbol(name).part) is not None]
+    live: set[Part] = set()
+    while roots:
+        part = roots.pop()
+        if part in live:
+            continue
+        live.add(part)
+        for relocation in part.relocations:
+            target = relocation.symbol
+            if target.part is not None:
+                roots.append(target.part)
+            elif target.kind == reader.STT_SECTION or (target.binding == reader.LOCAL and target.name):
+                raise UnsupportedError(f"{part.owner}: {part.name} refers to a section that is left out")
+    return [part for part in parts if part in live]

@@ -1,0 +1,1 @@
+"""Functions of WGSL libraries → the shaders that call them."""

@@ -1,0 +1,173 @@
+"""Links WGSL: libraries define the functions that a kernel's module imports.
+
+What a module imports stands in comments, one line for each function and set of buffers, and for each question whether
+a function is there:
+
+    // import scale as import0_scale(u32, i32) -> f32: binding0_f read, binding2_f write
+    // available scale as available0_scale
+
+The name after `as` is the one that the text uses. docs/webgpu.md says how libraries are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.wgsl.lex import decode
+from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.read import read
+from pydispatch.link.wgsl.output import Output
+
+_IMPORT = re.compile(r"^// import (\S+) as (\w+)\(([\w, ]*)\)(?: -> (\w+))?(?:: ([\w, ]+))?$", re.MULTILINE)
+_AVAILABLE = re.compile(r"^// available (\S+) as (\w+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Import:
+    """A function that a module calls. name: in its text. types: of the arguments; result: "" for none. buffers:
+    (variable, whether the program lets it be written), by the number of the memref in the call."""
+
+    symbol: str
+    name: str
+    types: tuple[str, ...]
+    result: str
+    buffers: tuple[tuple[str, bool], ...]
+
+
+def import_line(entry: Import) -> str:
+    """The comment that declares an import."""
+    buffers = ", ".join(f"{name} {'write' if written else 'read'}" for name, written in entry.buffers)
+    result = f" -> {entry.result}" if entry.result else ""
+    types = ", ".join(entry.types)
+    return f"// import {entry.symbol} as {entry.name}({types}){result}{f': {buffers}' if buffers else ''}"
+
+
+def available_line(symbol: str, name: str) -> str:
+    """The comment that asks whether a function is there."""
+    return f"// available {symbol} as {name}"
+
+
+@dataclass(frozen=True)
+class Library:
+    """A module whose functions others call."""
+
+    name: str
+    module: Module
+
+    def names(self) -> Collection[str]:
+        return [function.name for function in self.module.functions]
+
+    def function(self, symbol: str) -> Declaration | None:
+        found = self.module.named.get(symbol)
+        return found if found is not None and found in self.module.functions else None
+
+
+@dataclass(frozen=True)
+class Linked:
+    """data: the module. providers: symbol → name of its library. unresolved: symbols without a definition."""
+
+    data: bytes
+    providers: dict[str, str]
+    unresolved: tuple[str, ...]
+
+
+def open_library(data: bytes, name: str) -> Library:
+    """ArtifactError when it is broken, InvalidArgumentError when it has no functions that others may call."""
+    module = read(data, name)
+    if not module.functions:
+        raise InvalidArgumentError(f"{name} has no function that a shader could call: entry points cannot be called")
+    return Library(name, module)
+
+
+def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], where: str) -> Linked:
+    """Resolves a module's imports.
+
+    libraries: in search order. absent: symbols that may be missing; other unresolved symbols stay imported. where: the
+    name of the module in messages. ArtifactError when a module is broken, InvalidArgumentError when a function does not
+    fit.
+    """
+    text = decode(data, where)
+    sources: dict[str, tuple[int, Library, Declaration]] = {}
+    imports = [_parsed(match) for match in _IMPORT.finditer(text)]
+    asked = _AVAILABLE.findall(text)
+    symbols = dict.fromkeys([*(entry.symbol for entry in imports), *(symbol for symbol, _ in asked)])
+    for symbol in symbols:
+        for number, library in enumerate(libraries):
+            function = library.function(symbol)
+            if function is not None:
+                sources[symbol] = number, library, function
+                break
+    output = Output(read(data, where))
+    for entry in imports:
+        if entry.symbol in sources:
+            number, library, function = sources[entry.symbol]
+            variables = check(entry, library, function, output.kernel)
+            called = output.take(number, library.module, function, variables)
+            output.adapt(entry.name, entry.types, entry.result, called, [t for _, t in function.members])
+        elif entry.symbol in absent:
+            output.stub(entry.name, entry.types, entry.result)
+    unresolved = tuple(symbol for symbol in symbols if symbol not in sources and symbol not in absent)
+    for symbol, name in asked:
+        if symbol not in unresolved:
+            output.define(f"const {name} = {'true' if symbol in sources else 'false'};")
+
+    def rest(match: re.Match[str]) -> str:
+        return match.group() if match.group(1) in unresolved else f"// {match.group(1)}"
+
+    made = output.text(lambda kernel: _AVAILABLE.sub(rest, _IMPORT.sub(rest, kernel)))
+    return Linked(made.encode(), {symbol: library.name for symbol, (_, library, _) in sources.items()}, unresolved)
+
+
+def _parsed(match: re.Match[str]) -> Import:
+    symbol, name, types, result, buffers = match.groups()
+    pairs = [each.split() for each in (buffers or "").split(",") if each.strip()]
+    listed = tuple((pair[0], pair[-1] == "write") for pair in pairs)
+    return Import(symbol, name, tuple(t.strip() for t in types.split(",") if t.strip()), result or "", listed)
+
+
+def check(entry: Import, library: Library, function: Declaration, kernel: Module) -> dict[str, str]:
+    """The variable of the kernel for each buffer that a function uses, by its name in the library.
+    InvalidArgumentError where function and call do not fit."""
+    parameters = [type_ for _, type_ in function.members]
+    if len(parameters) != len(entry.types) or not all(map(_fits, parameters, map(_spelled, entry.types))):
+        raise _misfit(entry, library, f"it is ({', '.join(parameters)}), called with ({', '.join(entry.types)})")
+    if bool(function.type) != bool(entry.result) or not _fits(function.type, _spelled(entry.result)):
+        raise _misfit(entry, library, f"it returns {function.type or 'nothing'}, wanted is {entry.result or 'nothing'}")
+    found: dict[str, str] = {}
+    for variable in library.module.reached([function]):
+        if variable.kind == "var" and (variable.attribute("binding") is not None or variable.space == "uniform"):
+            found[variable.name] = _buffer(entry, library, variable, kernel)
+    return found
+
+
+def _buffer(entry: Import, library: Library, variable: Declaration, kernel: Module) -> str:
+    """The variable of the kernel that a buffer of a library is."""
+    number, what = variable.number("binding"), f"'{variable.name}'"
+    if variable.space != "storage" or number is None:
+        raise _misfit(entry, library, f"{what} is var<{variable.space}>; functions use storage buffers alone")
+    if number >= len(entry.buffers):
+        raise _misfit(entry, library, f"{what} has binding {number}, the call has {len(entry.buffers)} memrefs")
+    name, is_written = entry.buffers[number]
+    if variable.access != "read" and not is_written:
+        raise _misfit(entry, library, f"{what} is read_write, and the program only reads this buffer")
+    have = kernel.named.get(name)
+    if have is None or have.type != variable.type:
+        kind = have.type if have is not None else "missing"
+        raise _misfit(entry, library, f"{what} is {variable.type}, and the buffer of the kernel is {kind}")
+    return name
+
+
+def _misfit(entry: Import, library: Library, problem: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{library.name}: function '{entry.symbol}' does not fit its call: {problem}")
+
+
+def _spelled(type_: str) -> str:
+    return {"vec2u": "vec2<u32>"}.get(type_, type_)
+
+
+def _fits(have: str, wanted: str) -> bool:
+    """Whether a type is the one that is wanted; integers may differ in sign."""
+    return have == wanted or {have, wanted} == {"i32", "u32"}

@@ -1,0 +1,143 @@
+"""The text of a module in the making: a kernel's, then what was taken from libraries under names of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.wgsl.module import Declaration, Module
+
+BUILT_INS = {
+    "local_invocation_index": "u32", "local_invocation_id": "vec3<u32>", "global_invocation_id": "vec3<u32>",
+    "workgroup_id": "vec3<u32>", "num_workgroups": "vec3<u32>", "workgroup_size": "vec3<u32>",
+}  # fmt: skip
+"""A private variable of a library with one of these names and types has the built-in value of the kernel, or the size
+of its workgroups."""
+
+_ZEROS = {"bool": "false", "f32": "0.0", "i32": "0i", "u32": "0u", "vec2u": "vec2u()"}
+
+
+class Output:
+    """Takes each declaration of a library once; a function once for each set of buffers that it is called with."""
+
+    def __init__(self, kernel: Module) -> None:
+        self.kernel = kernel
+        self._names = {token.text for token in kernel.tokens if token.kind == "name"}
+        self._taken: dict[tuple[object, ...], str] = {}
+        self._directives: list[str] = []
+        self._built_ins: dict[str, str] = {}
+        self._parts: list[str] = []
+
+    def define(self, text: str) -> None:
+        """Adds a declaration."""
+        self._parts.append(text)
+
+    def take(self, number: int, module: Module, function: Declaration, variables: Mapping[str, str]) -> str:
+        """The name of a function of library `number`, which is added with all that it needs. variables: of the kernel,
+        for the buffers of the library."""
+        declarations = [d for d in module.reached([function]) if d.name not in variables]
+        renamed = dict(variables)
+        fresh: list[Declaration] = []
+        for each in declarations:
+            used = {d.name for d in module.reached([each])}
+            key = (number, each.name, *((b, v) for b, v in variables.items() if b in used))
+            found = self._taken.get(key)
+            if found is None:
+                found = self._taken[key] = self._name(module, each)
+                if each.space != "private" or each.kind != "var" or found not in self._built_ins.values():
+                    fresh.append(each)
+            renamed[each.name] = found
+        self._parts += [_renamed(module, each, renamed) for each in fresh]
+        directives = module.text[: module.tokens[module.directives].start] if module.directives else ""
+        for line in re.findall(r"\b(?:enable|requires)\s[^;]*;", directives):
+            if line not in self._directives and line.split()[1].rstrip(";") not in self.kernel.enables:
+                self._directives.append(line)
+        return renamed[function.name]
+
+    def _name(self, module: Module, each: Declaration) -> str:
+        """The name of a declaration of a library here."""
+        if each.kind == "var" and each.space == "private" and BUILT_INS.get(each.name) == each.type:
+            if each.name not in self._built_ins:
+                self._built_ins[each.name] = self._unused(f"library_{each.name}")
+                self.define(f"var<private> {self._built_ins[each.name]}: {each.type};")
+            return self._built_ins[each.name]
+        if each.kind == "override":
+            if each.attribute("id") is not None:
+                raise InvalidArgumentError(f"{module.where}: override '{each.name}' of a library has an @id; drop it")
+            if each.name not in self._names:  # known by its name to whoever gives values
+                self._names.add(each.name)
+                return each.name
+        return self._unused(f"library_{each.name}")
+
+    def _unused(self, name: str) -> str:
+        made, number = name, 0
+        while made in self._names:
+            made, number = f"{name}_{number}", number + 1
+        self._names.add(made)
+        return made
+
+    def adapt(self, name: str, types: Sequence[str], result: str, called: str, parameters: Sequence[str]) -> None:
+        """A function as a kernel calls it, around one of a library, whose integers may have other signs."""
+        arguments = [f"{p}(a{i})" if p in ("i32", "u32") else f"a{i}" for i, p in enumerate(parameters)]
+        call = f"{called}({', '.join(arguments)})"
+        body = f"return {f'{result}({call})' if result in ('i32', 'u32') else call};" if result else f"{call};"
+        self.define(f"{_head(name, types, result)} {{ {body} }}")
+
+    def stub(self, name: str, types: Sequence[str], result: str) -> None:
+        """A function that is not there: what calls it asks before."""
+        self.define(f"{_head(name, types, result)} {{{f' return {_ZEROS[result]}; ' if result else ''}}}")
+
+    def text(self, edit: Callable[[str], str]) -> str:
+        """The whole module. edit: changes the text of the kernel where it has no declarations."""
+        text, head = self.kernel.text, ""
+        if self._built_ins:
+            for entry in reversed(self.kernel.entry_points):
+                text = self._with_built_ins(text, entry)
+        if self._directives:
+            head = "\n".join(self._directives) + "\n"
+        return "\n\n".join([head + edit(text).rstrip("\n"), *self._parts]) + "\n"
+
+    def _with_built_ins(self, text: str, entry: Declaration) -> str:
+        """The text where an entry point begins by writing the variables of built-in values."""
+        tokens = self.kernel.tokens
+        start, body = tokens[entry.first].start, tokens[entry.body].end
+        head = text[start:body]
+        more: list[str] = []
+        writes = ""
+        for name, variable in self._built_ins.items():
+            if name == "workgroup_size":
+                stated = entry.attribute(name)
+                sizes = [*(stated.arguments if stated is not None else ()), "1", "1"][:3]
+                writes += f"\n  {variable} = vec3<u32>({', '.join(sizes)});"
+                continue
+            has = re.search(rf"@builtin\(\s*{name}\s*\)\s*(\w+)", head)
+            parameter = has[1] if has is not None else f"{variable}_given"
+            if has is None:
+                more.append(f"@builtin({name}) {parameter}: {BUILT_INS[name]}")
+            writes += f"\n  {variable} = {parameter};"
+        if more:
+            close = head.rindex(")")
+            before = head[:close].rstrip()
+            head = f"{before}{'' if before.endswith(('(', ',')) else ', '}{', '.join(more)}{head[close:]}"
+        return text[:start] + head + writes + text[body:]
+
+
+def _head(name: str, types: Sequence[str], result: str) -> str:
+    parameters = ", ".join(f"a{i}: {type_}" for i, type_ in enumerate(types))
+    return f"fn {name}({parameters}){f' -> {result}' if result else ''}"
+
+
+def _renamed(module: Module, each: Declaration, names: Mapping[str, str]) -> str:
+    """The text of a declaration with other names. Members of structures keep theirs."""
+    tokens, parts = module.tokens, []
+    at = tokens[each.first].start
+    for i in range(each.first, each.end):
+        token = tokens[i]
+        if token.kind != "name" or token.text not in names or tokens[i - 1].text in (".", "@"):
+            continue
+        if each.kind == "struct" and i + 1 < each.end and tokens[i + 1].text == ":":
+            continue
+        parts += [module.text[at : token.start], names[token.text]]
+        at = token.end
+    return "".join([*parts, module.text[at : tokens[each.end - 1].end]])

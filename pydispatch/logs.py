@@ -1,0 +1,70 @@
+"""Loggers of the standard library: `pydispatch.compiler` and `pydispatch.runtime`.
+
+A process that has not imported `logging` has no handler for them, so nothing here imports it: it would be a part of the
+time that a process takes to start. PYDISPATCH_LOG=debug, or another level, writes to the standard error stream.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import logging
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class Log:
+    """A logger that is looked up when something is said."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._found: logging.Logger | None = None
+
+    def _logger(self) -> logging.Logger | None:
+        if self._found is None and (logging := sys.modules.get("logging")) is not None:
+            self._found = logging.getLogger(self.name)
+            if not (package := logging.getLogger("pydispatch")).handlers:
+                package.addHandler(logging.NullHandler())
+        return self._found
+
+    @property
+    def has_debug(self) -> bool:
+        """Whether `debug` does anything: for what is costly to word."""
+        logger = self._logger()
+        return logger is not None and logger.isEnabledFor(10)
+
+    def debug(self, text: str, *args: object) -> None:
+        """What was decided, and why."""
+        if (logger := self._logger()) is not None:
+            logger.debug(text, *args, stacklevel=2)
+
+    def info(self, text: str, *args: object) -> None:
+        """What was done."""
+        if (logger := self._logger()) is not None:
+            logger.info(text, *args, stacklevel=2)
+
+
+compiler = Log("pydispatch.compiler")
+runtime = Log("pydispatch.runtime")
+
+
+def set_up(level: str) -> None:
+    """Writes what is said from a level on to the standard error stream, as PYDISPATCH_LOG asks for it."""
+    if level.lower() not in LEVELS:
+        warnings.warn(f"PYDISPATCH_LOG={level}: expected {', '.join(LEVELS)}; nothing is logged", stacklevel=2)
+        return
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(relativeCreated)7d ms %(name)s: %(message)s"))
+    logger = logging.getLogger("pydispatch")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+
+
+if os.environ.get("PYDISPATCH_LOG"):
+    set_up(os.environ["PYDISPATCH_LOG"])

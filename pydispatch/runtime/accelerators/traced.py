@@ -1,0 +1,66 @@
+"""What devices that run plans by themselves record while a trace is on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core import trace as recorder
+from pydispatch._core.commands import Custom, Dispatch
+from pydispatch._core.trace import Kind
+
+if TYPE_CHECKING:
+    from pydispatch._core.profile import Timing
+    from pydispatch.runtime.accelerators.plan import Blocks, Record
+
+is_on = recorder.is_on
+
+
+class _Span:
+    """An event of this thread."""
+
+    __slots__ = ("begin", "kind", "name")
+
+    def __init__(self, kind: Kind, name: str) -> None:
+        self.kind, self.name, self.begin = kind, name, 0
+
+    def __enter__(self) -> None:
+        self.begin = recorder.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: TracebackType | None) -> None:
+        recorder.end(self.kind, self.name, self.begin, kind is not None)
+
+
+_OFF = nullcontext()
+
+
+def span(kind: Kind, name: str = "") -> AbstractContextManager[None]:
+    """`with span(kind, name):` is an event of this thread when a trace is on."""
+    return _Span(kind, name) if is_on() else _OFF
+
+
+def run(executor: Any, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    """`Executor.run`; while a trace is on one command after another, with the device's time of each."""
+    if not is_on():
+        executor.run(record, blocks, constants, patterns)
+        return
+    times = executor.time(record, blocks, constants, patterns)
+    _add(executor.context.name, record, times, time.monotonic_ns())
+
+
+def _add(queue: str, record: Record, times: Sequence[Timing], end: int) -> None:
+    """Devices count from a moment of their own: the last command ended when the wait for it did, at the latest."""
+    for command, timing in zip(reversed(record.commands), reversed(times), strict=True):
+        begin = end - round(timing.seconds * 1e9)
+        if not isinstance(command, Custom):  # those are events of the thread that calls them
+            grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
+            recorder.add_queued(queue, _name(timing.command), begin, end, grid[0] * grid[1] * grid[2])
+        end = begin
+
+
+def _name(text: str) -> str:
+    """The export that a dispatch in words names, "fill" or "copy"."""
+    return text.rpartition("::@")[2].partition(" ")[0]

@@ -1,0 +1,39 @@
+"""WebGPU devices: "webgpu:0" is the first adapter that wgpu finds. Nothing of wgpu is loaded before that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pydispatch.errors import DeviceUnavailableError
+from pydispatch.runtime.options import check_options, device_number, flag
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.webgpu.device import WebGPUDevice
+
+TARGET = "webgpu"
+OPTIONS = ("adapter", "backend", "staging", "standard")
+
+
+def available() -> list[str]:
+    """Names of the devices that wgpu reaches through Vulkan, Metal or Direct3D 12; none without the package."""
+    from pydispatch.runtime.devices.webgpu.adapters import adapters
+
+    try:
+        return [f"webgpu:{i}" for i in range(len(adapters("")))]
+    except DeviceUnavailableError:
+        return []
+
+
+def open(name: str, options: Mapping[str, str]) -> WebGPUDevice:
+    """See `Scheme.open`. The number counts the adapters that the options leave.
+
+    adapter: text in the name of the adapter. backend: vulkan, metal, d3d12 or gl. staging=1: buffers are never mapped,
+    as on a discrete GPU. standard=1: no more than the limits and features that every WebGPU device has.
+    """
+    base = name.partition(":")[0]
+    check_options(base, options, OPTIONS)
+    staging, standard = flag(base, options, "staging"), flag(base, options, "standard")
+    from pydispatch.runtime.devices.webgpu.device import open_device
+
+    return open_device(device_number(name), options.get("adapter", ""), options.get("backend", ""), staging, standard)

@@ -1,0 +1,114 @@
+"""The adapters that wgpu finds: names, limits, features."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
+from pydispatch.formats.wgsl.interface import FEATURES, Names
+from pydispatch.runtime.devices.webgpu import api
+
+BACKENDS = {"vulkan": 1, "gl": 2, "metal": 4, "d3d12": 8}
+_PRIMARY = 1 | 4 | 8  # OpenGL only when it is asked for: it is the slower way to the same devices
+_BACKEND_NAMES = {4: "d3d12", 5: "metal", 6: "vulkan", 7: "gl", 8: "gl"}
+_KINDS = {1: "discrete GPU", 2: "integrated GPU", 3: "CPU", 4: "other"}
+KEPT_FEATURES = {"mappable-primary-buffers": 0x0003000E, "timestamp-query": 9,
+                 "timestamp-query-inside-encoders": 0x00030024}  # fmt: skip
+"""Features that the device itself uses, besides those of shaders."""
+
+
+class Adapter:
+    """One of them. limits: by the names of the WebGPU standard; features: of shaders, and KEPT_FEATURES."""
+
+    def __init__(self, handle: Any) -> None:
+        ffi, lib = api.binding()
+        self.handle = handle
+        info = ffi.new("WGPUAdapterInfo*")
+        lib.wgpuAdapterGetInfo(handle, info)
+        self.model, self.driver = api.text_of(info.device), api.text_of(info.description)
+        self.kind = _KINDS.get(info.adapterType, "other")
+        self.backend = _BACKEND_NAMES.get(info.backendType, "other")
+        self.subgroup = (info.subgroupMinSize, info.subgroupMaxSize)
+        lib.wgpuAdapterInfoFreeMembers(info[0])
+        native = ffi.new("WGPUNativeLimits*", {"chain": {"sType": api.NATIVE_LIMITS}})
+        self.given = ffi.new("WGPULimits*", {"nextInChain": ffi.addressof(native, "chain")})
+        self._native = native
+        lib.wgpuAdapterGetLimits(handle, self.given)
+        self.limits = limits_of(self.given)
+        known = FEATURES | KEPT_FEATURES
+        self.features = {name for name, number in known.items() if lib.wgpuAdapterHasFeature(handle, number)}
+
+    def names(self) -> Names:
+        """What variants may require."""
+        return Names(self.features & FEATURES.keys(), self.limits)
+
+
+def limits_of(found: Any) -> dict[str, int]:
+    """The fields of a WGPULimits."""
+    ffi, _ = api.binding()
+    return {name: int(getattr(found, name)) for name, _ in ffi.typeof("WGPULimits").fields if name != "nextInChain"}
+
+
+@cache
+def _instance(owner: int, backends: int) -> Any:
+    """An instance, one for each process: a child of fork cannot use the parent's."""
+    ffi, lib = api.binding()
+    extras = ffi.new("WGPUInstanceExtras*", {"chain": {"sType": api.INSTANCE_EXTRAS}, "backends": backends})
+    descriptor = ffi.new("WGPUInstanceDescriptor*", {"nextInChain": ffi.addressof(extras, "chain")})
+    with _without_messages():
+        return lib.wgpuCreateInstance(descriptor)
+
+
+@contextmanager
+def _without_messages() -> Iterator[None]:
+    """Drivers look for a Wayland display, whose library writes to standard error where this variable is missing."""
+    if "XDG_RUNTIME_DIR" in os.environ:
+        yield
+        return
+    os.environ["XDG_RUNTIME_DIR"] = tempfile.gettempdir()
+    try:
+        yield
+    finally:
+        del os.environ["XDG_RUNTIME_DIR"]
+
+
+@cache
+def _adapters(owner: int, backends: int) -> list[Adapter]:
+    ffi, lib = api.binding()
+    instance = _instance(owner, backends)
+    with _without_messages():
+        count = lib.wgpuInstanceEnumerateAdapters(instance, ffi.NULL, ffi.NULL)
+        found = ffi.new("WGPUAdapter[]", max(1, count))
+        lib.wgpuInstanceEnumerateAdapters(instance, ffi.NULL, found)
+    return [Adapter(found[i]) for i in range(count)]
+
+
+def instance_of(backend: str) -> Any:
+    """The instance that the adapters of a back end belong to."""
+    return _instance(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
+
+
+def adapters(backend: str, text: str = "") -> list[Adapter]:
+    """Those of a back end, all but OpenGL for "", whose model has `text`. InvalidArgumentError for an unknown one,
+    DeviceUnavailableError without wgpu."""
+    if backend and backend not in BACKENDS:
+        raise InvalidArgumentError(f"device 'webgpu': backend: expected one of {', '.join(BACKENDS)}, got '{backend}'")
+    found = _adapters(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
+    return [adapter for adapter in found if text.lower() in adapter.model.lower()]
+
+
+def choose(number: int, backend: str, text: str) -> Adapter:
+    """The adapter with a number. DeviceUnavailableError."""
+    found = adapters(backend, text)
+    if number < len(found):
+        return found[number]
+    asked = "".join(f", {key} '{value}'" for key, value in (("adapter", text), ("backend", backend)) if value)
+    have = ", ".join(f"{a.model} ({a.backend})" for a in adapters(backend)) or (
+        "none; install a driver for Vulkan, for example mesa-vulkan-drivers, which needs no GPU"
+    )
+    raise DeviceUnavailableError(f"there is no device 'webgpu:{number}'{asked}; this machine has: {have}")

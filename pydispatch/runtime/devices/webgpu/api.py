@@ -1,0 +1,151 @@
+"""The one place that touches the `wgpu` package: its C interface through cffi, errors as exceptions.
+
+The package's own classes are not used: they cost more than the calls themselves.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydispatch.errors import DeviceUnavailableError, InternalError, InvalidArgumentError, OutOfMemoryError
+from pydispatch.packages import importing
+
+SPONTANEOUS = 3  # callback mode: from whatever call makes it happen
+VALIDATION, OUT_OF_MEMORY = 2, 3  # WGPUErrorType
+VALIDATION_FILTER, OUT_OF_MEMORY_FILTER = 1, 2  # WGPUErrorFilter
+WGSL_SOURCE, INSTANCE_EXTRAS, NATIVE_LIMITS = 2, 0x00030004, 0x00030002  # WGPUSType
+UNIFORM, STORAGE, READ_ONLY_STORAGE = 2, 3, 4  # WGPUBufferBindingType
+MAP_READ, MAP_WRITE, COPY_SOURCE, COPY_TARGET, UNIFORM_BUFFER, STORAGE_BUFFER, QUERY_RESOLVE = (
+    1, 2, 4, 8, 0x40, 0x80, 0x200,
+)  # fmt: skip
+COMPUTE_STAGE = 4
+TIMESTAMPS = 2  # WGPUQueryType
+
+
+class DeviceLostError(DeviceUnavailableError):
+    """The device is gone, with what was on it: a driver reset it, or it was removed."""
+
+
+@cache
+def binding() -> tuple[Any, Any]:
+    """(ffi, lib) of the `wgpu` package. DeviceUnavailableError when it is missing."""
+    with importing("WebGPU", "webgpu", DeviceUnavailableError):
+        from wgpu.backends.wgpu_native import ffi, lib
+    return ffi, lib
+
+
+def text_of(view: Any) -> str:
+    """A WGPUStringView in Python."""
+    ffi, _ = binding()
+    if view.data == ffi.NULL:
+        return ""
+    raw = ffi.string(view.data) if view.length == 2 ** (8 * ffi.sizeof("size_t")) - 1 else ffi.unpack(
+        ffi.cast("char const*", view.data), view.length
+    )  # fmt: skip
+    return bytes(raw).decode("utf-8", "replace")
+
+
+class Arena:
+    """Structures that live together: cffi frees what is not referenced, and structures point at each other."""
+
+    def __init__(self) -> None:
+        self.ffi, self.lib = binding()
+        self.kept: list[Any] = []
+
+    def new(self, kind: str, /, **fields: Any) -> Any:
+        """A pointer to a structure with `fields` set."""
+        made = self.ffi.new(f"{kind}*")
+        for name, value in fields.items():
+            if isinstance(value, (str, bytes)):
+                self.text(getattr(made, name), value)
+                continue
+            setattr(made, name, value)
+            self.kept.append(value)
+        self.kept.append(made)
+        return made
+
+    def array(self, kind: str, items: Any) -> Any:
+        """An array from a list, or of a length."""
+        made = self.ffi.new(f"{kind}[]", items)
+        self.kept.append(made)
+        return made
+
+    def text(self, view: Any, value: str | bytes) -> None:
+        """Fills a WGPUStringView."""
+        raw = value.encode() if isinstance(value, str) else value
+        view.data = self.array("char", raw)
+        view.length = len(raw)
+
+
+class Errors:
+    """What wgpu says about the calls of one device: errors come in error scopes, around the calls that matter."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ffi, self.lib = ffi, lib = binding()
+        self.said: list[tuple[int, str]] = []
+        self.lost: str | None = None
+        self._popped = ffi.callback("WGPUPopErrorScopeCallback", self._pop)
+        self._scope = ffi.new("WGPUPopErrorScopeCallbackInfo*", {"mode": SPONTANEOUS, "callback": self._popped})
+        self.on_lost = ffi.callback("WGPUDeviceLostCallback", self._lose)
+        self.on_error = ffi.callback("WGPUUncapturedErrorCallback", self._hear)
+        self._push_scope, self._pop_scope = lib.wgpuDevicePushErrorScope, lib.wgpuDevicePopErrorScope
+        self.device: Any = None
+
+    def _pop(self, status: int, kind: int, message: Any, *unused: Any) -> None:
+        if kind > 1:
+            self.said.append((kind, text_of(message)))
+
+    def _lose(self, device: Any, reason: int, message: Any, *unused: Any) -> None:
+        self.lost = text_of(message) or "no reason is known"
+
+    def _hear(self, device: Any, kind: int, message: Any, *unused: Any) -> None:
+        self.said.append((kind, text_of(message)))
+
+    def begin(self) -> None:
+        """Errors of the calls until `end` are kept."""
+        self._push_scope(self.device, VALIDATION_FILTER)
+
+    def end(self, what: str) -> None:
+        """Raises the first of them. what: begins the message."""
+        self._pop_scope(self.device, self._scope[0])
+        if self.said or self.lost:
+            self.fail(what)
+
+    def take(self) -> tuple[int, str] | None:
+        """Ends a scope, and returns the first error instead."""
+        self._pop_scope(self.device, self._scope[0])
+        found = self.said[0] if self.said else None
+        if self.lost or (found is not None and _LOST in found[1]):
+            self.fail("")
+        self.said.clear()
+        return found
+
+    def fail(self, what: str) -> None:
+        """Raises what was said."""
+        kind, message = self.said[0] if self.said else (0, "")
+        self.said.clear()
+        if self.lost or _LOST in message:
+            self.lost = self.lost or message
+            raise DeviceLostError(
+                f"{self.name} was lost ({plain(self.lost)}); open it again with pydispatch.device()"
+            )
+        raise error_of(kind, f"{what}: {plain(message)}")
+
+
+def error_of(kind: int, text: str) -> Exception:
+    """The exception for an error of wgpu."""
+    if kind == OUT_OF_MEMORY:
+        return OutOfMemoryError(text)
+    return InvalidArgumentError(text) if kind == VALIDATION else InternalError(text)
+
+
+def plain(message: str) -> str:
+    """A message of wgpu without what all of them begin with."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return "; ".join(line for line in lines if line not in _FRAME and not line.startswith("In wgpu"))
+
+
+_LOST = "device is lost"
+_FRAME = ("Validation Error", "Caused by:")

@@ -1,0 +1,285 @@
+"""An open WebGPU device: its queue, memory, and the copies between it and the process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from typing import Any
+
+from pydispatch._core.trace import Kind
+from pydispatch.errors import DeviceUnavailableError
+from pydispatch.formats.wgsl.interface import FEATURES, LEAST, Names
+from pydispatch.runtime.accelerators import context as base
+from pydispatch.runtime.accelerators import traced
+from pydispatch.runtime.devices.webgpu import api
+from pydispatch.runtime.devices.webgpu.adapters import KEPT_FEATURES, Adapter, instance_of, limits_of
+from pydispatch.runtime.devices.webgpu.memory import GRANULE, USAGE, Block, Pool
+from pydispatch.runtime.devices.webgpu.moves import Moves
+from pydispatch.runtime.devices.webgpu.pipelines import Pipelines
+from pydispatch.runtime.devices.webgpu.record import Recorder
+
+_IN_FLIGHT = 64  # submissions that nobody waits for
+_READ, _WRITE = 1, 2
+
+
+class Context(base.Context):
+    """One WGPUDevice. Everything is called under `lock`. Work is in a queue when the call that gives it returns."""
+
+    def __init__(self, name: str, adapter: Adapter, backend: str, staging: bool, standard: bool) -> None:
+        self.name, self.adapter = name, adapter
+        self.ffi, self.lib = api.binding()
+        self.lock = threading.RLock()
+        self.errors = api.Errors(name)
+        self.closed = False
+        self.transfers = base.Transfers()
+        self.device = self.errors.device = self._open(backend, standard)
+        lib, ffi = self.lib, self.ffi
+        self.queue = lib.wgpuDeviceGetQueue(self.device)
+        limits = ffi.new("WGPULimits*")
+        lib.wgpuDeviceGetLimits(self.device, limits)
+        self.limits = LEAST if standard else limits_of(limits)
+        self.names = Names(() if standard else adapter.features & FEATURES.keys(), self.limits)
+        self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
+        self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
+        self.is_mapped = not staging and "mappable-primary-buffers" in self.enabled and adapter.kind != "discrete GPU"
+        total = 1 << 40
+        if adapter.kind in ("CPU", "integrated GPU") and hasattr(os, "sysconf"):  # drivers promise more than there is
+            total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        limit = self.limits["maxBufferSize"] // GRANULE * GRANULE
+        usage = USAGE | (api.MAP_READ | api.MAP_WRITE if self.is_mapped else 0)
+        self.pool = Pool(self.errors, self.lock, usage, name, limit, total)
+        self.readback = Pool(self.errors, self.lock, api.MAP_READ | api.COPY_TARGET, f"{name} staging", limit, total)
+        self.garbage: deque[tuple[Any, Any]] = deque()  # (release function, object) of what nobody uses
+        self.pipelines = Pipelines(self)
+        self.moves = Moves(self)
+        self._map_info = ffi.new("WGPUBufferMapCallbackInfo*", {"mode": api.SPONTANEOUS})
+        self._map_call = ffi.callback("WGPUBufferMapCallback", self._on_mapped)
+        self._map_info.callback = self._map_call
+        self._map_status: tuple[int, str] = (0, "")
+        self._submissions: deque[int] = deque()
+        self._has_writes = False
+        self._commands = ffi.new("WGPUCommandBuffer[1]")
+        self._index = ffi.new("WGPUSubmissionIndex*")
+
+    def _open(self, backend: str, standard: bool) -> Any:
+        ffi, lib, arena, adapter = self.ffi, self.lib, api.Arena(), self.adapter
+        wanted = FEATURES | KEPT_FEATURES
+        self.enabled = set() if standard else adapter.features
+        features = arena.array("WGPUFeatureName", [wanted[name] for name in sorted(self.enabled)])
+        create = arena.new(
+            "WGPUDeviceDescriptor", requiredFeatureCount=len(self.enabled), requiredFeatures=features,
+            requiredLimits=_standard(adapter.given) if standard else adapter.given,
+        )  # fmt: skip
+        create.deviceLostCallbackInfo.mode = api.SPONTANEOUS
+        create.deviceLostCallbackInfo.callback = self.errors.on_lost
+        create.uncapturedErrorCallbackInfo.callback = self.errors.on_error
+        answer: list[Any] = []
+
+        def opened(status: int, device: Any, message: Any, *unused: Any) -> None:
+            answer.append((device, api.text_of(message)))
+
+        callback = ffi.callback("WGPURequestDeviceCallback", opened)
+        info = arena.new("WGPURequestDeviceCallbackInfo", mode=api.SPONTANEOUS, callback=callback)
+        lib.wgpuAdapterRequestDevice(adapter.handle, create, info[0])
+        if not answer:
+            lib.wgpuInstanceProcessEvents(instance_of(backend))
+        if not answer or answer[0][0] == ffi.NULL:
+            said = api.plain(answer[0][1]) if answer else "no answer"
+            raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {said}")
+        return answer[0][0]
+
+    # Submitting, under the lock
+
+    def require_usable(self) -> None:
+        if self.errors.lost is not None:
+            self.errors.fail("")
+        if self.closed:
+            raise DeviceUnavailableError(f"{self.name} was closed")
+
+    def encoder(self) -> Any:
+        """A new command encoder, in an error scope that `submit` ends."""
+        if self.errors.lost is not None:
+            self.errors.fail("")
+        if self.garbage:
+            self._free()
+        self.errors.begin()
+        return self.lib.wgpuDeviceCreateCommandEncoder(self.device, self.ffi.NULL)
+
+    def submit(self, encoder: Any, what: str) -> None:
+        """Puts what was recorded on the queue. what: for messages."""
+        lib, commands = self.lib, self._commands
+        commands[0] = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)
+        lib.wgpuCommandEncoderRelease(encoder)
+        try:
+            self.errors.end(what)  # before submitting: wgpu ends the process where it is given what is not valid
+            with traced.span(Kind.SUBMIT):
+                index = lib.wgpuQueueSubmitForIndex(self.queue, 1, commands)
+        finally:
+            lib.wgpuCommandBufferRelease(commands[0])
+        self._submissions.append(index)
+        self._has_writes = False
+        if len(self._submissions) > _IN_FLIGHT:
+            self._index[0] = self._submissions[_IN_FLIGHT // 2]
+            lib.wgpuDevicePoll(self.device, 1, self._index)
+            for _ in range(_IN_FLIGHT // 2 + 1):
+                self._submissions.popleft()
+
+    def abandon(self, encoder: Any) -> None:
+        """Drops what was recorded."""
+        self.lib.wgpuCommandEncoderRelease(encoder)
+        self.errors.take()
+
+    def wait(self) -> None:
+        """Until everything that was submitted is done."""
+        with self.lock, traced.span(Kind.WAIT):
+            self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
+            self._submissions.clear()
+            self.require_usable()
+
+    def _free(self) -> None:
+        """Releases what nobody uses: the collector may come while the lock is held."""
+        while self.garbage:
+            release, handle = self.garbage.popleft()
+            release(handle)
+
+    # Memory
+
+    def acquire(self, size: int) -> Block:
+        return self.pool.acquire(size)
+
+    def release(self, block: Block) -> None:
+        block.pool.release(block)
+
+    def view(self, block: Block, size: int) -> memoryview | None:
+        """None: mapped memory is out of reach of the device."""
+        return None
+
+    def stats(self) -> dict[str, int]:
+        return self.pool.stats()
+
+    def trim(self) -> None:
+        for pool in (self.pool, self.readback):
+            pool.trim()
+
+    def copy_in(self, block: Block, source: base.Source, size: int) -> None:
+        if size == 0:
+            return
+        self.transfers.add("to_device", size)
+        with self.lock:
+            self.write(block, self._bytes(source), size)
+
+    def write(self, block: Block, source: Any, size: int) -> None:
+        """The same under the lock, from a `char*`. A device that is at work gets a copy, which it reads in its turn."""
+        if self.is_mapped and not self._submissions and not self._has_writes:
+            self._map(block, _WRITE, 0, size)
+            self.ffi.memmove(self.lib.wgpuBufferGetMappedRange(block.buffer, 0, _words(size)), source, size)
+            self.lib.wgpuBufferUnmap(block.buffer)
+            return
+        whole = size & ~3
+        if whole:
+            self.errors.begin()
+            self.lib.wgpuQueueWriteBuffer(self.queue, block.buffer, 0, source, whole)
+            self._has_writes = True
+            self.errors.end(f"{self.name}: an upload of {size} bytes")
+        if whole < size:
+            self._write_tail(block, self.ffi.buffer(source, size)[whole:], whole)
+
+    def _bytes(self, source: base.Source, writable: bool = False) -> Any:
+        if type(source) is int:
+            return self.ffi.cast("char*", source)
+        return self.ffi.from_buffer(source, require_writable=writable)
+
+    def _write_tail(self, block: Block, data: bytes, at: int) -> None:
+        """Up to three bytes of a word, of which the others stay."""
+        stage = self.pool.acquire(4)
+        try:
+            self.lib.wgpuQueueWriteBuffer(self.queue, stage.buffer, 0, data.ljust(4, b"\0"), 4)
+            self.copy(stage, block, len(data), 0, at)
+        finally:
+            self.release(stage)
+
+    def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
+        if size == 0:
+            return
+        self.transfers.add("from_device", size)
+        target = self._bytes(target, writable=True)
+        first = at & ~7
+        length = _words(at + size - first)
+        with self.lock:
+            if self.is_mapped:
+                self._read(block, target, size, first, at - first, length)
+                return
+            stage = self.readback.acquire(length)
+            try:
+                encoder = self.encoder()
+                self.lib.wgpuCommandEncoderCopyBufferToBuffer(encoder, block.buffer, first, stage.buffer, 0, length)
+                self.submit(encoder, f"{self.name}: a download of {size} bytes")
+                self._read(stage, target, size, 0, at - first, length)
+            finally:
+                self.release(stage)
+
+    def read_mapped(self, block: Block, target: Any, size: int) -> None:
+        """The first bytes of a block of `readback`, under the lock."""
+        self._read(block, self._bytes(target, writable=True), size, 0, 0, size)
+
+    def _read(self, block: Block, target: Any, size: int, first: int, skip: int, length: int) -> None:
+        self._map(block, _READ, first, length)
+        mapped = self.ffi.cast("char const*", self.lib.wgpuBufferGetConstMappedRange(block.buffer, first, length))
+        self.ffi.memmove(target, mapped + skip, size)
+        self.lib.wgpuBufferUnmap(block.buffer)
+
+    def _map(self, block: Block, mode: int, at: int, size: int) -> None:
+        """Maps a block, when everything that was submitted is done. It is unmapped before anything else is submitted:
+        wgpu ends the process otherwise."""
+        if self.errors.lost is not None:
+            self.errors.fail("")
+        self._map_status = (0, "")
+        if self._has_writes:  # of uploads that wait for the next submission
+            self.lib.wgpuQueueSubmit(self.queue, 0, self.ffi.NULL)
+            self._has_writes = False
+        self.errors.begin()
+        self.lib.wgpuBufferMapAsync(block.buffer, mode, at, _words(size), self._map_info[0])
+        self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
+        self._submissions.clear()
+        self.errors.end(f"{self.name}: mapping {size} bytes")
+        if self._map_status[0] != 1:
+            if self.errors.lost is not None:
+                self.errors.fail("")
+            raise DeviceUnavailableError(f"{self.name}: {size} bytes cannot be mapped: {self._map_status[1]}")
+
+    def _on_mapped(self, status: int, message: Any, *unused: Any) -> None:
+        self._map_status = status, api.text_of(message)
+
+    def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
+        """On the device."""
+        if size == 0:
+            return
+        with self.lock:
+            recorder = Recorder(self)
+            recorder.copy(source, at, target, to, size)
+            recorder.finish().run(f"{self.name}: a copy of {size} bytes")
+
+    def close(self) -> None:
+        """Waits for what runs, and refuses what comes. Buffers keep their content as long as they live."""
+        with self.lock:
+            if self.closed:
+                return
+            if self.errors.lost is None:
+                self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
+            self.closed = True
+            self._free()
+            self.trim()
+
+
+def _words(size: int) -> int:
+    return size + 3 & ~3
+
+
+def _standard(given: Any) -> Any:
+    """The limits of an adapter, no better than those that every device has."""
+    ffi, _ = api.binding()
+    made = ffi.new("WGPULimits*", given[0])
+    for name, least in LEAST.items():
+        setattr(made, name, least)
+    return made

@@ -1,0 +1,80 @@
+"""A WebGPU device as `pydispatch.device` gives it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.wgsl.interface import LEAST
+from pydispatch.formats.wgsl.read import is_wgsl, read
+from pydispatch.runtime.accelerators.device import AcceleratorDevice
+from pydispatch.runtime.devices.webgpu.adapters import choose
+from pydispatch.runtime.devices.webgpu.context import Context
+from pydispatch.runtime.devices.webgpu.execute import Executor
+from pydispatch.runtime.devices.webgpu.wgsl import Wgsl
+from pydispatch.runtime.program.variants import Host
+
+FORMAT = "webgpu-wgsl-fb"
+_opening = threading.Lock()
+_contexts: dict[tuple[Any, ...], Context] = {}
+
+
+def open_device(number: int, adapter: str, backend: str, staging: bool, standard: bool) -> WebGPUDevice:
+    """The device with a number. Those of one process that are named alike share memory and queue."""
+    with _opening:
+        key = (os.getpid(), number, adapter, backend, staging, standard)
+        context = _contexts.get(key)
+        if context is None or context.errors.lost is not None or context.closed:
+            chosen = choose(number, backend, adapter)
+            context = _contexts[key] = Context(f"webgpu:{number}", chosen, backend, staging, standard)
+        return WebGPUDevice(context)
+
+
+class WebGPUDevice(AcceleratorDevice):
+    """A device that wgpu reaches. Functions of its programs take and return `pydispatch.Buffer`; kernels and libraries
+    are WGSL, docs/webgpu.md."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context.name, context, Wgsl())
+
+    def _executor(self) -> Executor:
+        return Executor(self._context)
+
+    def _host(self) -> Host:
+        names = self._context.names
+        return Host(("webgpu", self.name), FORMAT, names, names, (0,) * 8, 1)
+
+    def _check_code(self, data: bytes, where: str) -> None:
+        if not is_wgsl(data):
+            raise ArtifactError(f"{where} is no WGSL: a WebGPU device takes the text of a module")
+        if not read(data, where).entry_points:
+            raise ArtifactError(f"{where} has no entry point: a kernel is a function with @compute")
+
+    def synchronize(self) -> None:
+        """Waits until everything that calls have put in the queue is done."""
+        self._context.wait()
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the device is: its adapter and back end, limits, and features of shaders."""
+        context = self._context
+        adapter, limits = context.adapter, context.limits
+        sizes = "x".join(str(limits[f"maxComputeWorkgroupSize{axis}"]) for axis in "XYZ")
+        return {
+            "name": self.name,
+            "model": adapter.model,
+            "kind": adapter.kind,
+            "backend": f"{adapter.backend}, {adapter.driver}",
+            "format": FORMAT,
+            "workgroup": f"at most {limits['maxComputeInvocationsPerWorkgroup']} invocations, {sizes}",
+            "subgroup": "-".join(map(str, adapter.subgroup)) if adapter.subgroup[1] else "",
+            "workgroup memory": f"{limits['maxComputeWorkgroupStorageSize']} bytes",
+            "limits": [f"{name}={limits[name]}" for name in LEAST],
+            "memory": "mapped for the processor" if context.is_mapped else "copied for the processor",
+            "features": sorted(context.names),
+        }
+
+    def __repr__(self) -> str:
+        return f"<pydispatch device {self.name!r}, {self._context.adapter.model}>"

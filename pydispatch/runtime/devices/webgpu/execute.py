@@ -1,0 +1,170 @@
+"""Runs plans of one program: what they do is recorded by the memory that they refer to, and encoded for each run."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core.commands import Command, Custom, Dispatch
+from pydispatch._core.profile import Timing
+from pydispatch.runtime.accelerators import execute
+from pydispatch.runtime.accelerators.host_calls import Surroundings
+from pydispatch.runtime.accelerators.plan import Blocks, Record, label
+from pydispatch.runtime.devices.webgpu.kernels import Kernels, Parts
+from pydispatch.runtime.devices.webgpu.plan import Plan
+from pydispatch.runtime.devices.webgpu.record import Recorded, Recorder
+from pydispatch.runtime.devices.webgpu.timing import seconds_of
+
+if TYPE_CHECKING:
+    from pydispatch._core.plan_data import PlanData
+    from pydispatch.runtime.accelerators.execute import Executable
+    from pydispatch.runtime.devices.webgpu.context import Context
+
+KEPT = 8  # recordings of one plan
+
+
+class Executor(execute.Executor):
+    """The pipelines and constants of one program. `state` of a record holds its recordings."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.kernels = Kernels(context)
+
+    def load(self, executable: Executable) -> None:
+        name, variant = executable.name, executable.variant
+        notes = variant.get("wgsl") if executable.source is None else None
+        parts = Parts(len(executable.code), notes, f"{executable.file}: executable '{name}'")
+        codes = [bytes(executable.code[at : at + size]) for at, size in parts.modules]
+        if variant.get("imports"):
+            codes = executable.resolution.link(name, codes, variant)
+        self.kernels.load(executable, parts, codes)
+
+    def keep(self, data: PlanData) -> Record:
+        return Plan(data, self.context.alignment)
+
+    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """Submits it."""
+        with self._own(record, blocks) as blocks:
+            self._run(record, blocks, constants, patterns)
+
+    @contextmanager
+    def _own(self, record: Record, blocks: Blocks) -> Iterator[Blocks]:
+        """The blocks of a plan with those of its own."""
+        assert isinstance(record, Plan)
+        if not record.apart:
+            yield blocks
+            return
+        own = [(number, self.context.acquire(size)) for number, size in record.apart]
+        blocks = list(blocks)
+        for number, block in own:
+            blocks[number] = block
+        try:
+            yield blocks
+        finally:
+            for _, block in reversed(own):
+                self.context.release(block)
+
+    def _run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        context = self.context
+        key: Any = tuple([block.number if block is not None else 0 for block in blocks])
+        if record.late:
+            key = (key, constants, tuple(patterns))
+        with context.lock:
+            recordings: OrderedDict[Any, Recorded] | None = record.state
+            if recordings is None:
+                recordings = record.state = OrderedDict()
+            recorded = recordings.pop(key, None)
+            if recorded is None:
+                recorded = self.record(record, blocks, constants, patterns)
+        self.submit(recorded, record, blocks, constants)
+        with context.lock:
+            recordings[key] = recorded
+            if len(recordings) > KEPT:
+                recordings.popitem(last=False)
+
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
+        fixed = Fixed(self, record)
+        fixed.update(blocks, constants, patterns)
+        return fixed
+
+    def record(
+        self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
+    ) -> Recorded:
+        """What the commands do over these blocks; under the context's lock."""
+        self.context.require_usable()
+        recorder = Recorder(self.context)
+        recorder.commands(record.commands, blocks, constants, patterns, self.kernels, timed)
+        return recorder.finish()
+
+    def submit(self, recorded: Recorded, record: Record, blocks: Blocks, constants: bytes) -> None:
+        """Runs a recording over the blocks that it was made for."""
+        if self.context.closed:
+            self.context.require_usable()
+        recorded.run(self.context.name, self._host(record, blocks, constants))
+
+    def _host(self, record: Record, blocks: Blocks, constants: bytes) -> _Host | None:
+        return None if self.calls is None else _Host(self, record.data.function, blocks, constants)
+
+    def cuts_at(self, synchronous: bool) -> bool:
+        """Recordings are cut here."""
+        return False
+
+    def surroundings(self, synchronous: bool, encoder: Any = None) -> Surroundings:
+        """See Executor.surroundings. encoder: the WGPUCommandEncoder that commands record into."""
+        context, ffi = self.context, self.context.ffi
+
+        def number(handle: Any) -> int:
+            return int(ffi.cast("uintptr_t", handle))
+
+        recorded = None if encoder is None else number(encoder)
+        return Surroundings(
+            "webgpu", context, lambda block, at: (number(block.buffer), at), None, recorded, number(context.device)
+        )
+
+    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+        context = self.context
+        with self._own(record, blocks) as blocks:
+            with context.lock:
+                recorded = self.record(record, blocks, constants, patterns, timed=True)
+            seconds = seconds_of(context, recorded, self._host(record, blocks, constants))
+        return [Timing(self._label(c), each) for c, each in zip(record.commands, seconds, strict=True)]
+
+    def _label(self, command: Command) -> str:
+        return label(command, self.kernels.kernel_of(command).label if isinstance(command, Dispatch) else "")
+
+
+class _Host:
+    """The host commands of one run of a plan: pydispatch.runtime.devices.webgpu.record.Host."""
+
+    def __init__(self, executor: Executor, function: int, blocks: Blocks, constants: bytes) -> None:
+        assert executor.calls is not None
+        self.executor, self.calls, self.words = executor, executor.calls, (function, blocks, constants)
+
+    def waits(self, command: Custom) -> bool:
+        return self.calls.commands[command.command].synchronous
+
+    def call(self, command: Custom, encoder: Any) -> None:
+        function, blocks, constants = self.words
+        self.calls.call(function, command, blocks, constants, self.executor.surroundings(encoder is None, encoder))
+
+
+class Fixed:
+    """One recording over memory that stays: pydispatch.runtime.accelerators.execute.Fixed."""
+
+    def __init__(self, executor: Executor, plan: Record) -> None:
+        self.executor, self.context, self.plan = executor, executor.context, plan
+        self.words: Any = None
+        self.recorded: Recorded | None = None
+
+    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        self.words, self.recorded = (blocks, constants, patterns), None
+
+    def run(self) -> None:
+        """Submits it."""
+        recorded = self.recorded
+        if recorded is None:
+            with self.context.lock:
+                recorded = self.recorded = self.executor.record(self.plan, *self.words)
+        self.executor.submit(recorded, self.plan, self.words[0], self.words[1])

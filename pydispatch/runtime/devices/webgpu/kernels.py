@@ -1,0 +1,200 @@
+"""Executables on a device: the kernels of one loaded program."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
+from pydispatch.formats.artifact.strict import count, listed, table, text
+from pydispatch.formats.wgsl import interface
+from pydispatch.formats.wgsl.access import all_read_write
+from pydispatch.formats.wgsl.interface import Entry, entry_of
+from pydispatch.formats.wgsl.module import Module
+from pydispatch.formats.wgsl.read import read
+
+if TYPE_CHECKING:
+    from pydispatch._core.commands import Dispatch, Export
+    from pydispatch.runtime.accelerators.execute import Executable
+    from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
+
+
+class Kernel:
+    """One export, ready to be dispatched. read_only: per binding whether the shader only reads it. values: of
+    overridable constants. made: (pipeline, layout of its bindings) by what is bound to be only read."""
+
+    __slots__ = ("entry", "executable", "export", "has_constants", "made", "module", "read_only", "shaders", "values")
+
+    def __init__(self, executable: str, export: str, module: Module, entry: Entry, bindings: int) -> None:
+        self.executable, self.export, self.module, self.entry = executable, export, module, entry
+        self.read_only = tuple(entry.bindings.get(i, False) is False and i in entry.bindings for i in range(bindings))
+        self.has_constants = entry.constant_bytes != 0
+        self.values: dict[str, float] = {}
+        self.shaders: dict[bool, Any] = {}
+        self.made: dict[tuple[bool, ...], tuple[Any, Any]] = {}
+
+    @property
+    def label(self) -> str:
+        return f"@{self.executable}::@{self.export}"
+
+
+class Kernels:
+    """The kernels of a program by (executable, ordinal of the export)."""
+
+    def __init__(self, context: LogicalDevice) -> None:
+        self.context = context
+        self.kernels: dict[tuple[int, int], Kernel] = {}
+        self.handles: list[tuple[Any, Any]] = []  # (release function, object)
+
+    def __del__(self) -> None:
+        self.context.garbage.extend(self.handles)
+
+    def load(self, executable: Executable, parts: Parts, codes: Sequence[bytes]) -> None:
+        """Makes the shader modules of one executable; pipelines, which may take a driver long, are made when they are
+        first used. codes: its modules, with imports linked in.
+
+        Raises ArtifactError, or DeviceUnavailableError when the device lacks something.
+        """
+        name = executable.name
+        where = f"executable '{name}'{f' ({executable.source})' if executable.source else ''}"
+        modules = [read(code, where) for code in codes]
+        shaders: list[dict[bool, Any]] = [{} for _ in modules]
+        for export in executable.exports:
+            module = parts.module_of(export, modules, where)
+            kernel = self._kernel(where, executable, export, modules[module], parts)
+            kernel.shaders = shaders[module]
+            with self.context.lock:
+                self._shader(kernel, True)
+            self.kernels[executable.index, export.ordinal] = kernel
+
+    def _kernel(self, where: str, executable: Executable, export: Export, module: Module, parts: Parts) -> Kernel:
+        """An export, checked against the program and the device."""
+        name = parts.entry_name(export)
+        function = module.entry(name)
+        if function is None and len(module.entry_points) == 1 and executable.source is not None:
+            function = module.entry_points[0]
+        if function is None:
+            have = ", ".join(e.name for e in module.entry_points) or "none"
+            raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {have}")
+        entry = entry_of(module, function)
+        problem = interface.mismatch(entry, export.constants, export.bindings)
+        if problem is not None:
+            raise ArtifactError(f"{where}, export '@{export.name}', entry point '{entry.name}': {problem}")
+        context = self.context
+        lacking = [need for need in interface.requirements(entry) if need not in context.names]
+        if lacking:
+            raise DeviceUnavailableError(
+                f"{where}, export '@{export.name}' needs {', '.join(map(self._explain, lacking))} of {context.name} "
+                f"({context.adapter.model})"
+            )
+        kernel = Kernel(executable.name, export.name, module, entry, export.bindings)
+        kernel.values = override_values(module, parts.overrides, executable.constants)
+        return kernel
+
+    def _explain(self, need: str) -> str:
+        limit, is_limit, least = need.partition(">=")
+        if not is_limit:
+            return f"the feature {need}, which is missing,"
+        return f"{limit} of {least}, where {self.context.limits.get(limit, 0)} is there,"
+
+    def pipeline(self, kernel: Kernel, read_only: tuple[bool, ...]) -> tuple[Any, Any]:
+        """(pipeline, layout of its bindings). read_only: as the kernel has it, or all False: then it is made of the
+        same text with every buffer declared read_write, since no buffer is bound both ways in one dispatch."""
+        found = kernel.made.get(read_only)
+        if found is None:
+            context, pipelines = self.context, self.context.pipelines
+            shader = self._shader(kernel, read_only == kernel.read_only)
+            group, layout = pipelines.layout(read_only, kernel.has_constants)
+            made = pipelines.pipeline(shader, kernel.entry.name, layout, kernel.values, kernel.label)
+            self.handles.append((context.lib.wgpuComputePipelineRelease, made))
+            found = kernel.made[read_only] = made, group
+        return found
+
+    def _shader(self, kernel: Kernel, is_same: bool) -> Any:
+        """The shader module of a kernel. is_same: of its text as it is."""
+        shader = kernel.shaders.get(is_same)
+        if shader is None:
+            context = self.context
+            text = kernel.module.text if is_same else all_read_write(kernel.module)
+            shader = kernel.shaders[is_same] = context.pipelines.module(text, f"@{kernel.executable}")
+            self.handles.append((context.lib.wgpuShaderModuleRelease, shader))
+        return shader
+
+    def kernel_of(self, command: Dispatch) -> Kernel:
+        """What a dispatch runs."""
+        return self.kernels[command.executable, command.ordinal]
+
+    def check_grid(self, kernel: Kernel, grid: tuple[int, int, int]) -> None:
+        """InvalidArgumentError for a grid that the device cannot start."""
+        most = self.context.limits["maxComputeWorkgroupsPerDimension"]
+        if max(grid) > most:
+            raise InvalidArgumentError(
+                f"{kernel.label}: a grid of {' x '.join(map(str, grid))} workgroups, {self.context.name} starts at "
+                f"most {most} a dimension; use more dimensions, or give each workgroup more"
+            )
+
+
+def override_values(module: Module, names: Sequence[str], words: Sequence[int]) -> dict[str, float]:
+    """Values of the overridable constants of a module: word n of the executable constants is that of its name, or else
+    of `@id(n)`. names: of the words, as far as they are known."""
+    found: dict[str, float] = {}
+    for override in module.overrides:
+        id_ = override.number("id")
+        word = names.index(override.name) if override.name in names else id_
+        if word is not None and word < len(words):
+            found[override.name if id_ is None else str(id_)] = _value(override.type, words[word])
+    return found
+
+
+def _value(type_: str, word: int) -> float:
+    """A word of 32 bits as a value of a type."""
+    if type_ in ("f32", "f16"):
+        return float(struct.unpack("<f", struct.pack("<I", word & 0xFFFFFFFF))[0])
+    if type_ == "bool":
+        return float(bool(word))
+    word &= 0xFFFFFFFF
+    return float(word - (word >> 31 << 32) if type_ in ("i32", "") else word)
+
+
+class Parts:
+    """How a member holds the modules of a variant: the key "wgsl" of the manifest, or one module when it is absent."""
+
+    def __init__(self, size: int, notes: object, where: str) -> None:
+        """ArtifactError when the notes do not fit `size` bytes."""
+        self.modules: list[tuple[int, int]] = [(0, size)]
+        self.entries: list[tuple[int, str]] | None = None
+        self.overrides: list[str] = []
+        if notes is None:
+            return
+        try:
+            self._read(notes, size)
+        except (KeyError, ValueError) as error:
+            raise ArtifactError(f'{where}: manifest.json: the key "wgsl" of its variant: {error}') from None
+
+    def _read(self, notes: Any, size: int) -> None:
+        notes = table(notes)
+        pairs = [listed(pair, 2) for pair in listed(notes["modules"])]
+        self.modules = [(count(offset), count(length)) for offset, length in pairs]
+        pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
+        self.entries = [(count(module), text(name)) for module, name in pairs]
+        self.overrides = [text(name) for name in listed(notes.get("overrides", []))]
+        for offset, length in self.modules:
+            if offset > size or length > size - offset:
+                raise ValueError(f"a module has {length} bytes at {offset} of {size}")
+        if not all(module < len(self.modules) for module, _ in self.entries):
+            raise ValueError("an entry point is in a module that is not there")
+
+    def module_of(self, export: Export, modules: Sequence[Module], where: str) -> int:
+        """The module with the entry point of an export."""
+        if self.entries is None:
+            return next((i for i, module in enumerate(modules) if module.entry(export.name) is not None), 0)
+        if export.ordinal >= len(self.entries):
+            raise ArtifactError(
+                f"{where}: export '@{export.name}' has the ordinal {export.ordinal}, there are {len(self.entries)}"
+            )
+        return self.entries[export.ordinal][0]
+
+    def entry_name(self, export: Export) -> str:
+        """The entry point of an export."""
+        return export.name if self.entries is None else self.entries[export.ordinal][1]

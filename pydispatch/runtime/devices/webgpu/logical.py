@@ -1,0 +1,59 @@
+"""An open device, as those who record and make pipelines see it: pydispatch.runtime.devices.webgpu.context.Context."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Protocol
+
+from pydispatch.formats.wgsl.interface import Names
+from pydispatch.runtime.devices.webgpu.adapters import Adapter
+from pydispatch.runtime.devices.webgpu.api import Errors
+from pydispatch.runtime.devices.webgpu.memory import Block, Pool
+
+
+class LogicalDevice(Protocol):
+    """A WGPUDevice. Everything of wgpu is called under `lock`.
+
+    enabled: features of the device. names: what variants may require. garbage: (release function, object) of what
+    nobody uses, which the collector may add to while the lock is held. pipelines, moves: those of these files.
+    """
+
+    name: str
+    ffi: Any
+    lib: Any
+    lock: Any
+    device: Any
+    queue: Any
+    adapter: Adapter
+    errors: Errors
+    enabled: set[str]
+    names: Names
+    limits: dict[str, int]
+    alignment: int
+    uniform_alignment: int
+    pool: Pool
+    readback: Pool
+    garbage: deque[tuple[Any, Any]]
+    pipelines: Any
+    moves: Any
+
+    def encoder(self) -> Any:
+        """A new command encoder, in an error scope that `submit` or `abandon` ends."""
+
+    def submit(self, encoder: Any, what: str) -> None:
+        """Puts what was recorded on the queue. what: for messages."""
+
+    def abandon(self, encoder: Any) -> None:
+        """Drops what was recorded."""
+
+    def wait(self) -> None:
+        """Until everything that was submitted is done."""
+
+    def write(self, block: Block, source: Any, size: int) -> None:
+        """The first bytes of a block become those of the process, from a `char*`."""
+
+    def read_mapped(self, block: Block, target: Any, size: int) -> None:
+        """The first bytes of a block of `readback`."""
+
+    def release(self, block: Block) -> None:
+        """Takes a block back."""

@@ -1,0 +1,75 @@
+"""Copies and fills that the commands of WebGPU cannot express: they take whole words, and no copy within a buffer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
+
+WORDS = 6
+_TEXT = """\
+// Bytes start .. start + size of the target; invocations write a word each, whose other bytes stay.
+struct Move { start: u32, size: u32, first: u32, low: u32, high: u32, unused: u32 }
+@group(3) @binding(0) var<uniform> job: Move;
+@group(0) @binding(0) var<storage, read_write> target_words: array<u32>;
+@group(0) @binding(1) var<storage, read_write> source_words: array<u32>;
+
+// The bits of word `w` that are to be written.
+fn mask_of(w: u32) -> u32 {
+  var mask = 0xffffffffu;
+  if (4u * w < job.start) { mask &= 0xffffffffu << (8u * (job.start & 3u)); }
+  let end = job.start + job.size;
+  if (4u * w + 4u > end) { mask &= 0xffffffffu >> (8u * (4u * w + 4u - end)); }
+  return mask;
+}
+
+// Bytes skip .. skip + 4 of two words.
+fn shifted(low: u32, high: u32, skip: u32) -> u32 {
+  if (skip == 0u) { return low; }
+  return (low >> (8u * skip)) | (high << (32u - 8u * skip));
+}
+
+fn write(w: u32, value: u32) {
+  let mask = mask_of(w);
+  if (mask == 0xffffffffu) { target_words[w] = value; }
+  else { target_words[w] = (target_words[w] & ~mask) | (value & mask); }
+}
+
+@compute @workgroup_size(64)
+fn fill(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  for (var w = job.start / 4u + id.x; 4u * w < job.start + job.size; w += 64u * groups.x) {
+    let skip = (4u * w - job.start) & 7u;
+    if (skip < 4u) { write(w, shifted(job.low, job.high, skip)); }
+    else { write(w, shifted(job.high, job.low, skip - 4u)); }
+  }
+}
+
+// `first`: the byte of the source that comes to byte 0 of the target, modulo 2^32.
+@compute @workgroup_size(64)
+fn copy(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  for (var w = job.start / 4u + id.x; 4u * w < job.start + job.size; w += 64u * groups.x) {
+    let byte = 4u * w + job.first;
+    let at = bitcast<u32>(bitcast<i32>(byte) >> 2u);
+    write(w, shifted(source_words[at], source_words[at + 1u], byte & 3u));
+  }
+}
+"""
+
+
+class Moves:
+    """Their pipelines, made when they are first used."""
+
+    def __init__(self, context: LogicalDevice) -> None:
+        self.context = context
+        self._made: dict[str, tuple[Any, Any]] = {}
+
+    def pipeline(self, name: str) -> tuple[Any, Any]:
+        """(pipeline, layout of its bindings) of "fill", which has one binding, or "copy", which has two."""
+        found = self._made.get(name)
+        if found is None:
+            pipelines = self.context.pipelines
+            group, layout = pipelines.layout((False,) * (1 if name == "fill" else 2), True)
+            module = pipelines.module(_TEXT, f"{self.context.name}: {name}")
+            found = self._made[name] = pipelines.pipeline(module, name, layout, {}, name), group
+        return found

@@ -1,0 +1,112 @@
+"""Shader modules, layouts and pipelines of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.wgsl.interface import CONSTANTS
+from pydispatch.runtime.devices.webgpu import api
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
+
+
+class Pipelines:
+    """Makes them, and keeps the layouts, of which there are few. Used under the context's lock."""
+
+    def __init__(self, context: LogicalDevice) -> None:
+        self.context, self.ffi, self.lib = context, context.ffi, context.lib
+        self._groups: dict[tuple[int, ...], Any] = {}
+        self._layouts: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
+
+    def module(self, code: str, where: str) -> Any:
+        """A shader module. ArtifactError with what wgpu says of the text, line and column included."""
+        arena, context = api.Arena(), self.context
+        source = arena.new("WGPUShaderSourceWGSL", code=code)
+        source.chain.sType = api.WGSL_SOURCE
+        create = arena.new("WGPUShaderModuleDescriptor", label=where)
+        create.nextInChain = self.ffi.addressof(source, "chain")
+        context.errors.begin()
+        module = self.lib.wgpuDeviceCreateShaderModule(context.device, create)
+        problem = context.errors.take()
+        if problem is not None:
+            raise ArtifactError(f"{where}: {_shader_error(problem[1])}")
+        return module
+
+    def layout(self, read_only: tuple[bool, ...], has_constants: bool) -> tuple[Any, Any]:
+        """(layout of group 0, pipeline layout) of a kernel with these bindings."""
+        found = self._layouts.get((read_only, has_constants))
+        if found is None:
+            storage = tuple(api.READ_ONLY_STORAGE if flag else api.STORAGE for flag in read_only)
+            groups = [self._group(storage)]
+            if has_constants:
+                groups += [self._group(())] * (CONSTANTS[0] - 1)
+                groups.append(self.constants_group())
+            arena = api.Arena()
+            create = arena.new(
+                "WGPUPipelineLayoutDescriptor", bindGroupLayoutCount=len(groups),
+                bindGroupLayouts=arena.array("WGPUBindGroupLayout", groups),
+            )  # fmt: skip
+            context = self.context
+            context.errors.begin()
+            made = self.lib.wgpuDeviceCreatePipelineLayout(context.device, create)
+            context.errors.end(f"{context.name}: a pipeline layout")
+            found = self._layouts[read_only, has_constants] = groups[0], made
+        return found
+
+    def constants_group(self) -> Any:
+        """The layout of the group with the constants."""
+        return self._group((api.UNIFORM,))
+
+    def _group(self, kinds: tuple[int, ...]) -> Any:
+        """A layout of buffers with these binding types."""
+        found = self._groups.get(kinds)
+        if found is None:
+            arena, context = api.Arena(), self.context
+            entries = arena.array("WGPUBindGroupLayoutEntry", max(1, len(kinds)))
+            for number, kind in enumerate(kinds):
+                entries[number].binding, entries[number].visibility = number, api.COMPUTE_STAGE
+                entries[number].buffer.type = kind
+            create = arena.new("WGPUBindGroupLayoutDescriptor", entryCount=len(kinds), entries=entries)
+            context.errors.begin()
+            made = self.lib.wgpuDeviceCreateBindGroupLayout(context.device, create)
+            context.errors.end(f"{context.name}: a layout of {len(kinds)} bindings")
+            found = self._groups[kinds] = made
+        return found
+
+    def pipeline(self, module: Any, entry: str, layout: Any, values: Mapping[str, float], where: str) -> Any:
+        """A compute pipeline. values: of overridable constants. ArtifactError."""
+        arena, context = api.Arena(), self.context
+        create = arena.new("WGPUComputePipelineDescriptor", label=where, layout=layout)
+        create.compute.module = module
+        arena.text(create.compute.entryPoint, entry)
+        constants = arena.array("WGPUConstantEntry", max(1, len(values)))
+        for each, (name, value) in zip(constants, values.items(), strict=False):
+            arena.text(each.key, name)
+            each.value = value
+        create.compute.constantCount, create.compute.constants = len(values), constants
+        context.errors.begin()
+        made = self.lib.wgpuDeviceCreateComputePipeline(context.device, create)
+        problem = context.errors.take()
+        if problem is not None:
+            raise ArtifactError(f"{where}: {_shader_error(problem[1])}")
+        return made
+
+    def group(self, layout: Any, places: Sequence[tuple[Any, int, int]]) -> Any:
+        """A bind group. places: (buffer, offset, bytes) by binding."""
+        arena, context = api.Arena(), self.context
+        entries = arena.array("WGPUBindGroupEntry", max(1, len(places)))
+        for number, (buffer, offset, size) in enumerate(places):
+            entry = entries[number]
+            entry.binding, entry.buffer, entry.offset, entry.size = number, buffer, offset, size
+        create = arena.new("WGPUBindGroupDescriptor", layout=layout, entryCount=len(places), entries=entries)
+        return self.lib.wgpuDeviceCreateBindGroup(context.device, create)
+
+
+def _shader_error(message: str) -> str:
+    """What wgpu says of a shader: the message with the lines that show the place."""
+    lines = [line.rstrip() for line in message.splitlines() if line.strip()]
+    lines = [line for line in lines if line not in ("Validation Error", "Caused by:")]
+    return "\n".join(line for line in lines if not line.strip().startswith("In wgpu"))

@@ -1,0 +1,42 @@
+"""Plans as WebGPU needs them: where transients lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydispatch._core.commands import Custom
+from pydispatch.runtime.accelerators.plan import ARENA_ALIGNMENT, Record
+
+if TYPE_CHECKING:
+    from pydispatch._core.plan_data import PlanData
+
+
+class Plan(Record):
+    """apart: (buffer, bytes) of transients that have memory of their own: operands of host commands, which cannot copy
+    within one buffer. The others are in the arena, at multiples of `alignment` bytes."""
+
+    __slots__ = ("alignment", "apart")
+
+    def __init__(self, data: PlanData, alignment: int) -> None:
+        self.alignment = alignment
+        super().__init__(data)
+
+    def _commands_with_arena(self) -> None:
+        operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
+        self.apart = [(number, self.sizes[number]) for number, _ in self.transients if number in operands]
+        self.transients = [each for each in self.transients if each[0] not in operands]
+        if self.alignment > 64:  # which plans give
+            self._stretch()
+        super()._commands_with_arena()
+
+    def _stretch(self) -> None:
+        """Moves transients apart; those that share no byte share none afterwards."""
+        starts = sorted({offset for _, offset in self.transients})
+        places: dict[int, int] = {}
+        last = at = 0
+        for start in starts:
+            at += start - last
+            last, at = start, -(-at // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+            places[start] = at
+        self.arena_bytes += at - last
+        self.transients = [(number, places[offset]) for number, offset in self.transients]

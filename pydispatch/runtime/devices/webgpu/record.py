@@ -1,0 +1,278 @@
+"""Commands of a plan → calls of wgpu, which are made again for each run: command buffers run once."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.runtime.devices.webgpu.memory import Block
+from pydispatch.runtime.devices.webgpu.moves import WORDS
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.webgpu.kernels import Kernel, Kernels
+    from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
+
+_PIECE = 64 << 20  # bytes of one move
+_INVOCATIONS = 64
+_LEAST = 16  # bytes that are bound: one element of any type
+_CONSTANTS_GROUP = 3
+
+Launch = tuple[Any, Any, Any, int, int, int]
+"""(pipeline, bind group, bind group of the constants or None, workgroups in x, y and z)."""
+
+
+class Host(Protocol):
+    """Calls the host commands of a plan."""
+
+    def waits(self, command: Custom) -> bool:
+        """Whether everything before a command has to be complete when it is called."""
+
+    def call(self, command: Custom, encoder: Any) -> None:
+        """Calls it. encoder: what it records into, None for one that everything before is complete for."""
+
+
+class Recorded:
+    """What a plan does, by pieces: a list of launches for one compute pass, a call (function, arguments) of the
+    encoder, or a host command. Whoever runs it holds it until it is submitted."""
+
+    __slots__ = ("blocks", "context", "groups", "marks", "pieces")
+
+    def __init__(self, context: LogicalDevice) -> None:
+        self.context = context
+        self.pieces: list[Any] = []
+        self.blocks: list[Block] = []  # memory of its own
+        self.groups: list[Any] = []
+        self.marks: list[int] = []  # the number of pieces after each command, where they are timed
+
+    def __del__(self) -> None:
+        release = self.context.lib.wgpuBindGroupRelease
+        self.context.garbage.extend((release, group) for group in self.groups)
+        for block in self.blocks:
+            block.pool.release(block)
+
+    def run(self, what: str, host: Host | None = None) -> None:
+        """Submits all of it. host: calls host commands. what: for messages."""
+        self.submit(self.pieces, what, host)
+
+    def submit(self, pieces: list[Any], what: str, host: Host | None) -> None:
+        """Submits some pieces: at once, except that host commands which need everything before them complete come
+        between two submissions."""
+        first = 0
+        for number, piece in enumerate(pieces):
+            if type(piece) is Custom and host is not None and host.waits(piece):
+                self._encode(pieces[first:number], what, host)
+                self.context.wait()
+                host.call(piece, None)
+                first = number + 1
+        if first < len(pieces):
+            self._encode(pieces[first:], what, host)
+
+    def _encode(self, pieces: list[Any], what: str, host: Host | None) -> None:
+        context = self.context
+        with context.lock:
+            encoder = context.encoder()
+            try:
+                for piece in pieces:
+                    if type(piece) is list:
+                        self._launch(piece, encoder)
+                    elif type(piece) is tuple:
+                        piece[0](encoder, *piece[1:])
+                    else:
+                        assert host is not None
+                        host.call(piece, encoder)
+            except BaseException:
+                context.abandon(encoder)
+                raise
+            context.submit(encoder, what)
+
+    def _launch(self, launches: list[Launch], encoder: Any) -> None:
+        lib, null = self.context.lib, self.context.ffi.NULL
+        bind, start = lib.wgpuComputePassEncoderSetBindGroup, lib.wgpuComputePassEncoderDispatchWorkgroups
+        use = lib.wgpuComputePassEncoderSetPipeline
+        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
+        last = None
+        for pipeline, group, constants, x, y, z in launches:
+            if pipeline is not last:
+                use(compute, pipeline)
+                last = pipeline
+            bind(compute, 0, group, 0, null)
+            if constants is not None:
+                bind(compute, _CONSTANTS_GROUP, constants, 0, null)
+            start(compute, x, y, z)
+        lib.wgpuComputePassEncoderEnd(compute)
+        lib.wgpuComputePassEncoderRelease(compute)
+
+
+class Recorder:
+    """Makes one `Recorded`. Used under the context's lock."""
+
+    def __init__(self, context: LogicalDevice) -> None:
+        self.context, self.lib = context, context.lib
+        self.made = Recorded(context)
+        self.words = bytearray()  # constants of all dispatches
+        self.waiting: list[tuple[list[Any], int, int]] = []  # launches, number, and where its constants begin
+
+    # Copies and fills
+
+    def copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
+        """`size` bytes from one block to another, or to another place in it; the ranges may overlap."""
+        if size == 0 or (source is target and at == to):
+            return
+        if source is not target and (at | to | size) & 3 == 0:
+            call = self.lib.wgpuCommandEncoderCopyBufferToBuffer
+            self.made.pieces.append((call, source.buffer, at, target.buffer, to, size))
+        elif source is target and abs(at - to) < size:
+            middle = self.own(size)
+            self.copy(source, at, middle, 0, size)
+            self.copy(middle, 0, target, to, size)
+        else:
+            for first in range(0, size, _PIECE):
+                self._move("copy", target, to + first, min(_PIECE, size - first), source, at + first)
+
+    def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
+        """Whole patterns of 1, 2, 4 or 8 bytes."""
+        if size == 0:
+            return
+        word = (pattern & (1 << 8 * pattern_bytes) - 1).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
+        if not any(word) and (at | size) & 3 == 0:
+            self.made.pieces.append((self.lib.wgpuCommandEncoderClearBuffer, target.buffer, at, size))
+            return
+        for first in range(0, size, _PIECE):
+            self._move("fill", target, at + first, min(_PIECE, size - first), pattern=word)
+
+    def _move(
+        self, name: str, target: Block, to: int, size: int, source: Block | None = None, at: int = 0,
+        pattern: bytes = b"\0" * 8,
+    ) -> None:  # fmt: skip
+        pipeline, layout = self.context.moves.pipeline(name)
+        window, skip = self._window(target, to, size)
+        places, first = [window], 0
+        if source is not None:
+            window, from_ = self._window(source, at, size + 4)
+            places.append(window)
+            first = from_ - skip & 0xFFFFFFFF
+        words = struct.pack("<3I8sI", skip, size, first, pattern, 0)
+        count = -(-((skip & 3) + size) // (4 * _INVOCATIONS))
+        assert len(words) == 4 * WORDS
+        group = self._group(layout, places)
+        self._add([pipeline, group, None, min(max(1, count), 65535), 1, 1], words)
+
+    def _window(self, block: Block, at: int, size: int) -> tuple[tuple[Any, int, int], int]:
+        """What to bind of a block for a range, and where the range begins in it."""
+        start = at & -self.context.alignment
+        return (block.buffer, start, min(block.size, at + size + 3 & ~3) - start), at - start
+
+    def own(self, size: int) -> Block:
+        """Memory that lives as long as what is recorded."""
+        block = self.context.pool.acquire(size)
+        self.made.blocks.append(block)
+        return block
+
+    def _group(self, layout: Any, places: Sequence[tuple[Any, int, int]]) -> Any:
+        group = self.context.pipelines.group(layout, places)
+        self.made.groups.append(group)
+        return group
+
+    def _add(self, launch: list[Any], words: bytes) -> None:
+        """A launch in the pass that is open, with its constants."""
+        if not self.made.pieces or type(self.made.pieces[-1]) is not list or self._is_marked():
+            self.made.pieces.append([])
+        launches = self.made.pieces[-1]
+        if words:
+            at = len(self.words)
+            self.waiting.append((launches, len(launches), at))
+            step = self.context.uniform_alignment
+            self.words += words.ljust(-(-len(words) // step) * step, b"\0")
+            launch.append(-(-len(words) // 16) * 16)
+        launches.append(launch)
+
+    def _is_marked(self) -> bool:
+        """Whether the last piece belongs to a command that is timed by itself."""
+        return bool(self.made.marks) and self.made.marks[-1] == len(self.made.pieces)
+
+    # Plans
+
+    def commands(
+        self, commands: Sequence[Command], blocks: Sequence[Block | None], constants: bytes, patterns: Sequence[int],
+        kernels: Kernels, timed: bool = False,
+    ) -> None:  # fmt: skip
+        """All commands of a plan. blocks: one per buffer of the plan. timed: no pass is shared by commands."""
+        for number, command in enumerate(commands):
+            if isinstance(command, Dispatch):
+                self._dispatch(command, blocks, constants, kernels)
+            elif isinstance(command, Fill):
+                at = command.target
+                self.fill(_block(blocks, at), at.offset, at.size, patterns[number], command.pattern_size)
+            elif isinstance(command, Custom):
+                self.made.pieces.append(command)
+            elif isinstance(command, Copy):
+                source, target = command.source, command.target
+                self.copy(_block(blocks, source), source.offset, _block(blocks, target), target.offset, source.size)
+            if timed:
+                self.made.marks.append(len(self.made.pieces))
+
+    def _dispatch(self, command: Dispatch, blocks: Sequence[Block | None], constants: bytes, kernels: Kernels) -> None:
+        kernel = kernels.kernel_of(command)
+        kernels.check_grid(kernel, command.grid)
+        if 0 in command.grid:
+            return
+        back: list[tuple[Block, Block, int, int]] = []
+        places = [self._placed(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
+        read_only = kernel.read_only
+        if any(read_only):
+            written = {place[0] for place, flag in zip(places, read_only, strict=True) if not flag}
+            if any(place[0] in written for place, flag in zip(places, read_only, strict=True) if flag):
+                read_only = (False,) * len(places)
+        pipeline, layout = kernels.pipeline(kernel, read_only)
+        first = 4 * command.first_constant
+        words = constants[first : first + 4 * command.constant_count] if kernel.has_constants else b""
+        self._add([pipeline, self._group(layout, places), None, *command.grid], words)
+        for own, block, at, size in back:
+            self.copy(own, 0, block, at, size)
+
+    def _placed(
+        self, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int,
+        back: list[tuple[Block, Block, int, int]],
+    ) -> tuple[Any, int, int]:  # fmt: skip
+        """Where a binding lies: in place, or copied to where the device can bind it."""
+        context, block, at = self.context, _block(blocks, slot), slot.offset
+        size = max(_LEAST, slot.size + 3 & ~3)
+        if size > context.limits["maxStorageBufferBindingSize"]:
+            raise InvalidArgumentError(
+                f"{kernel.label}, binding {binding}: {slot.size} bytes, {context.name} binds at most "
+                f"{context.limits['maxStorageBufferBindingSize']} (maxStorageBufferBindingSize)"
+            )
+        if slot.size == 0:
+            return block.buffer, 0, _LEAST
+        if at % context.alignment == 0 and at + size <= block.size:
+            return block.buffer, at, size
+        own = self.own(size)
+        self.copy(block, at, own, 0, slot.size)
+        if not kernel.read_only[binding]:
+            back.append((own, block, at, slot.size))
+        return own.buffer, 0, size
+
+    def finish(self) -> Recorded:
+        """What was recorded, with constants in memory of its own."""
+        made, context = self.made, self.context
+        if self.words:
+            block = self.own(len(self.words))
+            context.write(block, context.ffi.from_buffer(self.words), len(self.words))
+            layout = context.pipelines.constants_group()
+            for launches, number, at in self.waiting:
+                *launch, size = launches[number]
+                launch[2] = self._group(layout, [(block.buffer, at, size)])
+                launches[number] = launch
+        for piece in made.pieces:
+            if type(piece) is list:
+                piece[:] = [tuple(launch) for launch in piece]
+        return made
+
+
+def _block(blocks: Sequence[Block | None], slot: Slot) -> Block:
+    block = blocks[slot.buffer]
+    assert block is not None, "a buffer that a command names has memory"
+    return block

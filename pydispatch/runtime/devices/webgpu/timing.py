@@ -1,0 +1,67 @@
+"""How long each command of a recording takes: by timestamps of the device, or by the clock of the process."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.runtime.devices.webgpu import api
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
+    from pydispatch.runtime.devices.webgpu.record import Host, Recorded
+
+_STAMPS = 4096  # of one query set, at most
+
+
+def seconds_of(context: LogicalDevice, recorded: Recorded, host: Host | None) -> list[float]:
+    """Runs a recording with marks once. Seconds of each command."""
+    bounds = [0, *recorded.marks]
+    spans = [recorded.pieces[first:end] for first, end in itertools.pairwise(bounds)]
+    if "timestamp-query-inside-encoders" not in context.enabled:
+        return [_alone(context, recorded, span, host) for span in spans]
+    found: list[float] = []
+    for first in range(0, len(spans), _STAMPS - 1):
+        found += _stamped(context, recorded, spans[first : first + _STAMPS - 1], host)
+    return found
+
+
+def _alone(context: LogicalDevice, recorded: Recorded, span: list[Any], host: Host | None) -> float:
+    """One command in a submission of its own."""
+    context.wait()
+    begin = time.perf_counter()
+    recorded.submit(span, context.name, host)
+    context.wait()
+    return time.perf_counter() - begin
+
+
+def _stamped(context: LogicalDevice, recorded: Recorded, spans: list[list[Any]], host: Host | None) -> list[float]:
+    ffi, lib, count = context.ffi, context.lib, len(spans) + 1
+    create = ffi.new("WGPUQuerySetDescriptor*", {"type": api.TIMESTAMPS, "count": count})
+    stamps = np.zeros(count, np.uint64)
+    resolved = ffi.new("WGPUBufferDescriptor*", {"usage": api.QUERY_RESOLVE | api.COPY_SOURCE, "size": 8 * count})
+    with context.lock:
+        context.errors.begin()
+        queries = lib.wgpuDeviceCreateQuerySet(context.device, create)
+        buffer = lib.wgpuDeviceCreateBuffer(context.device, resolved)
+        context.errors.end(f"{context.name}: {count} timestamps")
+    stage = context.readback.acquire(8 * count)
+    try:
+        stamp: Any = lib.wgpuCommandEncoderWriteTimestamp
+        timed: list[Any] = [(stamp, queries, 0)]
+        for number, span in enumerate(spans):
+            timed += [*span, (stamp, queries, number + 1)]
+        timed.append((lib.wgpuCommandEncoderResolveQuerySet, queries, 0, count, buffer, 0))
+        timed.append((lib.wgpuCommandEncoderCopyBufferToBuffer, buffer, 0, stage.buffer, 0, 8 * count))
+        recorded.submit(timed, context.name, host)
+        with context.lock:
+            context.read_mapped(stage, stamps, 8 * count)
+    finally:
+        context.release(stage)
+        lib.wgpuQuerySetRelease(queries)
+        lib.wgpuBufferRelease(buffer)
+    tick = lib.wgpuQueueGetTimestampPeriod(context.queue) * 1e-9
+    return [max(0, int(b) - int(a)) * tick for a, b in itertools.pairwise(stamps)]

@@ -1,0 +1,31 @@
+"""WGSL as the code of a device: its libraries of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pydispatch.formats.wgsl.read import is_wgsl
+from pydispatch.link.wgsl import link as wgsl_link
+from pydispatch.link.wgsl.link import Library, Linked
+
+
+class Wgsl:
+    """pydispatch.runtime.accelerators.libraries.Dialect."""
+
+    kind = "wgsl"
+    language = "WGSL"
+    device = "a WebGPU device"
+    functions = "shader functions"
+    suffix = ".wgsl"
+    prototypes = "wgsl"
+    makes_library = "a text with functions"
+    how_libraries = "a library is a text of WGSL with functions"
+
+    def is_code(self, data: bytes) -> bool:
+        return is_wgsl(data)
+
+    def open_library(self, data: bytes, name: str) -> Library:
+        return wgsl_link.open_library(data, name)
+
+    def link(self, module: bytes, libraries: Sequence[Library], optional: Collection[str], where: str) -> Linked:
+        return wgsl_link.link(module, libraries, optional, where)

@@ -1,0 +1,226 @@
+"""Timelines of calls, as files that Perfetto opens.
+
+The file is in the JSON trace event format: an object whose `traceEvents` are complete events (`"ph": "X"`), in
+microseconds from the beginning of the trace. It has a track for each thread that did something and one for each queue
+of a device.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core import trace as recorder
+from pydispatch._core.sched import trace_threads
+from pydispatch._core.trace import Kind
+from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.files import path_of, write
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+EVENTS = 1 << 14
+"""That are kept of each thread: 2 MiB."""
+
+THREADS = 64
+"""That may have a track, besides one for each CPU."""
+
+@dataclass(frozen=True)
+class Event:
+    """What a thread or a queue of a device did from `begin` to `end`, in nanoseconds from the beginning of the trace.
+
+    kind: call, schedule, submit, wake, run, host, wait or idle; docs/tracing.md has what they are. name: of a function,
+    an export or a host command; empty where there is none. args: what else is known, such as the workgroups.
+    """
+
+    kind: str
+    name: str
+    begin: int
+    end: int
+    args: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.end - self.begin) * 1e-9
+
+    @property
+    def label(self) -> str:
+        """What a timeline shows."""
+        if self.kind == "run":
+            return self.name
+        return f"{self.kind} @{self.name}" if self.name else self.kind
+
+
+@dataclass(frozen=True)
+class Track:
+    """The events of a thread or a queue, by their beginning. lost: how many were overwritten by later ones."""
+
+    name: str
+    events: list[Event]
+    lost: int = 0
+
+
+class Trace:
+    """What every device of the process does between `start` and `stop`; `with` does both. `tracks` and `lost` are there
+    after `stop`."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, events: int = EVENTS) -> None:
+        """path: of the file that is written at the end; None for none. events: that are kept of each thread."""
+        if type(events) is not int or not 1 <= events <= 1 << 24:
+            raise InvalidArgumentError(f"trace: events: expected a number from 1 to {1 << 24}, got {events!r}")
+        self.path = None if path is None else path_of("trace", path, "the path of a .json file")
+        self.tracks: list[Track] = []
+        self.without_track = 0
+        self._events = events
+        self._began: tuple[int, int] | None = None
+        self._process = 0
+
+    @property
+    def lost(self) -> int:
+        """Events that are missing: older ones of full tracks, and those of threads without a track."""
+        return self.without_track + sum(track.lost for track in self.tracks)
+
+    @property
+    def events(self) -> list[Event]:
+        """Those of all tracks."""
+        return [event for track in self.tracks for event in track.events]
+
+    def start(self) -> None:
+        """Begins. InvalidArgumentError when a trace of the process has begun and not ended."""
+        if self._began is not None:
+            raise InvalidArgumentError("trace: this one has begun already")
+        recorder.start(self._events, THREADS + (os.cpu_count() or 1))
+        self._began, self._process = recorder.now(), os.getpid()
+
+    def stop(self) -> None:
+        """Ends, and writes the file. Does nothing in a process that was forked meanwhile."""
+        if self._began is None:
+            raise InvalidArgumentError("trace: stop: it has not begun")
+        began, self._began = self._began, None
+        recorder.stop()
+        if os.getpid() != self._process:
+            return
+        trace_threads()
+        self.tracks, self.without_track = _read(self._events, _Clock(began, recorder.now()))
+        if self.path is not None:
+            write("trace", self.path, _file(self.tracks, self.without_track).encode())
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: object, *unused: object) -> None:
+        try:
+            self.stop()
+        except Error:
+            if kind is None:  # else what ended the block is raised
+                raise
+
+
+def trace(path: str | os.PathLike[str] | None, *, events: int = EVENTS) -> Trace:
+    """Records what all devices of the process do, for a timeline: `with pydispatch.trace("out.json"): ...`. The file
+    opens in ui.perfetto.dev; see docs/tracing.md.
+
+    path: of the file that is written at the end; None for none, when only `tracks` is wanted. events: that are kept of
+    each thread, the latest ones; how many were lost is in the file. Raises InvalidArgumentError when a trace is on, or
+    for a number that is not from 1 to 16777216; SystemError when the file cannot be written.
+    """
+    return Trace(path, events)
+
+
+class _Clock:
+    """Ticks of the CPU and times of time.monotonic_ns, as nanoseconds from the beginning of a trace."""
+
+    def __init__(self, began: tuple[int, int], ended: tuple[int, int]) -> None:
+        (self.ticks, self.begin), (last, self.end) = began, ended
+        self.scale = (self.end - self.begin) / max(1, last - self.ticks)
+
+    def of_ticks(self, ticks: int) -> int:
+        """What began earlier begins with the trace."""
+        return max(0, round((ticks - self.ticks) * self.scale))
+
+    def of_time(self, nanoseconds: int) -> int:
+        return max(0, nanoseconds - self.begin)
+
+
+def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
+    """The tracks, pool threads first, then other threads, then queues; and how many events are on none."""
+    found, without = recorder.tracks(events)
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    threads: dict[int, Track] = {}
+    order: dict[int, tuple[bool, int]] = {}
+    for number, (ident, worker, recorded, raw) in enumerate(found):
+        made = [_event(clock, *each) for each in raw]
+        name = f"worker {worker}" if worker is not None else names.get(ident, f"thread {ident:#x}")
+        earlier = threads.get(ident, Track(name, []))  # it has two when its first one was in use as the trace began
+        threads[ident] = Track(name, earlier.events + made, earlier.lost + recorded - len(made))
+        order[ident] = worker is None, number if worker is None else worker
+    tracks = [threads[ident] for ident in sorted(threads, key=order.__getitem__)]
+    tracks += _queues(clock)
+    return [replace(track, events=list(_nested(track.events))) for track in tracks], without
+
+
+def _event(
+    clock: _Clock, kind: int, name: str, begin: int, end: int, first: int, count: int, failed: bool
+) -> Event:  # fmt: skip
+    args: dict[str, Any] = {}
+    if kind == Kind.RUN:
+        args.update(workgroups=count, first=first)
+    elif kind == Kind.WAKE:
+        args.update(threads=count)
+    if failed:
+        args.update(failed=True)
+    first_ns = clock.of_ticks(begin)
+    return Event(Kind(kind).name.lower(), name, first_ns, max(first_ns, clock.of_ticks(end)), args)
+
+
+def _queues(clock: _Clock) -> list[Track]:
+    raw, lost = recorder.take_queued()
+    queues: dict[str, list[Event]] = {}
+    for queue, name, begin, end, workgroups in raw:
+        args = {"workgroups": workgroups} if workgroups else {}
+        queues.setdefault(queue, []).append(Event("run", name, clock.of_time(begin), clock.of_time(end), args))
+    if lost and not queues:
+        queues["queues"] = []
+    return [Track(name, events, lost if i == 0 else 0) for i, (name, events) in enumerate(queues.items())]
+
+
+def _nested(events: Iterable[Event]) -> Iterator[Event]:
+    """By their beginning, each within those around it: the clocks of CPUs may differ by a little."""
+    around: list[int] = []  # ends
+    for event in sorted(events, key=lambda event: (event.begin, -event.end)):
+        while around and around[-1] <= event.begin:
+            around.pop()
+        end = min(event.end, around[-1]) if around else event.end
+        around.append(end)
+        yield event if end == event.end else replace(event, end=end)
+
+
+def _file(tracks: list[Track], without: int) -> str:
+    """The text of the file, with an event in each line."""
+    process = os.getpid()
+    lost = {track.name: track.lost for track in tracks if track.lost}
+    if without:
+        lost["threads without a track"] = without
+    made: list[dict[str, Any]] = [
+        {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "pydispatch"}}
+    ]
+    for number, track in enumerate(tracks, 1):
+        place = {"pid": process, "tid": number}
+        made.append({"name": "thread_name", "ph": "M", **place, "args": {"name": track.name}})
+        made.append({"name": "thread_sort_index", "ph": "M", **place, "args": {"sort_index": number}})
+        if track.lost:
+            first = track.events[0].begin if track.events else 0
+            text = f"{track.lost} earlier events are lost"
+            made.append({"name": text, "cat": "lost", "ph": "i", "s": "t", "ts": first / 1000, **place})
+        for event in track.events:
+            begin, duration = event.begin / 1000, (event.end - event.begin) / 1000
+            made.append({"name": event.label, "cat": event.kind, "ph": "X", "ts": begin, "dur": duration, **place,
+                         "args": event.args})  # fmt: skip
+    lines = ",\n".join(json.dumps(event) for event in made)
+    return f'{{"displayTimeUnit": "ns",\n"otherData": {{"lost": {json.dumps(lost)}}},\n"traceEvents": [\n{lines}\n]}}\n'

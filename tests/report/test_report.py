@@ -1,0 +1,90 @@
+"""The page and the tables of documents are what the committed figures make; rows and comparisons keep their meaning."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "bench"))
+
+from report import tables  # noqa: E402
+from report.catalog import CATALOG  # noqa: E402
+from report.figures import FOLDER, Figures, Row, comparisons, load  # noqa: E402
+from report.page import page, runs_of  # noqa: E402
+
+VOID = {"meta", "link", "br", "img", "hr"}
+
+
+class Reader(HTMLParser):
+    """Checks that tags close in order, and collects ids and addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = list[str]()
+        self.ids, self.addresses = set[str](), list[str]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids.add(values.get("id") or "")
+        self.addresses += [values[key] or "" for key in ("href", "src") if key in values]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"</{tag}>"
+
+
+def test_the_page_has_every_file_and_needs_nothing_else() -> None:
+    figures = load()
+    text = page(figures, runs_of())
+    reader = Reader()
+    reader.feed(text)
+    assert reader.open == [] and set(figures) <= reader.ids
+    assert all(each.startswith("#") for each in reader.addresses)
+    assert not re.search(r"<(script|link|img)|@import|url\(", text)
+    assert (FOLDER.parent / "index.html").read_text() == text, "run `make bench-page`"
+
+
+@pytest.mark.parametrize("name", tables.DOCUMENTS)
+def test_tables_of_documents_are_those_of_the_figures(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert tables.filled(text, load()) == text, "run `make bench-page`"
+    marks = re.findall(r"<!-- figures: (.*?) -->", text)
+    assert marks and len(marks) == text.count("<!-- end -->") == len(set(marks))
+
+
+def test_tables_are_of_benchmarks() -> None:
+    assert {block.file for block in tables.TABLES.values()} <= {each.name for each in CATALOG} >= set(load())
+
+
+ROWS = [Row("a call", "pydispatch", 2e-6, size="8"), Row("a call", "iree", 1e-6, size="8"),
+        Row("a call", "numpy", 4e-6, size="8"), Row("a call", "roof", 1e-7, size="8"),
+        Row("rows", "pydispatch", 30.0, "/s"), Row("rows", "iree", 10.0, "/s")]  # fmt: skip
+
+
+def test_advantages() -> None:
+    """Of times and of rates; what is no peer is not compared."""
+    found = {(each.row.name, each.row.contender): (each.advantage, each.is_loss) for each in comparisons(ROWS)}
+    assert found == {("a call", "iree"): (0.5, True), ("a call", "numpy"): (2.0, False), ("rows", "iree"): (3.0, False)}
+
+
+def test_files_and_machines_side_by_side(tmp_path: Path) -> None:
+    """What is saved is read again; each machine has columns of its own, and losses their mark."""
+    for machine in ("one", "two"):
+        Figures("Calls", "Medians.", ROWS[:3]).save(tmp_path / machine / "contract.json")
+    figures = load(tmp_path)
+    assert figures["contract"]["two"].rows == ROWS[:3]
+    text = tables.filled("<!-- figures: contract -->\nold\n<!-- end -->\n", figures)
+    assert text.splitlines()[2:5] == [
+        "|  | one: µs | iree | numpy | two: µs | iree | numpy |", "| --- | --- | --- | --- | --- | --- | --- |",
+        "| 8 | 2 | 0.50 ▼ | 2.00 | 2 | 0.50 ▼ | 2.00 |",
+    ]  # fmt: skip
+    assert "old" in tables.filled("<!-- figures: sched -->\nold\n<!-- end -->\n", figures)

@@ -1,0 +1,179 @@
+"""Whole kernels in WGSL from text to a result, compared with NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from webgpu_programs import EXPORT, PUSH, SHADER, TARGET, binary, buffers, export, kernel, layout, source
+
+import pydispatch as pd
+
+
+def vectors(n: int = 1000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    return random.random(n, np.float32), random.random(n, np.float32)
+
+
+CHAIN = """func.func @chain(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+    %c0 = arith.constant 0 : index
+    %d = tensor.dim %a, %c0 : tensor<?xf32>
+    %n = arith.index_cast %d : index to i32
+    %0 = flow.dispatch @executable::@mul[%d](%n, %a, %b) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d})
+      -> tensor<?xf32>{%d}
+    %1 = flow.dispatch @executable::@inplace[%d](%n, %0, %b) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d}) -> %b{%d}
+    %2 = flow.dispatch @executable::@mul[%d](%n, %0, %1) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d})
+      -> tensor<?xf32>{%d}
+    %3 = flow.dispatch @executable::@mul[%d](%n, %2, %0) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d})
+      -> tensor<?xf32>{%d}
+    return %3 : tensor<?xf32>
+  }"""
+INPLACE = buffers("-a", "b") + PUSH + kernel("inplace", "if (i < given.n) { b[i] *= a[i]; }")
+
+
+def test_several_modules_and_transients_that_are_read_and_written(device: Any, wgsl: Any) -> None:
+    """Transients are parts of one buffer, which WebGPU cannot bind to be read only and written at once."""
+    two = EXPORT + export("inplace", 1, 1, ("in", "out"))
+    artifact = pd.compile(source([wgsl("mul", SHADER), wgsl("inplace", INPLACE)], two, CHAIN), targets="webgpu")
+    assert artifact.executables[0].variants[0].format == "webgpu-wgsl-fb"
+    program = device.load(artifact)
+    for n in (1, 64, 1000, 4096):
+        a, b = vectors(n)
+        kept = b.copy()
+        y = program.chain(a, b)
+        assert isinstance(y, pd.Buffer) and y.shape == (n,) and y.dtype == np.float32
+        m = a * b
+        np.testing.assert_allclose(np.asarray(y), m * (b * m) * m, rtol=1e-6)
+        assert (b == kept).all()  # inputs are never written
+    times = program.chain.profile(a, b)
+    assert len(times) >= 4 and all(timing.seconds >= 0 for timing in times)
+
+
+def test_inline_extern(device: Any, wgsl: Any) -> None:
+    text = f"""func.func @f(%a: tensor<100xf32>, %b: tensor<100xf32>) -> tensor<100xf32> {{
+    %d = arith.constant 100 : index
+    %n = arith.constant 100 : i32
+    %r = hal.dispatch.extern "mul"[%d](%n, %a, %b) : (i32, tensor<100xf32>, tensor<100xf32>) -> tensor<100xf32>
+      count(%device: !hal.device, %w: index) -> (index, index, index) {{
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        hal.return %c2, %c1, %c1 : index, index, index
+      }}
+      layout({layout(1, "in", "in", "out")})
+      objects({{ {TARGET} ordinal(0) = [#hal.executable.object<{{path = "{wgsl("mul", SHADER)}"}}>] }})
+    return %r : tensor<100xf32>
+  }}"""
+    a, b = vectors(100)
+    np.testing.assert_array_equal(np.asarray(device.load(pd.compile(text, targets="webgpu")).f(a, b)), a * b)
+
+
+def test_dynamic_executable(device: Any, wgsl: Any) -> None:
+    artifact = pd.compile(source([]), targets="webgpu")
+    assert artifact.executables[0].variants[0].extra["dynamic"]
+    with pytest.raises(pd.MissingImportError, match=r"device.add_executable\('executable', 'kernels.wgsl'\)"):
+        device.load(artifact)
+    device.add_executable("executable", wgsl("mul", SHADER))
+    a, b = vectors()
+    np.testing.assert_array_equal(np.asarray(device.load(artifact).mul(a, b)), a * b)
+    device.add_executable("executable", SHADER.replace("binding(2)", "binding(3)").encode())
+    with pytest.raises(pd.ArtifactError, match=r"entry point 'mul': binding 3 of group 0 is beyond the 3 bindings"):
+        device.load(artifact)
+    with pytest.raises(pd.ArtifactError, match="is no WGSL"):
+        device.add_executable("executable", b"\x03\x02\x23\x07 nothing like that \xff")
+
+
+def test_a_cpu_device_names_the_format(wgsl: Any) -> None:
+    only = pd.compile(source([wgsl("mul", SHADER)]), targets="webgpu")
+    with pytest.raises(pd.DeviceUnavailableError, match="variant 'webgpu' has the format webgpu-wgsl-fb"):
+        pd.device("cpu").load(only)
+
+
+def test_executable_constants_are_overrides(device: Any, wgsl: Any) -> None:
+    """By name, by number, with the signs and types that the shader declares."""
+    head = "override factor: u32 = 1u;\n@id(2) override negative: i32;\n@id(0) override half: f32 = 1.0;\n"
+    body = "if (i < given.n) { c[i] = a[i] * b[i] * i32(factor) + negative + i32(half * 4.0); }"
+    text = head + buffers("-a", "-b", "c", type="i32") + PUSH + kernel("mul", body)
+    constants = """hal.executable.constant.block() -> (i32, i32, i32) as ("word", "factor", "third") {
+      %o = arith.constant 1056964608 : i32
+      %f = arith.constant 5 : i32
+      %m = arith.constant -7 : i32
+      hal.return %o, %f, %m : i32, i32, i32
+    }"""
+    mlir = source([wgsl("mul", text)], EXPORT, binary("mul", "i32"), constants)
+    a = np.arange(200, dtype=np.int32)
+    y = device.load(pd.compile(mlir, targets="webgpu")).mul(a, a)
+    np.testing.assert_array_equal(np.asarray(y), a * a * 5 - 7 + 2)
+
+
+VIEWS = """func.func @f(%a: tensor<100xf32>, %b: tensor<100xf32>)
+    -> (tensor<3xf32>, tensor<100xf32>, tensor<7xi8>, tensor<9xi64>) {
+    %p = tensor.extract_slice %a[5] [3] [1] : tensor<100xf32> to tensor<3xf32>
+    %q = tensor.extract_slice %b[17] [3] [1] : tensor<100xf32> to tensor<3xf32>
+    %d = arith.constant 3 : index
+    %n = arith.constant 3 : i32
+    %r = flow.dispatch @executable::@mul[%d](%n, %p, %q) : (i32, tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %s = tensor.insert_slice %r into %a[9] [3] [1] : tensor<3xf32> into tensor<100xf32>
+    %k = arith.constant -5 : i8
+    %t = tensor.splat %k : tensor<7xi8>
+    %l = arith.constant 81985529216486895 : i64
+    %u = tensor.splat %l : tensor<9xi64>
+    return %r, %s, %t, %u : tensor<3xf32>, tensor<100xf32>, tensor<7xi8>, tensor<9xi64>
+  }"""
+
+
+def test_views_copies_and_fills_that_the_device_cannot_express(device: Any, wgsl: Any) -> None:
+    """Bindings at offsets below the device's alignment, patterns of one and eight bytes, lengths that are odd."""
+    program = device.load(pd.compile(source([wgsl("mul", SHADER)], EXPORT, VIEWS), targets="webgpu"))
+    a, b = vectors(100)
+    r, s, t, u = (np.asarray(v) for v in program.f(a, b))
+    expected = a.copy()
+    expected[9:12] = a[5:8] * b[17:20]
+    np.testing.assert_array_equal(r, a[5:8] * b[17:20])
+    np.testing.assert_array_equal(s, expected)
+    assert (t == -5).all() and t.shape == (7,) and (u == 0x123456789ABCDEF).all() and u.shape == (9,)
+
+
+def test_empty_tensors_and_empty_grids(device: Any, wgsl: Any) -> None:
+    program = device.load(pd.compile(source([wgsl("mul", SHADER)]), targets="webgpu"))
+    assert np.asarray(program.mul(np.empty(0, np.float32), np.empty(0, np.float32))).shape == (0,)
+
+
+def test_host_commands_record_into_the_encoder(device: Any, wgsl: Any) -> None:
+    """A command that copies by calls of wgpu between two dispatches, and a synchronous one that reads."""
+    text = """flow.func private @clone(tensor<?xf32>) -> tensor<?xf32>
+  func.func @f(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+    %c0 = arith.constant 0 : index
+    %d = tensor.dim %a, %c0 : tensor<?xf32>
+    %n = arith.index_cast %d : index to i32
+    %0 = flow.dispatch @executable::@mul[%d](%n, %a, %b) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d})
+      -> tensor<?xf32>{%d}
+    %1 = flow.call @clone(%0) : (tensor<?xf32>{%d}) -> tensor<?xf32>{%d}
+    %2 = flow.dispatch @executable::@mul[%d](%n, %1, %b) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d})
+      -> tensor<?xf32>{%d}
+    return %2 : tensor<?xf32>
+  }"""
+    from wgpu.backends.wgpu_native import ffi, lib
+
+    seen: list[Any] = []
+
+    def record(context: Any, source: Any, target: Any) -> None:
+        seen.append(context.kind)
+        encoder = ffi.cast("WGPUCommandEncoder", context.command_buffer)
+        one, two = (ffi.cast("WGPUBuffer", each.memory.handle) for each in (source, target))
+        lib.wgpuCommandEncoderCopyBufferToBuffer(
+            encoder, one, source.memory.offset, two, target.memory.offset, source.nbytes
+        )
+
+    def compute(context: Any, source: Any, target: Any) -> None:
+        target.upload(source.numpy() + 1)
+
+    artifact = pd.compile(source([wgsl("mul", SHADER)], EXPORT, text), targets="webgpu")
+    a, b = vectors(64)
+    given = device.add_command("clone", record, synchronous=False)
+    np.testing.assert_array_equal(np.asarray(device.load(artifact).f(a, b)), a * b * b)
+    assert seen == ["webgpu"]
+    device.remove_plugin(given)
+    given = device.add_command("clone", compute, synchronous=True)
+    np.testing.assert_array_equal(np.asarray(device.load(artifact).f(a, b)), (a * b + 1) * b)
+    device.remove_plugin(given)

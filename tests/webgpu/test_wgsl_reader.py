@@ -1,0 +1,88 @@
+"""The reader of WGSL: declarations, and text that is none."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from webgpu_programs import SHADER
+
+import pydispatch as pd
+from pydispatch.formats.wgsl import interface
+from pydispatch.formats.wgsl.access import all_read_write
+from pydispatch.formats.wgsl.read import is_wgsl, read
+from pydispatch.formats.wgsl.types import layout
+from pydispatch.link.wgsl.link import link, open_library
+
+TEXT = """enable f16; /* a /* b */ c */ requires readonly_and_readwrite_storage_textures;
+struct P { @align(16) n: u32, k: array<vec4f, 2>, m: mat3x3<f32>, }
+alias Row = array<P, four>; // comment
+const four = 4;
+override size: i32 = 3;
+@id(7) override rate: f32;
+@group(0) @binding(0) var<storage> a: array<f32>;
+@group(0) @binding(two) var<storage, read_write> b: array<vec3<f16>>;
+const two = 2;
+var<workgroup> rows: Row;
+var<workgroup> unused: array<u32, 100000>;
+fn helper(x: ptr<function, i32>, y: vec2f) -> f32 { return y.x >> 1u; }
+@compute @workgroup_size(four, 2) fn main() { b[0] = vec3h(helper(a[0])) + vec3h(rows[0].k[0].xyz); }
+@fragment fn other() -> @location(0) vec4f { return vec4f(); }
+"""
+
+
+def test_declarations() -> None:
+    module = read(TEXT.encode(), "x.wgsl")
+    assert module.enables == ("f16",) and [d.name for d in module.entry_points] == ["main"]
+    assert [d.name for d in module.functions] == ["helper"] and [d.name for d in module.other_stages] == ["other"]
+    helper = module.named["helper"]
+    assert helper.members == (("x", "ptr<function,i32>"), ("y", "vec2<f32>")) and helper.type == "f32"
+    assert layout(module, "P") == (96, 16) and layout(module, "Row") == (384, 16)
+    assert module.named["rate"].number("id") == 7 and module.named["a"].access == "read"
+    entry = interface.entry_of(module, module.entry_points[0])
+    assert entry.bindings == {0: False, 2: True} and entry.workgroup_size == (4, 2, 1)
+    assert entry.workgroup_bytes == 384 and interface.requirements(entry) == ["shader-f16"]
+    assert "var<storage, read_write> a:" in all_read_write(module)
+    assert all_read_write(module).count("\n") == TEXT.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fn f() {", r"x:1:9: '\}' is missing"), ("fn f( {}", r"x:1:9: '\)' is missing"),
+        ("/* /* */", "a comment that"), ("fn f(3) {}", r"x:1:6: expected a name, got '3'"),
+        ("var<private> a: u32; fn a() {}", r"x:1:22: 'a' is declared twice"), ("let x = 1;", "expected a declaration"),
+        ("fn f() -> { }", "expected a type"), ("#define x", "unexpected character '#'"), ("@compute", "a declaration"),
+        ("struct S { a u32 }", "expected ':', got 'u32'"), ("fn f() { (] }", r"'\]' where '\)' was expected"),
+    ],
+)  # fmt: skip
+def test_what_is_broken_names_the_place(text: str, message: str) -> None:
+    with pytest.raises(pd.ArtifactError, match=message):
+        read(text.encode(), "x")
+    with pytest.raises(pd.ArtifactError, match="is no WGSL"):
+        read(b"fn f() {}\0", "x")
+    assert not is_wgsl(b"\x7fELF\0fn ")
+
+
+def test_any_change_is_an_error_or_another_module() -> None:
+    """Cut, repeated, doubled and exchanged: the reader and the linker give an error of ours, in time."""
+    chance = random.Random(7)
+    library = b"override k: u32 = 1u; fn scale(x: f32, n: u32) -> f32 { return x * f32(n + k); }"
+    head = "// import scale as import0(f32, i32) -> f32\n// available scale as there\n"
+    for _ in range(1500):
+        text = list((TEXT if chance.random() < 0.5 else head + SHADER) + library.decode())
+        for _ in range(chance.randrange(1, 6)):
+            at, size = chance.randrange(len(text)), chance.randrange(1, 9)
+            other = chance.randrange(len(text))
+            text[at : at + chance.choice((0, size))] = text[other : other + chance.choice((0, size))]
+        data = "".join(text).encode()
+        try:
+            module = read(data, "x")
+            for each in module.entry_points:
+                interface.requirements(interface.entry_of(module, each))
+            link(data, [open_library(data, "y"), open_library(library, "z")], (), "x")
+        except pd.Error:
+            pass
+    nested = "fn f() {" + "(" * 200_000 + ")" * 200_000 + "}"
+    nested += "alias a = " + "array<" * 5000 + "u32" + ">" * 5000 + ";"
+    assert layout(read(nested.encode(), "x"), "a") is None
