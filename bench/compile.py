@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from programs import with_bytecode
 from report.figures import OURS, Figures, Row, parser, table
 
 from pydispatch.bench.peers import iree
@@ -91,7 +92,7 @@ class Cost:
 def measured(*command: str | Path, **variables: str) -> Cost:
     """Runs a command. CalledProcessError when it fails."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, env={**with_bytecode(), **variables}, stdout=subprocess.DEVNULL)
     peak = 0
     ended = threading.Event()
 

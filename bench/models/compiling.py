@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from programs import with_bytecode
 
 from pydispatch.bench.peers import iree
 
@@ -71,7 +72,7 @@ print(json.dumps([os.waitstatus_to_exitcode(status), seconds, usage.ru_utime + u
 def _run(command: Sequence[str], variables: Mapping[str, str]) -> Cost:
     """Runs a compiler. Raises RuntimeError with what it wrote when it fails."""
     # Users' processes keep the bytecode of modules.
-    environment = {name: v for name, v in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(variables)
+    environment = {**with_bytecode(), **variables}
     watched = [sys.executable, "-S", "-c", _WATCH, *command]
     done = subprocess.run(watched, capture_output=True, text=True, env=environment, check=True)
     status, *cost = json.loads(done.stdout)

@@ -30,6 +30,8 @@ CATALOG = (
     Benchmark("modes", ("run.py", "modes"), 0.2, needs=("module iree.runtime", "tool gcc")),
     Benchmark("dispatch-modes", ("modes.py",), 1, needs=()),
     Benchmark("host-commands", ("host_commands.py",), 0.2, needs=("tool gcc",)),
+    Benchmark("core", ("core/run.py",), 0.6, needs=("tool gcc",), quick=("program", "plugin")),
+    Benchmark("embedding", ("embedding/run.py",), 0.3, needs=("tool gcc",), quick=("--rounds", "1")),
     Benchmark("sched", ("sched/run.py",), 4, needs=("tool gcc",), quick=("--seconds", "0.002", "--rounds", "3")),
     Benchmark("tensors", ("tensors.py",), 2, needs=("module iree.runtime", "module onnxruntime")),
     Benchmark("contract", ("contract.py",), 1),

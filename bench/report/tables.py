@@ -265,6 +265,8 @@ TABLES = {
     "throughput": Block("throughput"),
     "batched": Block("batched"),
     "sched": Block("sched", fastest),
+    "core": Block("core"),
+    "embedding": Block("embedding"),
     "host-commands": Block("host-commands"),
     "ptx-interpreter": Block("ptx-interpreter"),
     "kernels": Block("kernels", cells),

@@ -27,7 +27,7 @@ pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   if (memory - front > mapping) munmap(mapping, (size_t)(memory - front - mapping));
   if (end > memory + size) munmap(memory + size, (size_t)(end - memory - size));
 #ifdef MADV_HUGEPAGE
-  // First use of 64 MiB takes 5 to 7 ms with huge pages and 22 to 26 ms with small ones (bench/program_bench.c). Only a
+  // First use of 64 MiB takes 5 to 7 ms with huge pages and 22 to 26 ms with small ones (bench/core/program.c). Only a
   // wish: small pages do as well.
   huge_size &= ~(PYD_PAGES_UNIT - 1);
   if (huge_size) madvise(memory, huge_size, MADV_HUGEPAGE);

@@ -1,4 +1,4 @@
-// Every constant of the task system with the measurement that chose it (bench/sched_bench.c). Times are in nanoseconds.
+// Every constant of the task system with the measurement that chose it (bench/sched, bench/core). Times are in nanoseconds.
 // Machine: AMD EPYC (family 26), 2 virtual CPUs under KVM, Linux 6.18. On it: one compare-exchange 4.7, one tick
 // reading 8.8, one pause 22, a futex wake 1,400 for the waker and 800 to 2,300 until the other thread runs.
 //

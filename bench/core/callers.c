@@ -1,14 +1,12 @@
-// How long calls take when several threads make them at once, and beside threads that only spin: median, 99th percentile and
-// calls per second by the number of callers, and one job on all workers compared with one worker beside a spinning thread.
+// How long calls take when several threads make them at once: median, 99th percentile and calls per second by the number of
+// callers; and one job on all workers compared with one worker beside a thread that only spins.
 //
-//   gcc -std=c11 -O3 -D_GNU_SOURCE -Icsrc -Icsrc/include bench/callers_bench.c csrc/sched/*.c csrc/base/status.c
-//       csrc/platform/cpu_x86.c csrc/platform/cpu_linux.c csrc/platform/thread_linux.c -pthread -o build/callers_bench   (one line)
-//
-//   callers_bench [MICROSECONDS of work per call, 180] [MILLISECONDS per figure, 1000]
+//   callers [MILLISECONDS per figure, 1000]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/rows.h"
 #include "platform/cpu_inline.h"
 #include "pydispatch/sched.h"
 #include <pthread.h>
@@ -113,40 +111,57 @@ static uint32_t collect(caller_t* callers, uint32_t count, pyd_sched_t* sched, d
 
 static void bench_callers(double microseconds, uint32_t milliseconds) {
   static caller_t callers[CALLERS];
-  printf("calls of %.0f us of work, %u workers\ncallers   p50 us   p99 us   max us   calls/s\n", microseconds,
-         pyd_sched_available_cpus());
+  char name[64], size[64];
   for (uint32_t count = 1; count <= CALLERS; count *= 2) {
     pyd_sched_t* sched = make(0);
-    uint32_t calls = collect(callers, count, sched, microseconds, milliseconds);
-    const double* times = callers[0].times;
-    printf("%7u %8.1f %8.1f %8.0f %9.0f\n", count, times[calls / 2], times[calls / 100 * 99], times[calls - 1],
-           calls * 1e3 / milliseconds);
+    const uint32_t calls = collect(callers, count, sched, microseconds, milliseconds), workers = pyd_sched_available_cpus();
+    const double *times = callers[0].times, rate = calls * 1e3 / milliseconds;
+    snprintf(size, sizeof(size), "%u thread%s", count, count > 1 ? "s" : "");
+    static const struct {
+      const char* name;
+      uint32_t hundredths;
+    } kParts[] = {{"median", 50}, {"99th percentile", 99}};
+    for (uint32_t i = 0; i < 2; ++i) {
+      const double seconds = times[calls / 100 * kParts[i].hundredths] / 1e6;
+      snprintf(name, sizeof(name), "calls of %.0f us: %s", microseconds, kParts[i].name);
+      row(name, size, workers, seconds, times[0] / 1e6, times[calls - 1] / 1e6, "s");
+    }
+    snprintf(name, sizeof(name), "calls of %.0f us: calls a second", microseconds);
+    row(name, size, workers, rate, rate, rate, "/s");
     pyd_sched_destroy(sched);
   }
 }
 
-// On all workers and on one, in turns, beside a thread that spins.
+// On all workers and on one, one after the other, beside a thread that spins.
 static void bench_spinner(double microseconds, uint32_t milliseconds) {
   static caller_t caller[1];
-  double rates[2] = {0, 0};
-  enum { TURNS = 5 };
+  enum { ROUNDS = 5 };
+  double ratios[ROUNDS], least = 1e9, most = 0, sum = 0;
   pyd_sched_t* scheds[2] = {make(1), make(0)};
-  for (int turn = 0; turn < 2 * TURNS; ++turn) {
-    pthread_t thread;
-    has_ended = 0;
-    pthread_create(&thread, NULL, spin, NULL);
-    rates[turn % 2] += collect(caller, 1, scheds[turn % 2], microseconds, milliseconds) * 1e3 / milliseconds / TURNS;
-    pthread_join(thread, NULL);
+  for (int round = 0; round < ROUNDS; ++round) {
+    double rates[2];
+    for (int k = 0; k < 2; ++k) {
+      pthread_t thread;
+      has_ended = 0;
+      pthread_create(&thread, NULL, spin, NULL);
+      rates[k] = collect(caller, 1, scheds[k], microseconds, milliseconds);
+      pthread_join(thread, NULL);
+    }
+    ratios[round] = rates[1] / rates[0];
+    sum += ratios[round];
+    if (ratios[round] < least) least = ratios[round];
+    if (ratios[round] > most) most = ratios[round];
   }
-  printf("beside a spinning thread, calls of %.0f us: %.1f calls/s on one worker, %.1f on %u: %.2fx\n", microseconds, rates[0],
-         rates[1], pyd_sched_available_cpus(), rates[1] / rates[0]);
+  char size[64];
+  snprintf(size, sizeof(size), "calls of %.0f us", microseconds);
+  row("beside a spinning thread, times one worker", size, pyd_sched_available_cpus(), sum / ROUNDS, least, most, "1");
   for (int i = 0; i < 2; ++i) pyd_sched_destroy(scheds[i]);
 }
 
 int main(int argc, char** argv) {
-  double microseconds = argc > 1 ? atof(argv[1]) : 180;
-  uint32_t milliseconds = argc > 2 ? (uint32_t)atoi(argv[2]) : 1000;
-  bench_callers(microseconds, milliseconds);
+  const uint32_t milliseconds = argc > 1 ? (uint32_t)atoi(argv[1]) : 1000;
+  bench_callers(30, milliseconds);
+  bench_callers(180, milliseconds);
   bench_spinner(200, milliseconds);
   bench_spinner(9000, milliseconds);
   return 0;

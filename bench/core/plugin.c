@@ -1,16 +1,14 @@
 // What loading a plugin costs: one embedded ELF by our loader (from a file, with the checks and load), the same file by
-// dlopen alone, and the file as a system plugin. Rounds alternate, so that a noisy machine disturbs all alike.
+// dlopen alone, and the file as a system plugin. They alternate, so that a noisy machine disturbs all alike.
 //
-//   pydispatch plugin build examples/plugin/simple_mul.c -o simple_mul.so
-//   gcc -std=c11 -O3 -D_GNU_SOURCE -Icsrc/include -Icsrc bench/plugin_bench.c csrc/{base,elf,fatelf,plugin}/*.c
-//     csrc/platform/{mem,file,dl}_linux.c -o plugin_bench -pthread -ldl
-//   ./plugin_bench ./simple_mul.so [SYSTEM.so]
+//   plugin FILE [SYSTEM]
 //
-// Microseconds, median and minimum of 2001 rounds. SYSTEM.so: another plugin, linked with the C library.
+// SYSTEM: another plugin, linked with the C library. Medians of 2001 rounds.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "core/rows.h"
 #include "platform/dl.h"
 #include "pydispatch/plugin_host.h"
 
@@ -19,14 +17,14 @@ enum { ROUNDS = 2001, KINDS = 4 };
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static int by_value(const void* a, const void* b) { return *(const double*)a < *(const double*)b ? -1 : 1; }
 
 static void require(pyd_status_t status) {
   if (pyd_ok(status)) return;
-  fprintf(stderr, "plugin_bench: %s\n", pyd_status_text(status));
+  fprintf(stderr, "plugin: %s\n", pyd_status_text(status));
   exit(1);
 }
 
@@ -53,7 +51,7 @@ int main(int argc, char** argv) {
   static const char* const kNames[KINDS] = {"embedded", "dlopen of the same file", "the same file as a system plugin",
                                             "a system plugin with the C library"};
   static double times[KINDS][ROUNDS];
-  if (argc < 2) return fprintf(stderr, "plugin_bench FILE [SYSTEM]\n"), 2;
+  if (argc < 2) return fprintf(stderr, "plugin FILE [SYSTEM]\n"), 2;
   for (int i = 0; i < ROUNDS; ++i) {
     times[0][i] = load(argv[1], PYD_PLUGIN_KIND_EMBEDDED);
     times[1][i] = open_alone(argv[1]);
@@ -62,7 +60,7 @@ int main(int argc, char** argv) {
   }
   for (int kind = 0; kind < (argc > 2 ? 4 : 3); ++kind) {
     qsort(times[kind], ROUNDS, sizeof(double), by_value);
-    printf("%-36s %7.2f us   (min %.2f)\n", kNames[kind], times[kind][ROUNDS / 2], times[kind][0]);
+    row("load a plugin", kNames[kind], 1, times[kind][ROUNDS / 2], times[kind][0], times[kind][ROUNDS * 9 / 10], "s");
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// Measures from C, for embed_bench.py: a prepared run through the function table and directly, and the latency of loops.
+// Measures from C, for run.py: a prepared run through the function table, and the latency of loops.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -20,23 +20,18 @@ static PyObject* refuse(pyd_status_t status) {
   return NULL;
 }
 
-// pyd_call_run as it was linked into the module behind the table. It is not public: the caller finds out how far it is
-// from status_text, and the first member of a call's handle is what it takes.
-typedef pyd_status_t (*run_fn_t)(void* call);
-
-// call(program, function, n, runs, distance or 0, rebind) -> nanoseconds per run
+// call(program, function, n, runs, rebind) -> nanoseconds per run
 static PyObject* call(PyObject* module, PyObject* args) {
   PyObject* object;
   const char* name;
   long n, runs;
-  long long distance;
   int rebind;
   pyd_api_program_t* program = NULL;
   const pyd_api_function_t* function = NULL;
   pyd_api_call_t* handle = NULL;
   void* memory[3] = {NULL, NULL, NULL};
   (void)module;
-  if (!PyArg_ParseTuple(args, "OsllLp", &object, &name, &n, &runs, &distance, &rebind)) return NULL;
+  if (!PyArg_ParseTuple(args, "Osllp", &object, &name, &n, &runs, &rebind)) return NULL;
   const size_t bytes = (size_t)n * sizeof(float);
   pyd_status_t status = pd->program_from_python(object, &program);
   pyd_api_device_t* device = pd->program_device(program);
@@ -50,12 +45,8 @@ static PyObject* call(PyObject* module, PyObject* args) {
   if (!pyd_ok(status)) return refuse(status);
   double spent;
   Py_BEGIN_ALLOW_THREADS
-  run_fn_t run = (run_fn_t)((uintptr_t)pd->status_text + (uintptr_t)distance);
-  void* inner = *(void**)handle;
   double start = now();
-  if (distance) {
-    for (long i = 0; i < runs && pyd_ok(status); ++i) status = run(inner);
-  } else if (rebind) {
+  if (rebind) {
     for (long i = 0; i < runs && pyd_ok(status); ++i) {
       status = pd->call_bind_argument(handle, 0, memory[i & 1], bytes);
       if (pyd_ok(status)) status = pd->call_run(handle);
@@ -137,9 +128,9 @@ static PyMethodDef methods[] = {{"call", call, METH_VARARGS, NULL},
                                 {"prepare", prepare, METH_VARARGS, NULL},
                                 {"loop", loop, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "embed_probe", .m_size = -1, .m_methods = methods};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "embedding_probe", .m_size = -1, .m_methods = methods};
 
-PyMODINIT_FUNC PyInit_embed_probe(void) {
+PyMODINIT_FUNC PyInit_embedding_probe(void) {
   pd = pyd_api_import();
   return pd ? PyModule_Create(&definition) : NULL;
 }

@@ -1,12 +1,10 @@
 // What the runtime itself costs: nanoseconds per call of a chain of three one-workgroup dispatches, per empty workgroup
 // of large grids, per program, per plan, per key, per block of the pool, and what the pages of a fresh large block cost.
 //
-//   gcc -std=c11 -O3 -D_GNU_SOURCE -Icsrc/include -Icsrc -Itests/c bench/program_bench.c tests/c/program/double.c
-//     csrc/{base,platform,sched,memory,program}/*.c csrc/program/*/*.c (without *_generic.c) -o program_bench -pthread -lm
-//
-// Each figure is the median and the minimum of 11 runs of about 20 ms.
+// Each figure is the median of 11 runs of about 20 ms.
 #include <time.h>
 
+#include "core/rows.h"
 #include "platform/pages.h"
 #include "program/builder.h"
 
@@ -24,12 +22,12 @@ static const pyd_executable_t kExecutable = {
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 static int by_value(const void* a, const void* b) { return *(const double*)a < *(const double*)b ? -1 : 1; }
 
-// Nanoseconds per unit of |body|, which does |units| of work each time.
-static void measure(const char* name, void (*body)(void*), void* self, double units) {
+// Seconds per unit of |body|, which does |units| of work each time.
+static void measure(const char* name, const char* size, uint32_t workers, void (*body)(void*), void* self, double units) {
   enum { RUNS = 11 };
   double results[RUNS], once = now();
   body(self);
@@ -37,14 +35,14 @@ static void measure(const char* name, void (*body)(void*), void* self, double un
   once = now();
   body(self);
   once = now() - once;
-  uint64_t repeats = once < 20e6 ? (uint64_t)(20e6 / (once + 1)) + 1 : 1;
+  uint64_t repeats = once < 0.02 ? (uint64_t)(0.02 / (once + 1e-9)) + 1 : 1;
   for (int run = 0; run < RUNS; ++run) {
     double start = now();
     for (uint64_t i = 0; i < repeats; ++i) body(self);
     results[run] = (now() - start) / ((double)repeats * units);
   }
   qsort(results, RUNS, sizeof(double), by_value);
-  printf("%-46s %10.2f ns   (min %.2f)\n", name, results[RUNS / 2], results[0]);
+  row(name, size, workers, results[RUNS / 2], results[0], results[RUNS - 2], "s");
 }
 
 // |n| sizes the buffers; the grid of each dispatch is |grid|.
@@ -171,17 +169,14 @@ int main(void) {
     pyd_sched_t* sched;
     CHECK_OK(pyd_sched_create(&options, &sched));
     pyd_call_t* call = prepare(program, sched, &plan);
-    printf("%u worker%s\n", workers, workers > 1 ? "s" : "");
-    measure("  3 dispatches of 1 workgroup, per call", run_call, call, 1);
-    measure("  the same, binding 3 buffers", bind_and_run, call, 1);
+    measure("3 dispatches of 1 workgroup", "a call", workers, run_call, call, 1);
+    measure("3 dispatches of 1 workgroup", "a call that binds 3 buffers", workers, bind_and_run, call, 1);
     pyd_call_free(call);
     pyd_plan_free(plan);
     for (uint32_t i = 0; i < sizeof(kGrids) / sizeof(kGrids[0]); ++i) {
-      char name[64];
-      snprintf(name, sizeof(name), "  grid %s, per workgroup", kGrids[i].name);
       pyd_program_t* big = chain(kGrids[i].grid);
       call = prepare(big, sched, &plan);
-      measure(name, run_call, call, (double)kGrids[i].grid[0] * kGrids[i].grid[1] * kGrids[i].grid[2]);
+      measure("an empty workgroup", kGrids[i].name, workers, run_call, call, (double)kGrids[i].grid[0] * kGrids[i].grid[1] * kGrids[i].grid[2]);
       pyd_call_free(call);
       pyd_plan_free(plan);
       pyd_program_free(big);
@@ -191,30 +186,30 @@ int main(void) {
   pyd_span_t bytes = chain_bytes(kOne), many = arithmetic();
   pyd_program_t* computes;
   CHECK_OK(pyd_program_decode(many, &computes));
-  measure("program: decode and free", decode_bytes, &bytes, 1);
-  measure("program of 4000 instructions: per instruction", decode_bytes, &many, 4000);
-  measure("evaluate 500 instructions: per instruction", evaluate, computes, 500);
+  measure("program", "decode and free", 1, decode_bytes, &bytes, 1);
+  measure("program of 4,000 instructions", "decode one", 1, decode_bytes, &many, 4000);
+  measure("program of 4,000 instructions", "evaluate one", 1, evaluate, computes, 500);
   pyd_program_free(computes);
   free((void*)bytes.data);
   free((void*)many.data);
   CHECK_OK(pyd_plan_create(program, 0, kDims, NULL, &plan));
-  measure("plan: create and free", make_plan, program, 1);
-  measure("call: create and free", make_call, plan, 1);
-  measure("key: hash", hash_key, program, 100);
-  measure("key: compare", match_key, plan, 100);
+  measure("plan", "create and free", 1, make_plan, program, 1);
+  measure("call", "create and free", 1, make_call, plan, 1);
+  measure("key of a plan", "hash", 1, hash_key, program, 100);
+  measure("key of a plan", "compare", 1, match_key, plan, 100);
   pyd_plan_free(plan);
   pyd_program_free(program);
   pyd_pool_t* pool;
   CHECK_OK(pyd_pool_create((uint64_t)1 << 30, &pool));
   const size_t sizes[] = {32, 4096, 1 << 20, 64 << 20};
   for (uint32_t i = 0; i < 4; ++i) {
-    char name[64];
+    char size[64];
     pool_size = sizes[i];
-    snprintf(name, sizeof(name), "pool: acquire and release %zu bytes", sizes[i]);
-    measure(name, use_pool, pool, 100);
+    snprintf(size, sizeof(size), "%zu bytes", sizes[i]);
+    measure("acquire and release a block of the pool", size, 1, use_pool, pool, 100);
   }
   pyd_pool_destroy(pool);
-  measure("64 MiB of fresh memory, small pages, per KiB", touch_pages, NULL, 65536);
-  measure("64 MiB of fresh memory, huge pages, per KiB", touch_pages, buffers, 65536);
+  measure("a KiB of 64 MiB of fresh memory", "small pages", 1, touch_pages, NULL, 65536);
+  measure("a KiB of 64 MiB of fresh memory", "huge pages", 1, touch_pages, buffers, 65536);
   return 0;
 }
