@@ -19,6 +19,7 @@ static bool take_free(pyd_places_t* places) {
 static void queue_up(pyd_places_t* places, pyd_place_waiter_t* waiter) {
   pyd_place_waiter_t** last = &places->last[waiter->priority];
   waiter->previous = *last;
+  waiter->next = NULL;  // it may come from another queue
   *(*last ? &(*last)->next : &places->first[waiter->priority]) = waiter;
   *last = waiter;
   atomic_fetch_add_explicit(&places->waiting, 1, memory_order_seq_cst);
