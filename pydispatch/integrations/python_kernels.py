@@ -11,6 +11,9 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.kernel import Grid, KernelSource
 from pydispatch.runtime.buffer import Buffer
 
+Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
+"""A function of a loaded program, and which of its arguments it writes."""
+
 
 class Kernel(KernelSource):
     """A kernel: called with arrays, it changes the views that it writes in place.
@@ -27,7 +30,9 @@ class Kernel(KernelSource):
         super().__init__(function, workgroup, grid, statics)
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
-        self._calls: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._view = next((number for number, each in enumerate(self.passed) if each.is_view), 0)
+        self._host: Loaded | None = None
+        self._loaded: dict[tuple[str, bool], Loaded] = {}
 
     def specialize(self, **statics: Any) -> Kernel:
         """The kernel with values for static parameters. InvalidArgumentError for a name that is no static parameter."""
@@ -42,7 +47,9 @@ class Kernel(KernelSource):
             )
 
         def launch(*args: Any) -> None:
-            self._run(args, (*args, *counts), True)
+            self._checked(args)
+            function, written = self._on(args, True)
+            function(*args, *counts, out=_written(args, written))
 
         return launch
 
@@ -52,48 +59,42 @@ class Kernel(KernelSource):
         InvalidArgumentError for arguments that do not fit, CompileError in the first call for what is no kernel, and
         what a call of a loaded program raises.
         """
-        self._run(args, args, False)
+        if len(args) <= self._view or type(args[self._view]) is Buffer or self._host is None:
+            self._checked(args)
+            function, written = self._on(args, False)
+        else:
+            function, written = self._host
+        function(*args, out=args[written] if type(written) is int else _written(args, written))
 
-    def _run(self, args: tuple[Any, ...], passed: tuple[Any, ...], grid_in_call: bool) -> None:
-        device = args[0].device if args and type(args[0]) is Buffer else "cpu"
-        call = self._calls.get((device, grid_in_call))
-        if call is None:
-            call = self._calls[device, grid_in_call] = self._loaded(device, grid_in_call, args)
-        call(args, passed)
+    def _checked(self, args: tuple[Any, ...]) -> None:
+        if len(args) != len(self.passed):
+            names = ", ".join(each.name for each in self.passed)
+            raise InvalidArgumentError(
+                f"kernel '{self.name}' takes {len(self.passed)} arguments ({names}), got {len(args)}"
+            )
 
-    def _loaded(self, device_name: str, grid_in_call: bool, args: tuple[Any, ...]) -> Callable[..., Any]:
+    def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
+        """The kernel's function on the device of its arrays, compiled when it is first called there."""
+        view = args[self._view]
+        device = view.device if type(view) is Buffer else "cpu"
+        found = self._loaded.get((device, grid_in_call))
+        if found is None:
+            found = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
+            if type(view) is not Buffer and not grid_in_call:
+                self._host = found
+        return found
+
+    def _load(self, device: str, grid_in_call: bool) -> Loaded:
         import pydispatch
 
         lowered = self.lowered(grid_in_call)
-        device = next(
-            (each.memory.device for each in args if isinstance(each, Buffer) and hasattr(each.memory, "device")), None
-        )
-        device = device or pydispatch.device(device_name)
-        artifact = pydispatch.compile(lowered.text, **_options(device_name))
-        function = getattr(device.load(artifact), self.name)
-        written, count = lowered.written, len(self.passed)
-        if len(written) == 1:
-            (only,) = written
+        artifact = pydispatch.compile(lowered.text, **_options(device))
+        function = getattr(pydispatch.device(device).load(artifact), self.name)
+        return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written
 
-            def run(args: tuple[Any, ...], passed: tuple[Any, ...]) -> None:
-                if len(args) != count:
-                    self._refuse(args)
-                function(*passed, out=args[only])
 
-            return run
-
-        def run_all(args: tuple[Any, ...], passed: tuple[Any, ...]) -> None:
-            if len(args) != count:
-                self._refuse(args)
-            function(*passed, out=tuple(args[each] for each in written))
-
-        return run_all
-
-    def _refuse(self, args: tuple[Any, ...]) -> None:
-        names = ", ".join(each.name for each in self.passed)
-        raise InvalidArgumentError(
-            f"kernel '{self.name}' takes {len(self.passed)} arguments ({names}), got {len(args)}"
-        )
+def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
+    return args[written] if isinstance(written, int) else tuple(args[each] for each in written)
 
 
 def _options(device_name: str) -> dict[str, Any]:
