@@ -139,8 +139,8 @@ cdef class Binding:
         return list(out)
 
     cdef int route(self) except -1:
-        """Which results take a detour: those that overlap an argument or each other, are less aligned than a kernel
-        needs, or hold packed elements."""
+        """Which results take a detour: those that overlap an argument that they do not change in place, or each other,
+        are less aligned than a kernel needs, or hold packed elements."""
         cdef Function function = self.function
         cdef uint32_t i, k
         cdef void* data
@@ -154,6 +154,8 @@ cdef class Binding:
             packed = (<ElementType>function.result_types[i]).packed
             direct = not packed and not (<uintptr_t>data & self.plan.result_mask[i])
             for k in range(function.arg_count):
+                if k == function.outs[i].tied and data == self.frame.args[k]:
+                    continue
                 if self.inputs[k] is not None and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
                     direct = False
             for k in range(function.result_count):

@@ -57,6 +57,7 @@ cdef extern from "pydispatch/program.h" nogil:
         uint32_t rank
         const int64_t* dims
         pyd_string_t name
+        uint32_t tied
     ctypedef struct pyd_program_function_t:
         pyd_string_t name
         pyd_string_t signature

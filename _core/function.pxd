@@ -30,6 +30,7 @@ cdef struct Value:
     PyObject* descr       # the NumPy descriptor; borrowed from Function.types. NULL for a scalar
     uint32_t rank
     uint32_t dims_offset  # of an argument, in the list of all sizes
+    uint32_t tied         # of a result: the argument in whose memory it may lie
 
 
 cdef enum:

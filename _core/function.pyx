@@ -92,7 +92,7 @@ cdef class Function(PublicFunction):
             value = &function.results[i]
             if value.kind == 0:
                 self.outs[i].descr = <PyObject*>(<ElementType>self.result_types[i]).dtype
-                self.outs[i].rank = value.rank
+                self.outs[i].rank, self.outs[i].tied = value.rank, value.tied
                 self.careful = self.careful or (<ElementType>self.result_types[i]).packed
                 self.tensor_results += 1
         self.simple = self.result_count == 1 and self.tensor_results == 1
@@ -310,7 +310,8 @@ cdef object run_fresh(Function self, Plan plan, Frame* frame):
 
 
 cdef inline bint accepts(Function self, Plan plan, Frame* frame, PyObject* out) noexcept:
-    """True when the one result can be written straight into |out|: a plain array that fits and overlaps nothing."""
+    """True when the one result can be written straight into |out|: a plain array that fits and overlaps nothing but the
+    argument that it changes in place."""
     cdef PyArrayObject* array = <PyArrayObject*>out
     cdef Value* value = &self.outs[0]
     cdef uintptr_t data, begin
@@ -324,6 +325,8 @@ cdef inline bint accepts(Function self, Plan plan, Frame* frame, PyObject* out) 
     data = <uintptr_t>PyArray_DATA(array)
     for i in range(self.arg_count):
         begin = <uintptr_t>frame.args[i]
+        if i == self.outs[0].tied and begin == data:
+            continue
         if self.args[i].descr != NULL and data < begin + plan.arg_bytes[i] and begin < data + size:
             return False
     return True

@@ -75,12 +75,21 @@ _LAZY = {
     "trace": "pydispatch.runtime.tracing",
     **dict.fromkeys(
         (
-            "CFunction", "CustomOperation", "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8",
-            "i16", "i32", "i64", "log", "matcher", "maximum", "minimum", "pattern", "ptx", "reduce", "rsqrt", "shader",
-            "sqrt", "tanh",
+            "CFunction", "CustomOperation", "WholeKernel", "argmax", "bf16", "ceil", "cos", "erf", "exp", "exp2", "f16",
+            "f32", "f64", "floor", "i1", "i8", "i16", "i32", "i64", "index", "log", "log2", "matcher", "maximum",
+            "minimum", "pattern", "ptx", "reduce", "rsqrt", "shader", "sin", "sqrt", "tanh",
         ),
         "pydispatch.patterns",
     ),
+    **dict.fromkeys(
+        (
+            "atomic_add", "atomic_max", "atomic_min", "barrier", "bitcast", "cdiv", "fma", "global_id", "grid_size",
+            "group_id", "group_max", "group_min", "group_size", "group_sum", "local_id", "shared", "where",
+        ),
+        "pydispatch.kernels.functions",
+    ),
+    **dict.fromkeys(("View", "static"), "pydispatch.kernels.annotations"),
+    "kernel": "pydispatch.integrations.python_kernels",
 }
 
 

@@ -47,6 +47,7 @@ SIDES = {
     "pydispatch.extensions": {"pydispatch.errors"},
     "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
+    "pydispatch.kernels": {"pydispatch.errors", "pydispatch.patterns"},
     "pydispatch.frontends": {
         "pydispatch.errors", "pydispatch.extensions", "pydispatch.files", "pydispatch.formats", "pydispatch.ir",
         "pydispatch.packages", "pydispatch.patterns",
@@ -79,7 +80,8 @@ SIDES = {
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
     "errors", "files", "logs", "garbage", "bytecode", "packages", "extensions", "ir.core", "ir.dialects", "ir",
-    "patterns", "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv", "formats.wgsl",
+    "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv",
+    "formats.wgsl",
     "formats.program", "formats.artifact",
     "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",
     "frontends.graph", "frontends.ops", "frontends.source", "frontends",

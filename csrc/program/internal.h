@@ -44,7 +44,6 @@ typedef struct pyd_result_slot_s {
   uint32_t target;        // buffer or register
   const uint32_t* dims;   // one register per size
   uint32_t first_dim;     // into the plan's result sizes
-  uint32_t tied;          // argument whose memory it may take over, or NONE
 } pyd_result_slot_t;
 
 // Numbers of what all calls of host commands in a function have together.

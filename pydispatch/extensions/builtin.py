@@ -86,7 +86,7 @@ DEVICES = {
 }  # fmt: skip
 """What names of devices begin with -> the module of `runtime/devices`."""
 
-FRONTENDS = ("onnx", "stablehlo", "torch", "tosa")
+FRONTENDS = ("onnx", "python", "stablehlo", "torch", "tosa")
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""
 
 SUBCOMMANDS = ("bench", "check", "compile", "devices", "fatelf", "inspect", "match", "plugin", "run")

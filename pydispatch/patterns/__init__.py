@@ -27,12 +27,13 @@ from pydispatch.patterns.kernels import (
     shader,
 )
 from pydispatch.patterns.trace import Value, argmax, maximum, minimum, outputs_of, reduce, unary
-from pydispatch.patterns.types import DType, TensorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, type_of
+from pydispatch.patterns.types import DType, TensorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, index, type_of
 
 __all__ = [
     "CFunction", "CustomOperation", "DType", "Generated", "Pattern", "Replacement", "TensorType", "Value",
-    "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "log", "matcher",
-    "maximum", "minimum", "pattern", "ptx", "reduce", "rsqrt", "shader", "sqrt", "tanh",
+    "WholeKernel", "argmax", "bf16", "ceil", "cos", "erf", "exp", "exp2", "f16", "f32", "f64", "floor", "i1", "i8",
+    "i16", "i32", "i64", "index", "log", "log2", "matcher", "maximum", "minimum", "pattern", "ptx", "reduce", "rsqrt",
+    "shader", "sin", "sqrt", "tanh",
 ]  # fmt: skip
 
 When = Callable[[Any], bool]
@@ -182,3 +183,38 @@ def rsqrt(x: Value) -> Value:
 def tanh(x: Value) -> Value:
     """The hyperbolic tangent, elementwise."""
     return unary("tanh", x)
+
+
+def exp2(x: Value) -> Value:
+    """2 to the power of x, elementwise."""
+    return unary("exp2", x)
+
+
+def log2(x: Value) -> Value:
+    """The logarithm to base 2, elementwise."""
+    return unary("log2", x)
+
+
+def sin(x: Value) -> Value:
+    """The sine of x in radians, elementwise."""
+    return unary("sin", x)
+
+
+def cos(x: Value) -> Value:
+    """The cosine of x in radians, elementwise."""
+    return unary("cos", x)
+
+
+def erf(x: Value) -> Value:
+    """The error function, elementwise."""
+    return unary("erf", x)
+
+
+def floor(x: Value) -> Value:
+    """The largest whole number that is not above x, elementwise."""
+    return unary("floor", x)
+
+
+def ceil(x: Value) -> Value:
+    """The smallest whole number that is not below x, elementwise."""
+    return unary("ceil", x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pydispatch.errors import InvalidArgumentError
 
@@ -47,12 +48,23 @@ class DType:
                 )
         return TensorType(self.name, sizes)
 
+    def __call__(self, value: Any) -> Any:
+        """A number as this type; in kernels a conversion of a value."""
+        import numpy as np
+
+        if self.name == "bf16":
+            return np.frombuffer((np.asarray(value, np.float32).view(np.uint32) & 0xFFFF0000).tobytes(), np.float32)[0]
+        names = {"i1": "bool", "index": "int64"}
+        return np.dtype(names.get(self.name, self.name)).type(value)
+
     @property
     def is_float(self) -> bool:
         return self.name.startswith(("f", "bf"))
 
 
 f16, bf16, f32, f64 = DType("f16"), DType("bf16"), DType("f32"), DType("f64")
+index = DType("index")
+"""Of positions and sizes in kernels, 64 bits."""
 i1, i8, i16, i32, i64 = DType("i1"), DType("i8"), DType("i16"), DType("i32"), DType("i64")
 
 

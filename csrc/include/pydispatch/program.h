@@ -91,6 +91,7 @@ typedef struct pyd_program_value_s {
   uint32_t rank;      // 0 for a scalar
   const int64_t* dims;  // of an argument: static size or -1; NULL for results
   pyd_string_t name;    // may be empty
+  uint32_t tied;        // of a tensor result: the argument in whose memory it may lie, and be changed in place; else UINT32_MAX
 } pyd_program_value_t;
 
 // A host command that the program calls, as it declares it.

@@ -26,7 +26,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
 static bool keeps_arguments(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result) {
   const pyd_buffer_t* target = &fn->buffers[record[TARGET]];
   if (target->kind != PYD_BUFFER_RESULT || record[SOURCE_OFFSET] == record[TARGET_OFFSET]) return true;
-  uint32_t tied = fn->results[target->index].tied;
+  uint32_t tied = fn->info.results[target->index].tied;
   *out_result = target->index;
   return tied == PYD_NONE || fn->args[tied].buffer != record[SOURCE];
 }

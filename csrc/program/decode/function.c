@@ -38,9 +38,9 @@ static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, con
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kResultWords) {
     status = pyd_reader_check_value("result", i, words);
     if (!pyd_ok(status)) break;
-    values[i] = (pyd_program_value_t){.kind = words[0], .dtype = words[1], .rank = words[2]};
+    values[i] = (pyd_program_value_t){.kind = words[0], .dtype = words[1], .rank = words[2], .tied = words[7] - 1};
     fn->results[i] = (pyd_result_slot_t){
-        .target = words[6], .dims = fn->pool, .first_dim = fn->result_dims_count, .tied = words[7] - 1};
+        .target = words[6], .dims = fn->pool, .first_dim = fn->result_dims_count};
     fn->result_dims_count += words[2];
     if (words[2]) {
       if (words[3] > fn->pool_count || words[2] > fn->pool_count - words[3]) {

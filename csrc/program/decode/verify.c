@@ -177,7 +177,7 @@ static pyd_status_t refuse_tied(uint32_t result, uint32_t tied) {
 static pyd_status_t verify_tied(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
-    uint32_t tied = fn->results[i].tied;
+    uint32_t tied = fn->info.results[i].tied;
     if (tied == PYD_NONE) continue;
     bool fits = tied < fn->info.arg_count && fn->info.args[tied].kind == 0 && fn->info.results[i].kind == 0 &&
                 fn->args[tied].buffer != PYD_NONE;
@@ -189,7 +189,7 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
     uint32_t result = 0;
     PYD_COUNT_WORK(1);
     if (type->keeps_arguments && !type->keeps_arguments(fn, fn->pool + insn->a, &result)) {
-      return refuse_tied(result, fn->results[result].tied);
+      return refuse_tied(result, fn->info.results[result].tied);
     }
   }
   return PYD_STATUS_OK;

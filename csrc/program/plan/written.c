@@ -16,7 +16,7 @@ static bool writes(const pyd_plan_t* plan, const pyd_plan_command_t* command, ui
 
 bool pyd_plan_find_written(const pyd_plan_t* plan, uint32_t result, uint32_t most, pyd_range_t* out_ranges, uint32_t* out_count) {
   const pyd_function_t* fn = plan->fn;
-  uint32_t buffer = fn->results[result].target, argument = fn->args[fn->results[result].tied].buffer;
+  uint32_t buffer = fn->results[result].target, argument = fn->args[fn->info.results[result].tied].buffer;
   *out_count = 0;
   for (uint32_t i = 0; i < plan->command_count; ++i) {
     const pyd_plan_command_t* command = &plan->commands[i];

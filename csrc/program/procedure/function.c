@@ -83,7 +83,7 @@ static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
 
 // The argument that result |index| is tied to when the function is the last to read it, and reads it once; else NULL.
 static pyd_tensor_t* updated(const run_t* run, uint32_t index) {
-  uint32_t tied = run->fn->results[index].tied;
+  uint32_t tied = run->fn->info.results[index].tied;
   if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return NULL;
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
     if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return NULL;
@@ -124,7 +124,7 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
     const pyd_shape_t shape = {type->dtype, type->rank, pyd_plan_result_dims(lease.entry->plan, i)};
     uint64_t bytes = pyd_plan_result_bytes(lease.entry->plan, i);
     if (can_take_over(run, i, bytes)) {
-      pyd_cell_t* cell = input(run, run->fn->results[i].tied);
+      pyd_cell_t* cell = input(run, run->fn->info.results[i].tied);
       status = pyd_tensor_remake(cell->tensor, shape, &frame->made[i]);
       if (pyd_ok(status)) *cell = (pyd_cell_t){NULL, 0, false};
     } else {

@@ -1,0 +1,1 @@
+"""Kernels and programs written in Python → programs."""

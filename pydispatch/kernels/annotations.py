@@ -1,0 +1,68 @@
+"""What the parameters of a kernel are: views of arrays, scalars, and values that are known when it is compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from pydispatch.patterns.types import DType, Size, TensorType
+
+
+class View:
+    """A view of an array in a kernel: elements are read and written by their indices.
+
+    Written `x: Annotated[View, f32["n", 4]]` for type checkers, or `x: View[f32, "n", 4]`, or `x: f32["n", 4]`: a name
+    stands for a size that the call decides, equal names for equal sizes. `x.shape` has the sizes, of type index.
+    """
+
+    shape: tuple[int, ...]
+
+    def __class_getitem__(cls, items: Any) -> TensorType:
+        dtype, *shape = items if isinstance(items, tuple) else (items,)
+        if not isinstance(dtype, DType):
+            raise TypeError(f"View[...] begins with an element type, got {dtype!r}: write View[f32, 'n']")
+        return dtype[tuple(shape)]
+
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError("a View is read inside a kernel only; pydispatch.kernel makes one of a function")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("a View is written inside a kernel only; pydispatch.kernel makes one of a function")
+
+
+class Static:
+    """The annotation of a parameter that is known when the kernel is compiled, a number or a type: `tile: Static`."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """type: of a view or a scalar; None for a value that is known when the kernel is compiled. default: of such a
+    value; `Parameter` itself stands for none."""
+
+    name: str
+    type: TensorType | None
+    default: Any = None
+    has_default: bool = False
+
+    @property
+    def is_view(self) -> bool:
+        return self.type is not None and self.type.shape is not None
+
+
+def type_of(annotation: object) -> TensorType | type[Static] | None:
+    """The type that an annotation means, `Static` for a value known when compiling; None for no type of a kernel."""
+    if annotation is Static or annotation is static:
+        return Static
+    if isinstance(annotation, DType):
+        return TensorType(annotation.name, None)
+    if isinstance(annotation, TensorType):
+        return annotation
+    if get_origin(annotation) is not None and (details := get_args(annotation)[1:]):  # Annotated[...]
+        return next((found for each in details if (found := type_of(each)) is not None), None)
+    return None
+
+
+static = Static
+"""`tile: pd.static`, as `Static`."""
+
+__all__ = ["Parameter", "Size", "Static", "View", "static", "type_of"]

@@ -1,0 +1,228 @@
+"""Operations on scalars: which types meet, how one becomes another, and what is written for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydispatch.kernels.entities import FLOATS, INTEGERS, Literal, Scalar
+from pydispatch.kernels.writer import Writer
+
+Number = Scalar | Literal
+
+ORDER = ("i8", "i16", "i32", "index", "i64")
+"""Integers, each of which becomes a later one by itself."""
+
+
+class TypeMismatch(Exception):
+    """Operands that do not go together. args: message, remedy."""
+
+
+def is_float(type: str) -> bool:
+    return type in FLOATS
+
+
+def joined(a: Number, b: Number, what: str) -> str:
+    """The type that two operands meet in. TypeMismatch when there is none."""
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return default_type(a if isinstance(a.value, float) else b)
+    if isinstance(a, Literal) or isinstance(b, Literal):
+        scalar, literal = (b, a) if isinstance(a, Literal) else (a, b)
+        assert isinstance(scalar, Scalar) and isinstance(literal, Literal)
+        check_literal(literal, scalar.type, what)
+        return scalar.type
+    if a.type == b.type:
+        return a.type
+    if a.type in ORDER and b.type in ORDER:
+        return max(a.type, b.type, key=ORDER.index)
+    wanted = next((type for type in (a.type, b.type) if is_float(type)), "i32")
+    raise TypeMismatch(f"{what} of {a.type} and {b.type}", f"convert one of them: pydispatch.{wanted}(...)")
+
+
+def check_literal(literal: Literal, type: str, what: str) -> None:
+    """TypeMismatch for a number that the type does not have."""
+    value = literal.value
+    if type == "i1" and not isinstance(value, bool):
+        raise TypeMismatch(
+            f"{what} of a condition and the number {value!r}", "write True or False, or pydispatch.i32(...)"
+        )
+    if type in INTEGERS:
+        if isinstance(value, float):
+            raise TypeMismatch(f"{what} of {type} and the fraction {value!r}",
+                               f"write a whole number, or pydispatch.f32(...) around the {type}")  # fmt: skip
+        width = INTEGERS[type]
+        if not -(1 << (width - 1)) <= value < 1 << width:
+            raise TypeMismatch(f"the number {value} does not fit into {type}", "use a wider type")
+
+
+def default_type(literal: Literal) -> str:
+    """Of a variable that begins with a bare number."""
+    if isinstance(literal.value, bool):
+        return "i1"
+    return "f32" if isinstance(literal.value, float) else "i32"
+
+
+def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> Scalar:
+    """A number as another type, whatever it takes."""
+    if isinstance(value, Literal):
+        number = value.value
+        if is_float(type):
+            return writer.constant(float(number), type)
+        if type == "i1":
+            return writer.constant(bool(number), type)
+        check_literal(Literal(int(number)), type, what)
+        return writer.constant(int(number), type)
+    source = value.type
+    if source == type:
+        return value
+    if source == "i1":
+        return _from_condition(writer, value, type)
+    if type == "i1":
+        zero = writer.constant(0, source)
+        compare = "arith.cmpf une" if is_float(source) else "arith.cmpi ne"
+        return writer.value(f"{compare}, {value.name}, {zero.name} : {source}", "i1")
+    if is_float(source) and is_float(type):
+        return _between_floats(writer, value, type)
+    if is_float(source):
+        through = "i64" if type == "index" else type
+        made = writer.value(f"arith.fptosi {value.name} : {source} to {through}", through)
+        return cast(writer, made, type)
+    if is_float(type):
+        whole = cast(writer, value, "i64") if source == "index" else value
+        return writer.value(f"arith.sitofp {whole.name} : {whole.type} to {type}", type)
+    if "index" in (source, type):
+        return writer.value(f"arith.index_cast {value.name} : {source} to {type}", type)
+    operation = "arith.extsi" if INTEGERS[type] > INTEGERS[source] else "arith.trunci"
+    return writer.value(f"{operation} {value.name} : {source} to {type}", type)
+
+
+def _from_condition(writer: Writer, value: Scalar, type: str) -> Scalar:
+    if is_float(type):
+        return writer.value(f"arith.uitofp {value.name} : i1 to {type}", type)
+    if type == "index":
+        return cast(writer, writer.value(f"arith.extui {value.name} : i1 to i64", "i64"), "index")
+    return writer.value(f"arith.extui {value.name} : i1 to {type}", type)
+
+
+def _between_floats(writer: Writer, value: Scalar, type: str) -> Scalar:
+    if FLOATS[type] == FLOATS[value.type]:
+        value = writer.value(f"arith.extf {value.name} : {value.type} to f32", "f32")
+    operation = "arith.extf" if FLOATS[type] > FLOATS[value.type] else "arith.truncf"
+    return writer.value(f"{operation} {value.name} : {value.type} to {type}", type)
+
+
+def binary(writer: Writer, symbol: str, a: Number, b: Number) -> Number:
+    """a symbol b, as Python has it: // and % round down."""
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return folded(symbol, a, b)
+    type = joined(a, b, f"'{symbol}'")
+    if symbol == "**":
+        return _power(writer, a, b, type)
+    left, right = cast(writer, a, type), cast(writer, b, type)
+    table = _FLOAT if is_float(type) else _CONDITION if type == "i1" else _INTEGER
+    if symbol not in table:
+        raise TypeMismatch(
+            f"'{symbol}' of {type}", _REMEDIES.get((symbol, is_float(type)), "convert the operands first")
+        )
+    made = table[symbol]
+    if isinstance(made, str):
+        return writer.value(f"{made} {left.name}, {right.name} : {type}", type)
+    return made(writer, left, right)
+
+
+_PYTHON: dict[str, Callable[[float, float], float]] = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
+    "//": lambda a, b: a // b, "%": lambda a, b: a % b, "**": lambda a, b: a**b,
+    "&": lambda a, b: int(a) & int(b), "|": lambda a, b: int(a) | int(b), "^": lambda a, b: int(a) ^ int(b),
+    "<<": lambda a, b: int(a) << int(b), ">>": lambda a, b: int(a) >> int(b),
+}  # fmt: skip
+
+
+def folded(symbol: str, a: Literal, b: Literal) -> Literal:
+    """Two numbers, computed while compiling."""
+    try:
+        return Literal(_PYTHON[symbol](a.value, b.value))
+    except (ZeroDivisionError, OverflowError, ValueError) as error:
+        raise TypeMismatch(f"{a.value!r} {symbol} {b.value!r}: {error}", "give other numbers") from None
+
+
+def _floor_divide(writer: Writer, a: Scalar, b: Scalar) -> Scalar:
+    return writer.value(f"arith.floordivsi {a.name}, {b.name} : {a.type}", a.type)
+
+
+def _modulo(writer: Writer, a: Scalar, b: Scalar) -> Scalar:
+    """With the sign of b."""
+    quotient = _floor_divide(writer, a, b)
+    product = writer.value(f"arith.muli {quotient.name}, {b.name} : {a.type}", a.type)
+    return writer.value(f"arith.subi {a.name}, {product.name} : {a.type}", a.type)
+
+
+def _floor_divide_floats(writer: Writer, a: Scalar, b: Scalar) -> Scalar:
+    quotient = writer.value(f"arith.divf {a.name}, {b.name} : {a.type}", a.type)
+    return writer.value(f"math.floor {quotient.name} : {a.type}", a.type)
+
+
+def _power(writer: Writer, a: Number, b: Number, type: str) -> Scalar:
+    base = cast(writer, a, type)
+    if isinstance(b, Literal) and b.value in (2, 3):
+        multiply = "arith.mulf" if is_float(type) else "arith.muli"
+        made = writer.value(f"{multiply} {base.name}, {base.name} : {type}", type)
+        return made if b.value == 2 else writer.value(f"{multiply} {made.name}, {base.name} : {type}", type)
+    if not is_float(type):
+        raise TypeMismatch(
+            f"'**' of {type}", "powers of whole numbers are 2 and 3; multiply, or convert to pydispatch.f32 first"
+        )
+    return writer.value(f"math.powf {base.name}, {cast(writer, b, type).name} : {type}", type)
+
+
+Table = dict[str, "str | Callable[[Writer, Scalar, Scalar], Scalar]"]
+_FLOAT: Table = {
+    "+": "arith.addf", "-": "arith.subf", "*": "arith.mulf", "/": "arith.divf", "//": _floor_divide_floats,
+    "max": "arith.maximumf", "min": "arith.minimumf",
+}  # fmt: skip
+_INTEGER: Table = {
+    "+": "arith.addi", "-": "arith.subi", "*": "arith.muli", "//": _floor_divide, "%": _modulo,
+    "&": "arith.andi", "|": "arith.ori", "^": "arith.xori", "<<": "arith.shli", ">>": "arith.shrsi",
+    "max": "arith.maxsi", "min": "arith.minsi",
+}  # fmt: skip
+_CONDITION: Table = {"&": "arith.andi", "|": "arith.ori", "^": "arith.xori"}
+_REMEDIES = {
+    ("/", False): "write // for the quotient rounded down, or convert to pydispatch.f32 first",
+    ("%", True): "write a - b * (a // b)",
+}
+
+COMPARISONS = {
+    "<": ("slt", "olt"), "<=": ("sle", "ole"), ">": ("sgt", "ogt"), ">=": ("sge", "oge"), "==": ("eq", "oeq"),
+    "!=": ("ne", "une"),
+}  # fmt: skip
+
+
+def compare(writer: Writer, symbol: str, a: Number, b: Number) -> Scalar | Literal:
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        x, y = a.value, b.value
+        return Literal({"<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y, "==": x == y, "!=": x != y}[symbol])
+    type = joined(a, b, f"'{symbol}'")
+    left, right = cast(writer, a, type), cast(writer, b, type)
+    predicate = COMPARISONS[symbol][is_float(type)]
+    operation = "arith.cmpf" if is_float(type) else "arith.cmpi"
+    return writer.value(f"{operation} {predicate}, {left.name}, {right.name} : {type}", "i1")
+
+
+def negated(writer: Writer, value: Number) -> Number:
+    if isinstance(value, Literal):
+        return Literal(-value.value)
+    if is_float(value.type):
+        return writer.value(f"arith.negf {value.name} : {value.type}", value.type)
+    if value.type == "i1":
+        raise TypeMismatch("'-' of a condition", "write not, or pydispatch.i32(...)")
+    zero = writer.constant(0, value.type)
+    return writer.value(f"arith.subi {zero.name}, {value.name} : {value.type}", value.type)
+
+
+def inverted(writer: Writer, value: Number) -> Number:
+    """~ of a whole number, not of a condition."""
+    if isinstance(value, Literal):
+        return Literal(not value.value if isinstance(value.value, bool) else ~int(value.value))
+    if is_float(value.type):
+        raise TypeMismatch(f"'~' of {value.type}", "use pydispatch.bitcast(value, pydispatch.i32) for its bits")
+    ones = writer.constant(True if value.type == "i1" else -1, value.type)
+    return writer.value(f"arith.xori {value.name}, {ones.name} : {value.type}", value.type)

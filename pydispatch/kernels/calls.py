@@ -1,0 +1,275 @@
+"""What functions mean in kernels: one row for each."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pydispatch import patterns
+from pydispatch.kernels import functions
+from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, is_float, joined
+from pydispatch.kernels.entities import FLOATS, Entity, Group, Known, Literal, Memory, Scalar, described
+from pydispatch.patterns.types import DType
+
+if TYPE_CHECKING:
+    from pydispatch.kernels.expressions import Expressions
+
+Handler = Callable[["Expressions", ast.Call, list[Entity]], Entity]
+
+UNARY = {
+    **{
+        getattr(math, name): name
+        for name in (
+            "exp",
+            "expm1",
+            "log",
+            "log1p",
+            "log2",
+            "log10",
+            "sqrt",
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "asinh",
+            "acosh",
+            "atanh",
+            "erf",
+            "erfc",
+            "floor",
+            "ceil",
+            "trunc",
+        )
+    },
+    **{
+        getattr(patterns, name): name
+        for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "erf", "floor", "ceil")
+    },
+    math.fabs: "absf",
+}
+"""Functions of one float → operations of the dialect math."""
+
+
+def count_of(low: Expressions, node: ast.Call, given: list[Entity], least: int, most: int | None = None) -> None:
+    most = least if most is None else most
+    if node.keywords:
+        raise low.error(
+            node.keywords[0].value,
+            f"{ast.unparse(node.func)}: arguments have no names in kernels",
+            "give them in order",
+        )
+    if not least <= len(given) <= most:
+        expected = str(least) if least == most else f"{least} to {most}"
+        raise low.error(node, f"{ast.unparse(node.func)} takes {expected} arguments, got {len(given)}")
+
+
+def number(low: Expressions, node: ast.AST, entity: Entity) -> Scalar | Literal:
+    return low.as_number(node, entity)
+
+
+def unary(low: Expressions, node: ast.Call, given: list[Entity], name: str) -> Entity:
+    count_of(low, node, given, 1)
+    x = number(low, node.args[0], given[0])
+    if isinstance(x, Literal):
+        plain = getattr(math, name, None)
+        if plain is not None:
+            value = x.value
+            return low.folding(node, lambda: Literal(float(plain(value))))
+        x = cast(low.writer, x, "f32")
+    if not is_float(x.type):
+        raise low.error(node, f"{ast.unparse(node.func)} of {x.type}", "convert it first: pydispatch.f32(...)")
+    return low.writer.value(f"math.{name} {x.name} : {x.type}", x.type)
+
+
+def axis_of(low: Expressions, node: ast.Call, given: list[Entity]) -> int:
+    count_of(low, node, given, 1)
+    axis = given[0]
+    if not isinstance(axis, Literal) or axis.value not in (0, 1, 2) or isinstance(axis.value, bool):
+        raise low.error(
+            node,
+            f"{ast.unparse(node.func)}: expected 0, 1 or 2 as the axis, got {described(axis)}",
+            "0 runs along the last dimension",
+        )
+    return int(axis.value)
+
+
+def minmax(low: Expressions, node: ast.Call, given: list[Entity], symbol: str) -> Entity:
+    if len(given) == 1 and isinstance(given[0], Group):
+        given = list(given[0].items)
+    if len(given) < 2:
+        raise low.error(node, f"{symbol} takes at least 2 arguments, got {len(given)}")
+    made = number(low, node, given[0])
+    for each in given[1:]:
+        other = number(low, node, each)
+        if isinstance(made, Literal) and isinstance(other, Literal):
+            made = Literal(max(made.value, other.value) if symbol == "max" else min(made.value, other.value))
+        else:
+            made = binary(low.writer, symbol, made, other)
+    return made
+
+
+def absolute(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+    count_of(low, node, given, 1)
+    x = number(low, node.args[0], given[0])
+    if isinstance(x, Literal):
+        return Literal(abs(x.value))
+    if is_float(x.type):
+        return low.writer.value(f"math.absf {x.name} : {x.type}", x.type)
+    return minmax(low, node, [x, low.number_or_error(node, lambda: binary(low.writer, "-", Literal(0), x))], "max")
+
+
+def select(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+    count_of(low, node, given, 3)
+    condition = low.condition(node.args[0], given[0])
+    a, b = number(low, node.args[1], given[1]), number(low, node.args[2], given[2])
+    if isinstance(condition, Literal):
+        return a if condition.value else b
+    type = joined(a, b, "where")
+    x, y = cast(low.writer, a, type), cast(low.writer, b, type)
+    return low.writer.value(f"arith.select {condition.name}, {x.name}, {y.name} : {type}", type)
+
+
+def fused(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+    count_of(low, node, given, 3)
+    a, b, c = (number(low, each, entity) for each, entity in zip(node.args, given, strict=True))
+    type = joined(a, b, "fma")
+    type = joined(c, Scalar("", type), "fma")
+    if not is_float(type):
+        raise low.error(node, f"fma of {type}", "write a * b + c")
+    x, y, z = (cast(low.writer, each, type).name for each in (a, b, c))
+    return low.writer.value(f"math.fma {x}, {y}, {z} : {type}", type)
+
+
+def bits(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+    count_of(low, node, given, 2)
+    x, target = number(low, node.args[0], given[0]), given[1]
+    if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
+        raise low.error(node, "bitcast takes a value and a type", "write pydispatch.bitcast(x, pydispatch.i32)")
+    widths = {**FLOATS, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+    if widths.get(x.type) != widths.get(target.value.name, 0):
+        raise low.error(
+            node, f"bitcast of {x.type} to {target.value.name}: their widths differ", "use a type of the same width"
+        )
+    if x.type == target.value.name:
+        return x
+    return low.writer.value(f"arith.bitcast {x.name} : {x.type} to {target.value.name}", target.value.name)
+
+
+def ceil_divide(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+    count_of(low, node, given, 2)
+    a, b = number(low, node.args[0], given[0]), number(low, node.args[1], given[1])
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return low.folding(node, lambda: Literal(-(-int(a.value) // int(b.value))))
+    type = joined(a, b, "cdiv")
+    x, y = cast(low.writer, a, type), cast(low.writer, b, type)
+    return low.writer.value(f"arith.ceildivsi {x.name}, {y.name} : {type}", type)
+
+
+def atomic(low: Expressions, node: ast.Call, given: list[Entity], symbol: str) -> Entity:
+    count_of(low, node, given, 3)
+    memory = given[0]
+    if not isinstance(memory, Memory):
+        raise low.error(
+            node.args[0],
+            f"{ast.unparse(node.func)}: expected a view or memory of the workgroup, got {described(memory)}",
+            "give the view, then the index, then the value",
+        )
+    indices = low.indices(node.args[1], memory, given[1])
+    value = cast(low.writer, number(low, node.args[2], given[2]), memory.dtype)
+    kinds = {"add": ("addf", "addi"), "max": ("maximumf", "maxs"), "min": ("minimumf", "mins")}
+    kind = kinds[symbol][not is_float(memory.dtype)]
+    low.writes(node, memory)
+    low.writer.value(
+        f"memref.atomic_rmw {kind} {value.name}, {memory.name}[{indices}] : ({memory.dtype}, {memory.type}) "
+        f"-> {memory.dtype}",
+        memory.dtype,
+    )
+    low.writer.has_effects = True
+    return Known(None)
+
+
+def length(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+    count_of(low, node, given, 1)
+    if isinstance(given[0], Group):
+        return Literal(len(given[0].items))
+    if isinstance(given[0], Memory):
+        return given[0].shape[0]
+    raise low.error(node, f"len of {described(given[0])}")
+
+
+def convert(low: Expressions, node: ast.Call, given: list[Entity], type: str) -> Entity:
+    count_of(low, node, given, 1)
+    value = number(low, node.args[0], given[0])
+    try:
+        return cast(low.writer, value, type)
+    except TypeMismatch as error:
+        raise low.error(node, error.args[0], error.args[1]) from None
+
+
+def _ids(kind: str) -> Handler:
+    return lambda low, node, given: low.position(node, kind, axis_of(low, node, given))
+
+
+def _float_function(name: str) -> Handler:
+    return lambda low, node, given: unary(low, node, given, name)
+
+
+def _outside_phases(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+    name = ast.unparse(node.func)
+    raise low.error(
+        node,
+        f"{name} is a statement of its own in a kernel: {low.meeting_rule}",
+        f"write it in a line of its own, as in 'total = {name}(value)'"
+        if "group_" in name
+        else "put it between statements",
+    )
+
+
+TABLE: dict[Any, Handler] = {
+    **{function: _float_function(name) for function, name in UNARY.items()},
+    functions.global_id: _ids("global"),
+    functions.local_id: _ids("local"),
+    functions.group_id: _ids("group"),
+    functions.group_size: _ids("size"),
+    functions.grid_size: _ids("grid"),
+    functions.where: select,
+    functions.fma: fused,
+    functions.bitcast: bits,
+    functions.cdiv: ceil_divide,
+    functions.atomic_add: lambda low, node, given: atomic(low, node, given, "add"),
+    functions.atomic_max: lambda low, node, given: atomic(low, node, given, "max"),
+    functions.atomic_min: lambda low, node, given: atomic(low, node, given, "min"),
+    **dict.fromkeys(
+        (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
+        _outside_phases,
+    ),
+    builtins.max: lambda low, node, given: minmax(low, node, given, "max"),
+    builtins.min: lambda low, node, given: minmax(low, node, given, "min"),
+    patterns.maximum: lambda low, node, given: minmax(low, node, given, "max"),
+    patterns.minimum: lambda low, node, given: minmax(low, node, given, "min"),
+    builtins.abs: absolute,
+    builtins.len: length,
+}
+"""By the function that the name in the kernel stands for."""
+
+REMEDIES: dict[Any, str] = {
+    builtins.int: "write pydispatch.i32(...)",
+    builtins.float: "write pydispatch.f32(...)",
+    builtins.bool: "compare with 0",
+    builtins.print: "kernels print nothing: store the value into a view",
+    builtins.range: "range is for the head of a for",
+    builtins.sum: "add in a loop, or use pydispatch.group_sum",
+    builtins.round: "write pydispatch.floor(x + 0.5)",
+    builtins.enumerate: "loop over range(...)",
+    builtins.zip: "loop over range(...)",
+    math.pow: "write a ** b",
+}
+"""Of functions that kernels do not have: what to write instead."""

@@ -1,0 +1,129 @@
+"""What names and expressions of a kernel stand for while it is written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A value of the kernel. name: in MLIR text; type: f32, i32, i1, index, …"""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A number that takes the type of what it meets."""
+
+    value: int | float | bool
+
+
+@dataclass(frozen=True)
+class Group:
+    """A tuple."""
+
+    items: tuple[Entity, ...]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A view, or memory of the workgroup. type: of the memref; parameter: its name, "" for memory of the workgroup."""
+
+    name: str
+    dtype: str
+    shape: tuple[Scalar | Literal, ...]
+    type: str
+    parameter: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """An object of Python: a module, a function, a type."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A variable that every part of the kernel computes for itself, from values that never change."""
+
+    node: ast.expr
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A variable that lives across barriers, in memory of the workgroup: an element for each invocation."""
+
+    slot: Slot
+
+
+@dataclass(eq=False)
+class Slot:
+    """type: "" until the variable is first assigned."""
+
+    name: str
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """A variable that only some ways through the kernel assign."""
+
+    reason: str
+
+
+Entity = Scalar | Literal | Group | Memory | Known | Formula | Kept | Undefined
+
+FLOATS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
+
+
+def described(entity: Entity) -> str:
+    """For messages."""
+    match entity:
+        case Scalar():
+            return entity.type
+        case Literal():
+            return f"the number {entity.value!r}"
+        case Group():
+            return f"a tuple of {len(entity.items)}"
+        case Memory():
+            return (
+                f"a view of {len(entity.shape)}-dimensional {entity.dtype}"
+                if entity.parameter
+                else "memory of the workgroup"
+            )
+        case Known():
+            return f"{entity.value!r} of Python"
+        case _:
+            return "a variable"
+
+
+def flat(entity: Entity) -> list[Scalar] | None:
+    """The scalars of a value or a tuple; None for anything else."""
+    if isinstance(entity, Scalar):
+        return [entity]
+    if not isinstance(entity, Group):
+        return None
+    found: list[Scalar] = []
+    for item in entity.items:
+        part = flat(item)
+        if part is None:
+            return None
+        found += part
+    return found
+
+
+def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
+    """The entity of the form of `like` with these scalars: the inverse of `flat`."""
+    left = iter(scalars)
+
+    def build(each: Entity) -> Entity:
+        return Group(tuple(map(build, each.items))) if isinstance(each, Group) else next(left)
+
+    return build(like)

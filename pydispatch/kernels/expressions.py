@@ -1,0 +1,415 @@
+"""Expressions of a kernel → typed operations."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, TypeVar
+
+from pydispatch.errors import CompileError
+from pydispatch.kernels import calls
+from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, compare, inverted, joined, negated
+from pydispatch.kernels.entities import (
+    INTEGERS,
+    Entity,
+    Formula,
+    Group,
+    Kept,
+    Known,
+    Literal,
+    Memory,
+    Scalar,
+    Undefined,
+    described,
+    flat,
+    rebuilt,
+)
+from pydispatch.kernels.source import MISSING, Source
+from pydispatch.kernels.writer import Writer
+from pydispatch.patterns.types import DType
+
+BINARY = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+
+Environment = dict[str, Entity]
+T = TypeVar("T")
+
+
+class Expressions:
+    """Writes expressions. environment: what local names stand for; position(node, kind, axis): the numbers of the
+    invocation, which differ between the parts of a kernel."""
+
+    meeting_rule = "all invocations of a workgroup come to it together, not within conditions that differ between them"
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.writer = Writer(source)
+        self.environment: Environment = {}
+        self.written: set[str] = set()
+        self.calling: list[Source] = []
+
+    def error(self, node: ast.AST, message: str, note: str | None = None) -> CompileError:
+        return self.source.error(node, message, note)
+
+    # ---- what subclasses decide
+
+    def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        raise NotImplementedError
+
+    def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
+        raise NotImplementedError
+
+    # ---- numbers
+
+    def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal:
+        if isinstance(entity, (Scalar, Literal)):
+            return entity
+        if isinstance(entity, Memory):
+            dims = ", ".join("ijkl"[: len(entity.shape)])
+            raise self.error(
+                node, f"expected a number, got {described(entity)}", f"read an element: {ast.unparse(node)}[{dims}]"
+            )
+        raise self.error(node, f"expected a number, got {described(entity)}")
+
+    def number(self, node: ast.expr) -> Scalar | Literal:
+        return self.as_number(node, self.evaluate(node))
+
+    def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal:
+        """A value of type i1, or a known one."""
+        value = self.as_number(node, self.evaluate(node) if entity is None else entity)
+        if isinstance(value, Literal):
+            return Literal(bool(value.value))
+        if value.type != "i1":
+            raise self.error(node, f"expected a condition, got {value.type}", f"compare it: {ast.unparse(node)} != 0")
+        return value
+
+    def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T:
+        try:
+            return make()
+        except TypeMismatch as error:
+            raise self.error(node, error.args[0], error.args[1]) from None
+
+    def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal:
+        """Something that is computed while compiling."""
+        try:
+            return make()
+        except (ValueError, OverflowError, ZeroDivisionError) as error:
+            raise self.error(node, f"{ast.unparse(node)}: {error}", "give other numbers") from None
+
+    def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar:
+        """A value that is stored where a type is given: numbers and shorter integers fit, others do not."""
+        value = self.as_number(node, entity)
+        meets = self.number_or_error(node, lambda: joined(value, Scalar("", type), what))
+        if meets != type:
+            assert isinstance(value, Scalar)
+            raise self.error(node, f"{what} is {type}, and this is {value.type}", f"convert it: pydispatch.{type}(...)")
+        return cast(self.writer, value, type)
+
+    # ---- expressions
+
+    def evaluate(self, node: ast.expr) -> Entity:
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if method is None:
+            raise self.error(node, f"{_kind(node)} is not a part of kernels", _REMEDIES.get(type(node)))
+        with self.writer.at(self.source, node):
+            try:
+                return method(node)
+            except TypeMismatch as error:
+                raise self.error(node, error.args[0], error.args[1]) from None
+
+    def _constant(self, node: ast.Constant) -> Entity:
+        if isinstance(node.value, (bool, int, float)):
+            return Literal(node.value)
+        return Known(node.value)
+
+    def _name(self, node: ast.Name) -> Entity:
+        found = self.environment.get(node.id)
+        if found is None:
+            meaning = self.source.meaning(node.id)
+            if meaning is MISSING:
+                raise self.error(node, f"'{node.id}' is not defined", "give it a value before")
+            return known(meaning)
+        if isinstance(found, Undefined):
+            raise self.error(node, f"'{node.id}' {found.reason}", f"give '{node.id}' a value before that")
+        if isinstance(found, Kept):
+            raise self.error(
+                node,
+                f"'{node.id}' may differ between the invocations of a workgroup here, and {self.meeting_rule}",
+                "use what is the same for all of them: sizes, group_id, numbers",
+            )
+        return self.evaluate(found.node) if isinstance(found, Formula) else found
+
+    def _attribute(self, node: ast.Attribute) -> Entity:
+        base = self.evaluate(node.value)
+        if isinstance(base, Memory):
+            if node.attr == "shape":
+                return Group(base.shape)
+            if node.attr == "ndim":
+                return Literal(len(base.shape))
+            if node.attr == "dtype":
+                return Known(DType(base.dtype))
+            raise self.error(node, f"a view has no '{node.attr}' in a kernel", "there are shape, ndim and dtype")
+        if isinstance(base, Known):
+            try:
+                return known(getattr(base.value, node.attr))
+            except AttributeError as error:
+                raise self.error(node, str(error)) from None
+        raise self.error(node, f"{described(base)} has no '{node.attr}'")
+
+    def _tuple(self, node: ast.Tuple) -> Entity:
+        return Group(tuple(map(self.evaluate, node.elts)))
+
+    def _subscript(self, node: ast.Subscript) -> Entity:
+        base = self.evaluate(node.value)
+        if isinstance(base, Memory):
+            indices = self.indices(node.slice, base)
+            self.writer.has_effects = True
+            return self.writer.value(f"memref.load {base.name}[{indices}] : {base.type}", base.dtype)
+        if isinstance(base, Group):
+            index = self.evaluate(node.slice)
+            if not isinstance(index, Literal) or not isinstance(index.value, int):
+                raise self.error(
+                    node.slice, f"the index of a tuple is known when the kernel is compiled, got {described(index)}"
+                )
+            try:
+                return base.items[index.value]
+            except IndexError:
+                raise self.error(node.slice, f"index {index.value} of a tuple of {len(base.items)}") from None
+        if isinstance(base, Known):
+            raise self.error(
+                node,
+                f"'{ast.unparse(node.value)}' is an object of Python, whose elements kernels cannot read",
+                "give it to the kernel as a view",
+            )
+        raise self.error(node, f"{described(base)} has no elements")
+
+    def indices(self, node: ast.expr, memory: Memory, given: Entity | None = None) -> str:
+        """`%i, %j`, one for each dimension."""
+        nodes = node.elts if isinstance(node, ast.Tuple) else [node]
+        if any(isinstance(each, ast.Slice) for each in nodes):
+            raise self.error(node, "slices are not a part of kernels", "loop over range(...) and read elements")
+        if given is None:
+            entities = [self.evaluate(each) for each in nodes]
+        else:
+            entities = list(given.items) if isinstance(given, Group) else [given]
+        if len(entities) != len(memory.shape):
+            names = ", ".join("ijkl"[: len(memory.shape)])
+            raise self.error(
+                node, f"{len(entities)} indices of {described(memory)}", f"give one for each dimension: [{names}]"
+            )
+        found = []
+        for number, (entity, size) in enumerate(zip(entities, memory.shape, strict=True)):
+            value = self.as_number(node, entity)
+            if isinstance(value, Literal):
+                value = self._fixed(node, value, size, number)
+            elif value.type not in INTEGERS:
+                raise self.error(node, f"an index of {value.type}", "convert it: pydispatch.i32(...)")
+            found.append(cast(self.writer, value, "index").name)
+        return ", ".join(found)
+
+    def _fixed(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:
+        """A known index; below zero it counts from the end."""
+        if not isinstance(value.value, int) or isinstance(value.value, bool):
+            raise self.error(node, f"the index {value.value!r} is not a whole number")
+        if isinstance(size, Literal) and not -size.value <= value.value < size.value:
+            raise self.error(node, f"index {value.value} of dimension {dimension}, whose size is {size.value}")
+        return value if value.value >= 0 else binary(self.writer, "+", size, value)
+
+    def _binop(self, node: ast.BinOp) -> Entity:
+        symbol = BINARY.get(type(node.op))
+        if symbol is None:
+            raise self.error(node, "matrix products are not a part of kernels", "write loops")
+        return binary(self.writer, symbol, self.number(node.left), self.number(node.right))
+
+    def _unaryop(self, node: ast.UnaryOp) -> Entity:
+        if isinstance(node.op, ast.Not):
+            return inverted(self.writer, self.condition(node.operand))
+        value = self.number(node.operand)
+        if isinstance(node.op, ast.USub):
+            return negated(self.writer, value)
+        return value if isinstance(node.op, ast.UAdd) else inverted(self.writer, value)
+
+    def _compare(self, node: ast.Compare) -> Entity:
+        left, made = self.number(node.left), None
+        for operator, right_node in zip(node.ops, node.comparators, strict=True):
+            symbol = COMPARED.get(type(operator))
+            if symbol is None:
+                raise self.error(
+                    node, f"'{ast.unparse(node)}' is not a comparison of numbers", "use <, <=, ==, !=, >= and >"
+                )
+            right = self.number(right_node)
+            each = compare(self.writer, symbol, left, right)
+            made = each if made is None else self._both(made, each)
+            left = right
+        assert made is not None
+        return made
+
+    def _both(self, a: Scalar | Literal, b: Scalar | Literal) -> Scalar | Literal:
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, Literal):
+                return other if one.value else one
+        assert isinstance(a, Scalar) and isinstance(b, Scalar)
+        return self.writer.value(f"arith.andi {a.name}, {b.name} : i1", "i1")
+
+    def _boolop(self, node: ast.BoolOp) -> Entity:
+        """The second part is computed only where the first does not decide, unless that shows nowhere."""
+        is_and = isinstance(node.op, ast.And)
+        made = self.condition(node.values[0])
+        for each in node.values[1:]:
+            if isinstance(made, Literal):
+                if made.value != is_and:
+                    return made
+                made = self.condition(each)
+                continue
+            made = self._decided(made, each, is_and)
+        return made
+
+    def _decided(self, first: Scalar, node: ast.expr, is_and: bool) -> Scalar | Literal:
+        outer, self.writer = self.writer, self.writer.nested()
+        second = self.condition(node)
+        inner, self.writer = self.writer, outer
+        if isinstance(second, Literal):
+            return first if second.value == is_and else second
+        if not inner.has_effects:
+            outer.lines += inner.lines
+            return outer.value(f"arith.{'andi' if is_and else 'ori'} {first.name}, {second.name} : i1", "i1")
+        inner.line(f"scf.yield {second.name} : i1")
+        other = outer.nested()
+        other.line(f"scf.yield {other.constant(not is_and, 'i1').name} : i1")
+        head, (made,) = outer.results(["i1"])
+        branches = (inner, other) if is_and else (other, inner)
+        outer.branches(f"{head}scf.if {first.name} -> (i1)", *branches)
+        return made
+
+    def _ifexp(self, node: ast.IfExp) -> Entity:
+        condition = self.condition(node.test)
+        if isinstance(condition, Literal):
+            return self.evaluate(node.body if condition.value else node.orelse)
+        writers, values = [], []
+        outer = self.writer
+        for each in (node.body, node.orelse):
+            self.writer = outer.nested()
+            values.append(self.evaluate(each))
+            writers.append(self.writer)
+        self.writer = outer
+        return self.merged(node, condition, writers, values)
+
+    def merged(self, node: ast.AST, condition: Scalar, writers: Sequence[Writer], values: Sequence[Entity]) -> Entity:
+        """One of two values, computed by two writers."""
+        made = [self.unified(node, writers, values)]
+        scalars = [flat(each) or [] for each in made[0]]
+        types = [each.type for each in scalars[0]]
+        if not any(writer.has_effects for writer in writers):
+            self.writer.lines += [line for writer in writers for line in writer.lines]
+            chosen = [
+                self.writer.value(f"arith.select {condition.name}, {a.name}, {b.name} : {a.type}", a.type)
+                for a, b in zip(*scalars, strict=True)
+            ]
+            return rebuilt(made[0][0], chosen)
+        for writer, each in zip(writers, scalars, strict=True):
+            writer.line(f"scf.yield {', '.join(s.name for s in each)} : {', '.join(types)}")
+        head, results = self.writer.results(types)
+        self.writer.branches(f"{head}scf.if {condition.name} -> ({', '.join(types)})", *writers)
+        return rebuilt(made[0][0], results)
+
+    def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
+        """Two values of the same form and the same types."""
+        a, b = values
+        if isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
+            pairs = [self.unified(node, writers, pair) for pair in zip(a.items, b.items, strict=True)]
+            return [Group(tuple(pair[i] for pair in pairs)) for i in (0, 1)]
+        if not isinstance(a, (Scalar, Literal)) or not isinstance(b, (Scalar, Literal)):
+            raise self.error(node, f"both ways give the same kind of value, got {described(a)} and {described(b)}")
+        type = self.number_or_error(node, lambda: joined(a, b, "a choice"))
+        return [cast(writer, value, type) for writer, value in zip(writers, (a, b), strict=True)]
+
+    def _call(self, node: ast.Call) -> Entity:
+        called = self.evaluate(node.func)
+        if not isinstance(called, Known):
+            raise self.error(node.func, f"{described(called)} cannot be called")
+        function = called.value
+        if any(isinstance(each, ast.Starred) for each in node.args):
+            raise self.error(node, "arguments with * are not a part of kernels", "give each argument")
+        remedy = calls.REMEDIES.get(function) if _is_hashable(function) else None
+        if remedy:
+            raise self.error(node, f"{ast.unparse(node.func)} is not a part of kernels", remedy)
+        if isinstance(function, DType):
+            return calls.convert(self, node, [self.evaluate(each) for each in node.args], function.name)
+        handler = calls.TABLE.get(function) if _is_hashable(function) else None
+        given = [self.evaluate(each) for each in node.args]
+        if handler is not None:
+            return handler(self, node, given)
+        if inspect.isfunction(function) and not function.__module__.startswith(("numpy", "math")):
+            return self.inlined(node, function, given)
+        raise self.error(
+            node,
+            f"'{ast.unparse(node.func)}' cannot be called in a kernel",
+            "functions of Python that are written like kernels can, and those of pydispatch and math",
+        )
+
+    def writes(self, node: ast.AST, memory: Memory) -> None:
+        if memory.parameter:
+            self.written.add(memory.parameter)
+
+
+def known(value: object) -> Entity:
+    """An object of Python that a name stands for."""
+    if isinstance(value, (bool, int, float)):
+        return Literal(value)
+    if isinstance(value, tuple):
+        return Group(tuple(map(known, value)))
+    return Known(value)
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return not isinstance(value, ModuleType)
+
+
+def _kind(node: ast.AST) -> str:
+    return _KINDS.get(type(node), f"'{type(node).__name__}'")
+
+
+_KINDS: dict[type[ast.AST], str] = {
+    ast.List: "a list",
+    ast.Dict: "a dict",
+    ast.Set: "a set",
+    ast.ListComp: "a list comprehension",
+    ast.GeneratorExp: "a generator",
+    ast.Lambda: "a lambda",
+    ast.JoinedStr: "an f-string",
+    ast.Await: "await",
+    ast.Yield: "yield",
+    ast.NamedExpr: "':='",
+    ast.Starred: "'*'",
+    ast.DictComp: "a dict comprehension",
+    ast.SetComp: "a set comprehension",
+    ast.YieldFrom: "yield",
+}
+_REMEDIES: dict[type[ast.AST], str] = {
+    ast.List: "use a tuple, or memory of the workgroup: pydispatch.shared((16,), pydispatch.f32)",
+    ast.ListComp: "write a loop",
+    ast.GeneratorExp: "write a loop",
+    ast.Lambda: "write a function with def",
+    ast.NamedExpr: "assign in a line of its own",
+    ast.Dict: "use variables",
+    ast.Set: "use variables",
+}

@@ -1,0 +1,96 @@
+"""A kernel written in Python, before it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.kernels.annotations import Parameter
+from pydispatch.kernels.module import Lowered, lower
+from pydispatch.kernels.source import Source
+
+Grid = Callable[..., Any] | Sequence[int] | int | None
+MOST_INVOCATIONS = 1024
+
+
+class KernelSource:
+    """A function over views, with the shape of its workgroup, its grid and the values that are known."""
+
+    def __init__(
+        self, function: Callable[..., Any], workgroup: Sequence[int] | int = (64,), grid: Grid = None,
+        statics: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.source = Source(function)
+        self.parameters = self.source.parameters()
+        self.workgroup = _workgroup(self.source.name, workgroup)
+        self.grid = grid if callable(grid) or grid is None else _grid(self.source.name, grid)
+        self.statics = self._statics(statics or {})
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def passed(self) -> tuple[Parameter, ...]:
+        """The parameters that calls of a compiled kernel give: those that are no statics."""
+        return tuple(each for each in self.parameters if each.type is not None)
+
+    def _statics(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        names = [each.name for each in self.parameters if each.type is None]
+        unknown = next((name for name in given if name not in names), None)
+        if unknown is not None:
+            listed = f"; there are {', '.join(names)}" if names else ""
+            raise InvalidArgumentError(f"kernel '{self.name}' has no static parameter '{unknown}'{listed}")
+        found = {each.name: each.default for each in self.parameters if each.type is None and each.has_default}
+        return {**found, **given}
+
+    def lowered(self, grid_in_call: bool = False) -> Lowered:
+        """The program of the kernel. CompileError for what is no kernel; InvalidArgumentError where a static parameter
+        has no value."""
+        missing = [each.name for each in self.parameters if each.type is None and each.name not in self.statics]
+        if missing:
+            raise InvalidArgumentError(
+                f"kernel '{self.name}': the static parameter '{missing[0]}' has no value; "
+                f"write {self.name}.specialize({missing[0]}=...)"
+            )
+        return lower(self.source, self.parameters, self.workgroup, self.statics, self.grid, grid_in_call)
+
+    @cached_property
+    def _plain(self) -> Lowered:
+        return self.lowered()
+
+    def mlir(self) -> str:
+        """The program as MLIR text: an executable, and a function of the kernel's parameters whose results are the
+        views that it writes. Raises as `lowered`."""
+        return self._plain.text
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{each.name}: {each.type or 'static'}" for each in self.parameters)
+        return f"<pydispatch kernel {self.name}({shown}), workgroup {self.workgroup}>"
+
+
+def _workgroup(name: str, given: Sequence[int] | int) -> tuple[int, ...]:
+    sizes = (given,) if isinstance(given, int) else given
+    product = 1
+    is_list = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
+    for size in sizes if is_list else ():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            is_list = False
+            break
+        product *= size
+    if not is_list or product > MOST_INVOCATIONS:
+        raise InvalidArgumentError(
+            f"kernel '{name}': workgroup: expected one to three numbers, at most {MOST_INVOCATIONS} invocations in "
+            f"all, got {given!r}"
+        )
+    return tuple(sizes)
+
+
+def _grid(name: str, given: Any) -> tuple[int, ...]:
+    sizes = (given,) if isinstance(given, int) else given
+    is_grid = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
+    if not is_grid or not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in sizes):
+        raise InvalidArgumentError(f"kernel '{name}': grid: expected one to three numbers of workgroups, got {given!r}")
+    return tuple(sizes)

@@ -1,0 +1,187 @@
+"""Loops of a kernel → scf.for and scf.while, with the variables that they change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+
+from pydispatch.kernels.arithmetic import binary, cast, compare, default_type
+from pydispatch.kernels.entities import Formula, Kept, Known, Literal, Memory, Scalar, Undefined, flat
+from pydispatch.kernels.names import assigned_in, leaves
+from pydispatch.kernels.statements import BREAK, CONTINUE, RETURN, Statements
+
+
+class Loops(Statements):
+    """Writes loops."""
+
+    def carried(self, body: Iterable[ast.stmt], own: Iterable[str]) -> list[str]:
+        """Variables that a loop changes and that exist before it."""
+        names = assigned_in(body) - set(own)
+        return [name for name, entity in self.environment.items() if name in names and flat(entity)]
+
+    def _for_statement(self, node: ast.For) -> None:
+        low, high, step = self.range_of(node)
+        if node.orelse:
+            raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
+        assert isinstance(node.target, ast.Name)
+        exits = leaves(node)
+        inner = {name for each in node.body for name in leaves(each)}
+        if BREAK in inner or RETURN in exits or step < 0:
+            self._counted(node, low, high, step, bool(inner & {BREAK, RETURN}))
+            return
+        carried = self.carried(node.body, (node.target.id,))
+        before = [scalar for name in carried for scalar in flat(self.environment[name]) or []]
+        types = [scalar.type for scalar in before]
+        outer, saved = self.writer, self.environment
+        start, end = cast(outer, low, "index"), cast(outer, high, "index")
+        stride = outer.constant(step, "index")
+        self.writer, self.environment = outer.nested(), dict(saved)
+        variable = self.writer.fresh()
+        arguments = [Scalar(self.writer.fresh(), type) for type in types]
+        self._take(self.environment, [(name, saved[name]) for name in carried], arguments)
+        self.environment[node.target.id] = Scalar(variable, "index")
+        self.environment.pop(CONTINUE, None)
+        self.block(node.body, frozenset({CONTINUE}))
+        self._end_of_iteration(carried)
+        inner_writer, self.writer, self.environment = self.writer, outer, saved
+        head, results = outer.results(types)
+        passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(arguments, before, strict=True))
+        tail = f" iter_args({passed}) -> ({', '.join(types)})" if types else ""
+        outer.region(f"{head}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer)
+        self._after_loop(node, carried, results)
+
+    def _end_of_iteration(self, carried: Iterable[str], more: Sequence[Scalar] = ()) -> None:
+        values = [*more, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
+        if values:
+            self.writer.line(f"scf.yield {', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}")
+
+    def _after_loop(self, node: ast.For | ast.While, carried: Sequence[str], results: Sequence[Scalar]) -> None:
+        forms = [(name, self.environment[name]) for name in carried]
+        self._take(self.environment, forms, results)
+        own = assigned_in([node]) - set(carried)
+        for name in own:
+            if not isinstance(self.environment.get(name), (Formula, Kept, Memory)):
+                line = self.source.location(node).line
+                self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
+
+    def range_of(self, node: ast.For) -> tuple[Scalar | Literal, Scalar | Literal, int]:
+        """(first, end, step) of `for i in range(...)`."""
+        call = node.iter
+        is_range = (
+            isinstance(call, ast.Call)
+            and isinstance(called := self.evaluate(call.func), Known)
+            and called.value is range
+        )
+        if not is_range or not isinstance(call, ast.Call):
+            raise self.error(
+                node.iter, f"a loop over '{ast.unparse(node.iter)}' is not a part of kernels", "loop over range(...)"
+            )
+        if not isinstance(node.target, ast.Name):
+            raise self.error(node.target, "a loop over range has one variable")
+        if not 1 <= len(call.args) <= 3 or call.keywords:
+            raise self.error(call, f"range takes 1 to 3 arguments, got {len(call.args)}")
+        given = [self.number(each) for each in call.args]
+        for each, argument in zip(given, call.args, strict=True):
+            type = default_type(each) if isinstance(each, Literal) else each.type
+            if type in ("f16", "bf16", "f32", "f64", "i1"):
+                raise self.error(argument, f"range of {type}", "convert it: pydispatch.i32(...)")
+        low, high = (Literal(0), given[0]) if len(given) == 1 else given[:2]
+        step = given[2] if len(given) == 3 else Literal(1)
+        if not isinstance(step, Literal) or step.value == 0:
+            raise self.error(
+                call.args[2],
+                "the step of range is a number other than 0 that is known when the kernel is compiled",
+                "write while, or count iterations and multiply",
+            )
+        return low, high, int(step.value)
+
+    def _counted(
+        self, node: ast.For, low: Scalar | Literal, high: Scalar | Literal, step: int, may_leave: bool
+    ) -> None:
+        """A loop that may be left, or counts down: as while."""
+        assert isinstance(node.target, ast.Name)
+        name = node.target.id
+        end = cast(self.writer, high, "index")
+        start = cast(self.writer, low, "index")
+
+        def goes_on(variables: Sequence[Scalar]) -> Scalar | Literal:
+            return compare(self.writer, "<" if step > 0 else ">", variables[0], end)
+
+        def begin(variables: Sequence[Scalar]) -> None:
+            self.environment[name] = variables[0]
+
+        def next_of(variables: Sequence[Scalar]) -> list[Scalar]:
+            following = binary(self.writer, "+", variables[0], Literal(step))
+            assert isinstance(following, Scalar)
+            return [following]
+
+        self._loop(node, [start], goes_on, begin, next_of, may_leave)
+
+    def _while_statement(self, node: ast.While) -> None:
+        if node.orelse:
+            raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
+        inner = {name for each in node.body for name in leaves(each)}
+        self._loop(
+            node, [], lambda _: self.condition(node.test), lambda _: None, lambda _: [], bool(inner & {BREAK, RETURN})
+        )
+
+    def _loop(
+        self,
+        node: ast.For | ast.While,
+        own: Sequence[Scalar],
+        goes_on: Callable[[Sequence[Scalar]], Scalar | Literal],
+        begin: Callable[[Sequence[Scalar]], None],
+        next_of: Callable[[Sequence[Scalar]], list[Scalar]],
+        may_leave: bool,
+    ) -> None:
+        """scf.while. own: first values of variables that the program does not name."""
+        target = {node.target.id} if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else set()
+        inner_exits = {name for each in node.body for name in leaves(each)} & {BREAK, RETURN}
+        for name in inner_exits:
+            self.environment[name] = self.writer.constant(False, "i1")
+        carried = [*self.carried(node.body, target), *sorted(inner_exits)]
+        before = [*own, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
+        types = [scalar.type for scalar in before]
+        outer, saved = self.writer, self.environment
+
+        def enter() -> list[Scalar]:
+            self.writer, self.environment = outer.nested(), dict(saved)
+            arguments = [Scalar(self.writer.fresh(), type) for type in types]
+            self._take(self.environment, [(name, saved[name]) for name in carried], arguments[len(own) :])
+            return arguments
+
+        tested = enter()
+        condition: Scalar | Literal = goes_on(tested[: len(own)])
+        for name in inner_exits if may_leave else ():
+            flag = self.environment[name]
+            assert isinstance(flag, Scalar)
+            true = self.writer.constant(True, "i1")
+            stays = self.writer.value(f"arith.xori {flag.name}, {true.name} : i1", "i1")
+            condition = self._both(condition, stays)
+        decided = cast(self.writer, condition, "i1")
+        listed, spelled = ", ".join(s.name for s in tested), ", ".join(types)
+        passed_on = f" {listed} : {spelled}" if types else ""
+        self.writer.line(f"scf.condition({decided.name}){passed_on}")
+        test = self.writer
+        arguments = enter()
+        begin(arguments[: len(own)])
+        self.environment.pop(CONTINUE, None)
+        self.block(node.body, frozenset({CONTINUE}))
+        self._end_of_iteration(carried, next_of(arguments[: len(own)]))
+        if not types:
+            self.writer.line("scf.yield")
+        body, self.writer, self.environment = self.writer, outer, saved
+        head, results = outer.results(types)
+        passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(tested, before, strict=True))
+        entry = ", ".join(f"{a.name}: {a.type}" for a in arguments)
+        signature = f" ({passed}) : ({spelled}) -> ({spelled})" if types else " : () -> ()"
+        outer.lines += [f"{head}scf.while{signature} {{", *(f"  {line}" for line in test.lines), "} do {"]
+        outer.lines += [
+            *([f"^bb0({entry}):"] if types else []),
+            *(f"  {line}" for line in body.lines),
+            f"}} {outer.place()}",
+        ]
+        outer.has_effects = True
+        self._after_loop(node, carried, results[len(own) :])
+        self.environment.pop(BREAK, None)
+

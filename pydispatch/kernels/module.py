@@ -1,0 +1,286 @@
+"""A kernel as a program: an executable with its code, and a function that runs it over its grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.kernels.annotations import Parameter
+from pydispatch.kernels.entities import Entity, Literal, Memory, Scalar
+from pydispatch.kernels.phases import Phases
+from pydispatch.kernels.source import Source
+from pydispatch.kernels.writer import Writer
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """text: of the program. written: positions of the parameters that the kernel writes, in order, among those that are
+    no statics."""
+
+    text: str
+    written: tuple[int, ...]
+
+
+def lower(
+    source: Source,
+    parameters: Sequence[Parameter],
+    workgroup: Sequence[int],
+    statics: Mapping[str, Any],
+    grid: Callable[..., Any] | Sequence[int] | None,
+    grid_in_call: bool = False,
+) -> Lowered:
+    """The program of a kernel. grid: numbers of workgroups, or a function of the parameters; None covers the first view
+    that is written. grid_in_call: three more arguments of the function are the grid. CompileError."""
+    passed = [each for each in parameters if each.type is not None]
+    phases = Phases(source, parameters, workgroup, statics)
+    symbols = _symbols(passed)
+    lines = phases.lower(_environment(passed, symbols))
+    name = source.name
+    written = [number for number, each in enumerate(passed) if each.name in phases.written]
+    if not written:
+        raise source.error(source.tree, f"kernel '{name}' writes no view", "store its results: y[i] = ...")
+    kernel = _kernel(source, passed, symbols, phases, lines)
+    host = _host(source, passed, symbols, workgroup, statics, written, grid, grid_in_call)
+    text = "\n".join([f"module @{name} {{", *(f"  {line}" for line in (*kernel, *host)), "}", ""])
+    return Lowered(text, tuple(written))
+
+
+def _symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
+    """The name of every size that calls decide, by view and dimension: that of the first with the same symbol."""
+    found: dict[tuple[str, int], str] = {}
+    for each in passed:
+        for dimension, size in enumerate((each.type and each.type.shape) or ()):
+            if isinstance(size, str):
+                found[each.name, dimension] = f"%n_{size}"
+            elif size is None:
+                found[each.name, dimension] = f"%n_{each.name}_{dimension}"
+    return found
+
+
+def _shape_text(parameter: Parameter) -> str:
+    assert parameter.type is not None
+    return "".join(f"{size}x" if isinstance(size, int) else "?x" for size in parameter.type.shape or ())
+
+
+def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
+    found: dict[str, Entity] = {}
+    for each in passed:
+        assert each.type is not None
+        if each.type.shape is None:
+            found[each.name] = Scalar(f"%p_{each.name}", each.type.dtype)
+            continue
+        sizes = tuple(
+            Literal(size) if isinstance(size, int) else Scalar(symbols[each.name, dimension], "index")
+            for dimension, size in enumerate(each.type.shape)
+        )
+        type = f"memref<{_shape_text(each)}{each.type.dtype}>"
+        found[each.name] = Memory(f"%p_{each.name}", each.type.dtype, sizes, type, each.name)
+    return found
+
+
+def _sizes_of(parameter: Parameter, symbols: Mapping[tuple[str, int], str]) -> str:
+    """`{%n, %m}` of a type, "" without a size that calls decide."""
+    assert parameter.type is not None
+    names = [
+        symbols[parameter.name, d] for d in range(len(parameter.type.shape or ())) if (parameter.name, d) in symbols
+    ]
+    return f"{{{', '.join(names)}}}" if names else ""
+
+
+def _kernel(
+    source: Source,
+    passed: Sequence[Parameter],
+    symbols: Mapping[tuple[str, int], str],
+    phases: Phases,
+    lines: Sequence[str],
+) -> list[str]:
+    sizes = list(dict.fromkeys(symbols.values()))
+    arguments = [
+        f"%b_{each.name}: !stream.binding" if each.is_view else f"%p_{each.name}: {each.type}" for each in passed
+    ]
+    arguments += [f"{size}: index" for size in sizes]
+    invocations = math.prod(phases.workgroup)
+    prologue = ["%zero = arith.constant 0 : index", "%one = arith.constant 1 : index"]
+    prologue += [f"%extent{axis} = arith.constant {size} : index" for axis, size in enumerate(phases.workgroup)]
+    for each in passed:
+        if each.is_view and each.type is not None:
+            type = f"memref<{_shape_text(each)}{each.type.dtype}>{_sizes_of(each, symbols)}"
+            prologue.append(
+                f"%p_{each.name} = stream.binding.subspan %b_{each.name}[%zero] : !stream.binding -> {type}"
+            )
+    name = source.name
+    body = [*prologue, *phases.prologue, *lines, "return"]
+    return [
+        "stream.executable private @kernel {",
+        f"  stream.executable.export public @{name}",
+        "      workgroups(%x: index, %y: index, %z: index) -> (index, index, index) {",
+        "    stream.return %x, %y, %z : index, index, index",
+        "  }",
+        "  builtin.module {",
+        f"    func.func @{name}({', '.join(arguments)}) attributes {{pyd.invocations = {invocations} : i64}} {{",
+        *(f"      {line}" for line in body),
+        "    }",
+        "  }",
+        "}",
+    ]
+
+
+def _host(
+    source: Source,
+    passed: Sequence[Parameter],
+    symbols: Mapping[tuple[str, int], str],
+    workgroup: Sequence[int],
+    statics: Mapping[str, Any],
+    written: Sequence[int],
+    grid: Callable[..., Any] | Sequence[int] | None,
+    grid_in_call: bool,
+) -> list[str]:
+    writer = Writer(source)
+    types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in passed]
+    arguments = [f"%a_{p.name}: {type}" for p, type in zip(passed, types, strict=True)]
+    if grid_in_call:
+        arguments += [f"%g{axis}: i64" for axis in range(3)]
+    _state_sizes(writer, passed, symbols, types)
+    counts = _grid(source, writer, passed, symbols, workgroup, statics, written, grid, grid_in_call)
+    sizes = list(dict.fromkeys(symbols.values()))
+    operands = [*(f"%a_{p.name}" for p in passed), *sizes]
+    operand_types = [
+        f"{type}{_sizes_of(p, symbols) if p.is_view else ''}" for p, type in zip(passed, types, strict=True)
+    ]
+    operand_types += ["index"] * len(sizes)
+    tied = [f"%a_{passed[n].name}{_sizes_of(passed[n], symbols)}" for n in written]
+    results = [f"%r{n}" for n in written]
+    result_types = [types[n] for n in written]
+    head = ", ".join(results)
+    spelled = tied[0] if len(tied) == 1 else f"({', '.join(tied)})"
+    writer.line(
+        f"{head} = flow.dispatch @kernel::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
+        f"({', '.join(operand_types)}) -> {spelled}"
+    )
+    writer.line(f"return {', '.join(results)} : {', '.join(result_types)}")
+    signature = f"func.func @{source.name}({', '.join(arguments)}) -> ({', '.join(result_types)})"
+    return [f"{signature} {{", *(f"  {line}" for line in writer.lines), f"}} {writer.place()}"]
+
+
+def _state_sizes(
+    writer: Writer, passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str], types: Sequence[str]
+) -> None:
+    """Defines each size by the first view that has it, and requires that others agree."""
+    defined: dict[str, str] = {}
+    for parameter, type in zip(passed, types, strict=True):
+        for dimension in range(len((parameter.type and parameter.type.shape) or ())):
+            symbol = symbols.get((parameter.name, dimension))
+            if symbol is None:
+                continue
+            index = writer.constant(dimension, "index")
+            size = writer.value(f"tensor.dim %a_{parameter.name}, {index.name} : {type}", "index")
+            what = f"dimension {dimension} of '{parameter.name}'"
+            if symbol not in defined:
+                writer.lines[-1] = writer.lines[-1].replace(f"{size.name} = ", f"{symbol} = ", 1)
+                defined[symbol] = what
+                continue
+            equal = writer.value(f"arith.cmpi eq, {symbol}, {size.name} : index", "i1")
+            name = symbol.removeprefix("%n_")
+            message = f"'{name}' is {{a}} in {defined[symbol]} and {{b}} in {what}"
+            writer.line(f'cf.assert {equal.name}, "{message}" {{pyd.shows_values}}')
+
+
+class Size:
+    """A size while the grid is computed: arithmetic writes operations."""
+
+    def __init__(self, writer: Writer, name: str) -> None:
+        self.writer, self.name = writer, name
+
+    def _with(self, operation: str, other: object, is_turned: bool = False) -> Size:
+        if isinstance(other, int):
+            other = Size(self.writer, self.writer.constant(other, "index").name)
+        if not isinstance(other, Size):
+            return NotImplemented
+        a, b = (other, self) if is_turned else (self, other)
+        return Size(self.writer, self.writer.value(f"{operation} {a.name}, {b.name} : index", "index").name)
+
+    def __add__(self, other: object) -> Size:
+        return self._with("arith.addi", other)
+
+    def __radd__(self, other: object) -> Size:
+        return self._with("arith.addi", other, True)
+
+    def __sub__(self, other: object) -> Size:
+        return self._with("arith.subi", other)
+
+    def __rsub__(self, other: object) -> Size:
+        return self._with("arith.subi", other, True)
+
+    def __mul__(self, other: object) -> Size:
+        return self._with("arith.muli", other)
+
+    def __rmul__(self, other: object) -> Size:
+        return self._with("arith.muli", other, True)
+
+    def __floordiv__(self, other: object) -> Size:
+        return self._with("arith.floordivsi", other)
+
+    def __rfloordiv__(self, other: object) -> Size:
+        return self._with("arith.floordivsi", other, True)
+
+    def __neg__(self) -> Size:
+        return self._with("arith.subi", 0, True)
+
+
+class _Shape:
+    """What a grid's function sees of a view."""
+
+    def __init__(self, shape: tuple[Size | int, ...]) -> None:
+        self.shape, self.ndim = shape, len(shape)
+
+
+def _grid(
+    source: Source,
+    writer: Writer,
+    passed: Sequence[Parameter],
+    symbols: Mapping[tuple[str, int], str],
+    workgroup: Sequence[int],
+    statics: Mapping[str, Any],
+    written: Sequence[int],
+    grid: Callable[..., Any] | Sequence[int] | None,
+    grid_in_call: bool,
+) -> list[str]:
+    """Three names of numbers of workgroups."""
+    if grid_in_call:
+        return [writer.value(f"arith.index_cast %g{axis} : i64 to index", "index").name for axis in range(3)]
+
+    def shape(parameter: Parameter) -> tuple[Size | int, ...]:
+        sizes = (parameter.type and parameter.type.shape) or ()
+        return tuple(
+            size if isinstance(size, int) else Size(writer, symbols[parameter.name, d]) for d, size in enumerate(sizes)
+        )
+
+    if grid is None:
+        sizes = shape(passed[written[0]])[::-1]
+        chosen: Any = [-(-size // extent) for size, extent in zip(sizes, workgroup, strict=False)]
+        chosen += list(sizes[len(workgroup) :])
+        if len(chosen) > 3:
+            raise source.error(
+                source.tree,
+                f"the grid over '{passed[written[0]].name}' would have {len(chosen)} dimensions",
+                "give one: @pydispatch.kernel(grid=lambda ...: (...))",
+            )
+    elif callable(grid):
+        views = {each.name: _Shape(shape(each)) if each.is_view else None for each in passed}
+        arguments = [
+            views.get(name, statics.get(name))
+            for name in source.function.__code__.co_varnames[: source.function.__code__.co_argcount]
+        ]
+        chosen = grid(*arguments)
+    else:
+        chosen = grid
+    chosen = list(chosen) if isinstance(chosen, (tuple, list)) else [chosen]
+    if not 1 <= len(chosen) <= 3 or not all(isinstance(each, (int, Size)) for each in chosen):
+        raise InvalidArgumentError(
+            f"kernel '{source.name}': grid: expected one to three numbers of workgroups, got {chosen!r}"
+        )
+    chosen += [1] * (3 - len(chosen))
+    return [each.name if isinstance(each, Size) else writer.constant(each, "index").name for each in chosen]

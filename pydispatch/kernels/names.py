@@ -1,0 +1,72 @@
+"""Which names statements assign and read, and which ways lead out of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+_EXITS: dict[type[ast.stmt], str] = {ast.Break: "break ", ast.Continue: "continue ", ast.Return: "return "}
+
+
+def targets_of(node: ast.AST) -> Iterator[str]:
+    """The names that one statement assigns by itself, without the statements in it."""
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.For)):
+        targets = [node.target]
+    for target in targets:
+        for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+            if isinstance(each, ast.Name):
+                yield each.id
+
+
+def assigned_in(statements: Iterable[ast.AST]) -> set[str]:
+    return {name for each in statements for node in ast.walk(each) for name in targets_of(node)}
+
+
+def read_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that are read anywhere; one that is changed in place is."""
+    found = set()
+    for each in nodes:
+        for node in ast.walk(each):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                found.add(node.target.id)
+    return found
+
+
+def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | None = None) -> set[str]:
+    """Names that statements may read before they assign them. assigned: those that have been; others are added."""
+    done = set() if assigned is None else assigned
+    found: set[str] = set()
+    for node in statements:
+        if isinstance(node, ast.If):
+            ways = set(done), set(done)
+            found |= read_in([node.test]) - done
+            found |= read_before_assigned(node.body, ways[0]) | read_before_assigned(node.orelse, ways[1])
+            done |= ways[0] & ways[1]
+        elif isinstance(node, ast.For):
+            found |= read_in([node.iter]) - done
+            found |= read_before_assigned(node.body, done | set(targets_of(node)))
+        elif isinstance(node, ast.While):
+            found |= read_in([node.test]) - done
+            found |= read_before_assigned(node.body, set(done))
+        else:
+            found |= read_in([node]) - done
+            done |= set(targets_of(node))
+    return found
+
+
+def leaves(node: ast.AST) -> frozenset[str]:
+    """The exits that lead out of a statement: those of loops end at the loop."""
+    if isinstance(node, ast.stmt) and type(node) in _EXITS:
+        return frozenset({_EXITS[type(node)]})
+    found: set[str] = set()
+    if isinstance(node, (ast.If, ast.For, ast.While)):
+        for each in (*node.body, *node.orelse):
+            found |= leaves(each)
+        if not isinstance(node, ast.If):
+            found &= {"return "}
+    return frozenset(found)

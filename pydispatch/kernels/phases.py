@@ -1,0 +1,449 @@
+"""A kernel → what its workgroup does: parallel loops over the invocations, one for each stretch between barriers."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydispatch.kernels import functions
+from pydispatch.kernels.annotations import Parameter
+from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, is_float
+from pydispatch.kernels.calls import TABLE
+from pydispatch.kernels.entities import Entity, Formula, Group, Kept, Known, Literal, Memory, Scalar, Slot, described
+from pydispatch.kernels.expressions import known
+from pydispatch.kernels.loops import Loops
+from pydispatch.kernels.names import assigned_in, leaves, read_in, targets_of
+from pydispatch.kernels.source import MISSING, Source
+from pydispatch.kernels.statements import RETURN
+from pydispatch.kernels.variables import Variables, assignments, classify, split
+from pydispatch.patterns.types import DType
+
+MEETINGS: dict[Any, str] = {
+    functions.barrier: "barrier",
+    functions.shared: "shared",
+    functions.group_sum: "reduction",
+    functions.group_max: "reduction",
+    functions.group_min: "reduction",
+}
+WORKGROUP_MEMORY = "#gpu.address_space<workgroup>"
+MOST_SHARED = 48 << 10
+"""Bytes of workgroup memory that every device has."""
+
+
+class Phases(Loops):
+    """Writes a whole kernel. sizes: the sizes of each view, by parameter; statics: values that are known."""
+
+    def __init__(
+        self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
+    ) -> None:
+        super().__init__(source)
+        self.workgroup = tuple(workgroup)
+        self.parameters = frozenset(each.name for each in parameters)
+        self.prologue: list[str] = []
+        self.local: list[Scalar] | None = None
+        self.shared_bytes = 0
+        self._statics = statics
+        self.zero, self.one = Scalar("%zero", "index"), Scalar("%one", "index")
+        self.extents = [Scalar(f"%extent{axis}", "index") for axis in range(len(self.workgroup))]
+        self._assigned = assigned_in(source.tree.body)
+        self.variables = Variables()
+
+    def lower(self, environment: Mapping[str, Entity]) -> list[str]:
+        """The lines of the kernel's body, without what comes before it (`prologue`)."""
+        self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
+        body = self.source.body
+        if any(self.kind_of(each) != "phase" for each in body):
+            self.variables = classify(body, self.kind_of, self._is_pure, self._never_assigned(), self._differs)
+            for name, value in self.variables.formulas.items():
+                self.environment[name] = Formula(value)
+            for name in self.variables.kept:
+                self.environment[name] = Kept(Slot(name))
+        self.block(body, frozenset({RETURN}))
+        return self.writer.lines
+
+    def _never_assigned(self) -> set[str]:
+        return set(self.environment) - self._assigned
+
+    # ---- which statements are for all invocations together
+
+    def _object(self, node: ast.expr) -> Any:
+        """The object of Python that an expression names, without a variable; MISSING for anything else."""
+        if isinstance(node, ast.Name):
+            return MISSING if node.id in self._assigned or node.id in self.environment else self.source.meaning(node.id)
+        if isinstance(node, ast.Attribute):
+            base = self._object(node.value)
+            return MISSING if base is MISSING else getattr(base, node.attr, MISSING)
+        return MISSING
+
+    def _meeting(self, node: ast.AST) -> str:
+        if not isinstance(node, ast.Call):
+            return ""
+        called = self._object(node.func)
+        try:
+            return MEETINGS.get(called, "")
+        except TypeError:
+            return ""
+
+    def kind_of(self, statement: ast.stmt) -> str:
+        kind = self._meeting(statement.value) if isinstance(statement, (ast.Assign, ast.Expr)) else ""
+        if kind:
+            return kind
+        if isinstance(statement, (ast.If, ast.For, ast.While)) and any(map(self._meeting, ast.walk(statement))):
+            return "control"
+        return "phase"
+
+    def _is_pure(self, node: ast.expr, names: set[str]) -> bool:
+        """Whether an expression reads no memory and no variables but `names`."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+                if each.id in self._assigned and each.id not in names:
+                    return False
+            elif isinstance(each, ast.Subscript):
+                is_size = isinstance(each.value, ast.Attribute) and each.value.attr == "shape"
+                if not is_size:
+                    return False
+            elif isinstance(each, ast.Call):
+                called = self._object(each.func)
+                if not isinstance(called, DType) and called not in TABLE:
+                    return False
+        return True
+
+    def _differs(self, node: ast.expr) -> bool:
+        ids = (functions.global_id, functions.local_id)
+        return any(isinstance(each, ast.Call) and self._object(each.func) in ids for each in ast.walk(node))
+
+    # ---- the number of the invocation
+
+    def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        has_axis = axis < len(self.workgroup)
+        if kind == "size":
+            return Literal(self.workgroup[axis] if has_axis else 1)
+        if kind == "group":
+            return self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
+        if kind == "grid":
+            return self.writer.value(f"stream.dispatch.workgroup.count[{axis}] : index", "index")
+        if self.local is None:
+            raise self.error(
+                node,
+                f"{kind}_id differs between the invocations of a workgroup, and {self.meeting_rule}",
+                "use it between barriers, or in conditions without one",
+            )
+        if kind == "local":
+            return self.local[axis] if has_axis else Literal(0)
+        group = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
+        if not has_axis:
+            return group
+        first = self.writer.value(f"arith.muli {group.name}, {self.extents[axis].name} : index", "index")
+        return self.writer.value(f"arith.addi {first.name}, {self.local[axis].name} : index", "index")
+
+    # ---- parts
+
+    def block(self, statements: Sequence[ast.stmt], at_end: frozenset[str] = frozenset()) -> None:
+        if self.local is not None:
+            super().block(statements, at_end)
+            return
+        for part in split(statements, self.kind_of):
+            node = part.nodes[0]
+            with self.writer.at(self.source, node):
+                if part.kind == "phase":
+                    self._phase(part.nodes, at_end)
+                elif part.kind == "control":
+                    if leaves(node):
+                        raise self.error(
+                            node,
+                            "a kernel is not left where invocations still have to meet",
+                            "let the condition decide what is done, without return, break and continue",
+                        )
+                    self.statement(node)
+                elif part.kind == "shared":
+                    self._shared(node)
+                elif part.kind == "reduction":
+                    self._reduction(node)
+
+    def _phase(self, nodes: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
+        meets_later = self.variables.formulas or self.variables.kept or self.variables.uniform
+        exits = next((each for each in nodes if leaves(each)), None)
+        if exits is not None and (RETURN not in at_end or (meets_later and nodes[-1] is not self.source.body[-1])):
+            raise self.error(
+                exits,
+                "a kernel is not left where invocations still have to meet",
+                "let the condition decide what is done, without return",
+            )
+        nodes, bound = self._bounded(nodes)
+        used = read_in(nodes) | assigned_in(nodes)
+        kept = {
+            name: entity.slot for name, entity in self.environment.items() if isinstance(entity, Kept) and name in used
+        }
+
+        def body() -> None:
+            for name in used & self.variables.formulas.keys():
+                self.environment[name] = self.evaluate(self.variables.formulas[name])
+            for name, slot in kept.items():
+                self.environment.pop(name)
+                if slot.type:
+                    self.environment[name] = self._restored(slot)
+            super(Phases, self).block([each for each in nodes if not self._is_formula(each)], at_end)
+            for name in kept.keys() & assigned_in(nodes):
+                self._keep(nodes[0], name, kept[name])
+
+        self._parallel(body, bound)
+        for name, value, is_own in assignments(nodes):
+            if name in self.variables.uniform and is_own and value is not None:
+                self.bind(ast.copy_location(ast.Name(name, ast.Store()), value), self.evaluate(value))
+
+    def _is_formula(self, node: ast.stmt) -> bool:
+        names = set(targets_of(node))
+        return bool(names) and names <= self.variables.formulas.keys()
+
+    def _parallel(
+        self, body: Callable[[], None], bound: Scalar | None = None, reduced: str = "", end: str = ""
+    ) -> None:
+        """A loop over the invocations. reduced: what stands between its head and its body."""
+        outer, saved = self.writer, self.environment
+        axes = range(len(self.workgroup))
+        self.writer, self.environment = outer.nested(), dict(saved)
+        self.local = [Scalar(self.writer.fresh(), "index") for _ in axes]
+        body()
+        names = [each.name for each in reversed(self.local)]
+        ends = [bound.name if bound and axis == 0 else self.extents[axis].name for axis in reversed(axes)]
+        if not end:
+            self.writer.lines.append("scf.reduce")
+        inner, self.writer, self.environment, self.local = self.writer, outer, saved, None
+        zeros, ones = (", ".join([each.name] * len(names)) for each in (self.zero, self.one))
+        head = f"scf.parallel ({', '.join(names)}) = ({zeros}) to ({', '.join(ends)}) step ({ones})"
+        outer.region(f"{end}{head}{reduced}", inner)
+
+    def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
+        """Where all of a phase is under `if i < n` of the first global_id, the loop ends there instead: loops without
+        conditions become vectors."""
+        *before, last = nodes
+        if not isinstance(last, ast.If) or last.orelse or self.variables.kept & assigned_in(nodes) or _has_exit(last):
+            if isinstance(last, ast.If) or len(nodes) < 2:
+                return nodes, None
+            return self._returned(nodes)
+        tests = (
+            last.test.values if isinstance(last.test, ast.BoolOp) and isinstance(last.test.op, ast.And) else [last.test]
+        )
+        values = dict(self.variables.formulas)
+        for each in before:
+            if not isinstance(each, ast.Assign) or not self._is_pure(each.value, self._assigned):
+                return nodes, None
+            values |= {name: value for name, value, _ in assignments([each]) if value is not None}
+        if len(values) != len(self.variables.formulas.keys() | assigned_in(before)):
+            return nodes, None
+        for test in tests:
+            end = self._end_of(test, values)
+            if end is None:
+                continue
+            rest = [each for each in tests if each is not test]
+            if not rest:
+                return [*before, *last.body], end
+            left = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(ast.And(), rest), last.test)
+            return [*before, ast.copy_location(ast.If(left, last.body, []), last)], end
+        return nodes, None
+
+    def _returned(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
+        """`if i >= n: return` before the rest is the same as the rest under `if i < n`."""
+        for number, each in enumerate(nodes):
+            if (
+                isinstance(each, ast.If)
+                and len(each.body) == 1
+                and isinstance(each.body[0], ast.Return)
+                and not each.orelse
+            ):
+                test = each.test
+                if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.GtE):
+                    turned = ast.copy_location(ast.Compare(test.left, [ast.Lt()], test.comparators), test)
+                    rest = ast.copy_location(ast.If(turned, list(nodes[number + 1 :]), []), each)
+                    bounded, end = self._bounded([*nodes[:number], rest])
+                    return (bounded, end) if end is not None else (nodes, None)
+                return nodes, None
+        return nodes, None
+
+    def _end_of(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
+        """Where the loop over the first axis ends because of `i < n`; None when the test says something else."""
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
+            return None
+        left, right = test.left, test.comparators[0]
+        while isinstance(left, ast.Name) and left.id in values:
+            left = values[left.id]
+        is_first = (
+            isinstance(left, ast.Call)
+            and self._object(left.func) is functions.global_id
+            and len(left.args) == 1
+            and isinstance(left.args[0], ast.Constant)
+            and left.args[0].value == 0
+        )
+        if not is_first or not self._is_pure(right, set()) or self._differs(right):
+            return None
+        size = self.number(right)
+        if isinstance(size, Scalar) and is_float(size.type):
+            return None
+        group = self.writer.value("stream.dispatch.workgroup.id[0] : index", "index")
+        first = self.writer.value(f"arith.muli {group.name}, {self.extents[0].name} : index", "index")
+        left_over = binary(self.writer, "-", cast(self.writer, size, "index"), first)
+        end = binary(self.writer, "min", self.extents[0], left_over)
+        assert isinstance(end, Scalar)
+        return end
+
+    # ---- memory of the workgroup
+
+    def _slot_type(self, type: str) -> str:
+        shape = "".join(f"{size}x" for size in reversed(self.workgroup))
+        return f"memref<{shape}{type}, {WORKGROUP_MEMORY}>"
+
+    def _place(self) -> str:
+        assert self.local is not None
+        return ", ".join(each.name for each in reversed(self.local))
+
+    def _restored(self, slot: Slot) -> Scalar:
+        self.writer.has_effects = True
+        return self.writer.value(
+            f"memref.load %kept_{slot.name}[{self._place()}] : {self._slot_type(slot.type)}", slot.type
+        )
+
+    def _keep(self, node: ast.AST, name: str, slot: Slot) -> None:
+        value = self.environment.get(name)
+        if not isinstance(value, Scalar):
+            raise self.error(
+                node,
+                f"'{name}' is used after a barrier, and is {described(value) if value else 'nothing'}",
+                "use one variable for each number",
+            )
+        if not slot.type:
+            slot.type = value.type
+            self._allocate(node, f"%kept_{name}", self._slot_type(value.type), self._count(), value.type)
+        self.writer.line(f"memref.store {value.name}, %kept_{name}[{self._place()}] : {self._slot_type(slot.type)}")
+        self.writer.has_effects = True
+
+    def _count(self) -> int:
+        return math.prod(self.workgroup)
+
+    def _allocate(self, node: ast.AST, name: str, type: str, count: int, dtype: str) -> None:
+        self.shared_bytes += count * {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "f32": 4, "i32": 4}.get(dtype, 8)
+        if self.shared_bytes > MOST_SHARED:
+            raise self.error(
+                node,
+                f"the kernel needs {self.shared_bytes} bytes of workgroup memory; devices have {MOST_SHARED}",
+                "make shared memory or the workgroup smaller, or keep fewer variables across barriers",
+            )
+        self.prologue.append(f"{name} = memref.alloc() : {type} {self.writer.place()}")
+
+    def _shared(self, node: ast.stmt) -> None:
+        value = getattr(node, "value", None)
+        is_plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if not is_plain or not isinstance(value, ast.Call):
+            raise self.error(
+                node, "workgroup memory is given one name", "write tile = pydispatch.shared((16, 16), pydispatch.f32)"
+            )
+        assert isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        name = node.targets[0].id
+        if isinstance(self.environment.get(name), Memory):
+            raise self.error(node, f"'{name}' is workgroup memory already", "give it another name")
+        given = [self.evaluate(each) for each in value.args]
+        if len(given) != 2 or not isinstance(given[1], Known) or not isinstance(given[1].value, DType):
+            raise self.error(
+                value, "shared takes a shape and a type", "write pydispatch.shared((16, 16), pydispatch.f32)"
+            )
+        shape = given[0].items if isinstance(given[0], Group) else (given[0],)
+        sizes = []
+        for each in shape:
+            if not isinstance(each, Literal) or not isinstance(each.value, int) or each.value < 1:
+                raise self.error(
+                    value.args[0],
+                    f"the shape of workgroup memory is known when the kernel is compiled, got {described(each)}",
+                    "use numbers, pydispatch.group_size(...) or pydispatch.static parameters",
+                )
+            sizes.append(each)
+        dtype, count = given[1].value.name, 1
+        for size in sizes:
+            count *= int(size.value)
+        type = f"memref<{''.join(f'{size.value}x' for size in sizes)}{dtype}, {WORKGROUP_MEMORY}>"
+        self._allocate(node, f"%shared_{name}", type, count, dtype)
+        self.environment[name] = Memory(f"%shared_{name}", dtype, tuple(sizes), type)
+
+    def _reduction(self, node: ast.stmt) -> None:
+        """`total = pydispatch.group_sum(value)`."""
+        call = getattr(node, "value", None)
+        is_plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if not is_plain or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+            raise self.error(
+                node,
+                "a reduction over the workgroup takes one value and is assigned to one name",
+                "write total = pydispatch.group_sum(value)",
+            )
+        assert isinstance(node, ast.Assign)
+        symbol = {functions.group_sum: "+", functions.group_max: "max", functions.group_min: "min"}[
+            self._object(call.func)
+        ]
+        types: list[str] = []
+        kept = {
+            name: entity.slot
+            for name, entity in self.environment.items()
+            if isinstance(entity, Kept) and name in read_in([call])
+        }
+
+        def body() -> None:
+            for name in read_in([call]) & self.variables.formulas.keys():
+                self.environment[name] = self.evaluate(self.variables.formulas[name])
+            for name, slot in kept.items():
+                self.environment[name] = self._restored(slot)
+            value = self.number(call.args[0])
+            scalar = (
+                cast(
+                    self.writer, value, "i32" if isinstance(value, Literal) and isinstance(value.value, int) else "f32"
+                )
+                if isinstance(value, Literal)
+                else value
+            )
+            if scalar.type == "i1":
+                raise TypeMismatch("a reduction of conditions", "convert them: pydispatch.i32(...)")
+            types.append(scalar.type)
+            inner = self.writer.nested()
+            a, b = Scalar(inner.fresh(), scalar.type), Scalar(inner.fresh(), scalar.type)
+            made = binary(inner, symbol, a, b)
+            assert isinstance(made, Scalar)
+            lines = [
+                line.replace(f" : {scalar.type} loc", f" fastmath<reassoc> : {scalar.type} loc")
+                if "arith.addf" in line
+                else line
+                for line in inner.lines
+            ]
+            self.writer.lines += [
+                f"scf.reduce({scalar.name} : {scalar.type}) {{",
+                f"^bb0({a.name}: {a.type}, {b.name}: {b.type}):",
+                *(f"  {line}" for line in lines),
+                f"  scf.reduce.return {made.name} : {made.type}",
+                "}",
+            ]
+
+        result = self.writer.fresh()
+        outer = self.writer
+        mark = len(outer.lines)
+        neutral_name = outer.fresh()
+        self._parallel(body, None, f" init ({neutral_name}) -> TYPE", f"{result} = ")
+        type = types[0]
+        outer.lines[mark] = outer.lines[mark].replace("-> TYPE", f"-> {type}")
+        neutral = outer.nested()
+        neutral.value(f"arith.constant {_neutral(symbol, type)} : {type}", type)
+        line = neutral.lines[0].partition(" = ")[2]
+        outer.lines.insert(mark, f"{neutral_name} = {line}")
+        assert isinstance(node.targets[0], ast.Name)
+        self.bind(node.targets[0], Scalar(result, type))
+
+
+def _neutral(symbol: str, type: str) -> str:
+    from pydispatch.kernels.writer import spelled
+
+    if symbol == "+":
+        return spelled(0, type)
+    if is_float(type):
+        return spelled(float("-inf") if symbol == "max" else float("inf"), type)
+    width = {"i8": 8, "i16": 16, "i32": 32}.get(type, 64)
+    return spelled(-(1 << (width - 1)) if symbol == "max" else (1 << (width - 1)) - 1, type)
+
+
+def _has_exit(node: ast.If) -> bool:
+    return bool(leaves(node))

@@ -1,0 +1,137 @@
+"""The source of a Python function: its syntax tree, where each part of it stands, and what names mean in it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydispatch.errors import CompileError, InvalidArgumentError, Location
+from pydispatch.kernels.annotations import Parameter, Static, type_of
+
+MISSING = object()
+"""What `Source.meaning` gives for a name that nobody defined."""
+
+
+class Source:
+    """A function with its text. InvalidArgumentError for what has none, such as a built-in or a lambda."""
+
+    def __init__(self, function: Callable[..., Any], what: str = "kernel") -> None:
+        if not inspect.isfunction(function):
+            raise InvalidArgumentError(
+                f"{what}: expected a function, got {function!r}; write @pydispatch.kernel over one"
+            )
+        try:
+            lines, first = inspect.getsourcelines(function)
+        except (OSError, TypeError):
+            raise InvalidArgumentError(
+                f"{what} '{function.__name__}': its source cannot be read: write it in a file or in a notebook's cell"
+            ) from None
+        text = "".join(lines)
+        dedented = textwrap.dedent(text)
+        self.function, self.name, self.what = function, function.__name__, what
+        self.file = function.__code__.co_filename
+        self._lines, self._first = lines, first
+        self._indent = len(lines[0]) - len(dedented.splitlines(keepends=True)[0])
+        tree = ast.parse(dedented).body[0]
+        if not isinstance(tree, ast.FunctionDef):
+            raise InvalidArgumentError(
+                f"{what} '{self.name}': expected a function under def, not a lambda or a coroutine"
+            )
+        self.tree = tree
+
+    @property
+    def body(self) -> Sequence[ast.stmt]:
+        """Without the docstring."""
+        statements = self.tree.body
+        first = statements[0]
+        is_docstring = (
+            isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+        )
+        return statements[1:] if is_docstring else statements
+
+    def location(self, node: ast.AST) -> Location:
+        line = getattr(node, "lineno", 1)
+        column = getattr(node, "col_offset", 0) + self._indent + 1
+        end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else None
+        text = self._lines[line - 1].rstrip("\n") if line <= len(self._lines) else ""
+        length = max(1, (end + self._indent + 1 if end is not None else len(text) + 1) - column)
+        return Location(self.file, self._first + line - 1, column, text, length)
+
+    def error(self, node: ast.AST, message: str, note: str | None = None) -> CompileError:
+        """An error that points at a part of the function. note: the remedy."""
+        return CompileError(message, self.location(node), note)
+
+    def meaning(self, name: str) -> Any:
+        """What a name that the function does not assign means: of an enclosing function, of the module, built in."""
+        code = self.function.__code__
+        for free, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=False):
+            if free == name:
+                try:
+                    return cell.cell_contents
+                except ValueError:
+                    return MISSING
+        return self.function.__globals__.get(name, getattr(builtins, name, MISSING))
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Those of a kernel. CompileError for one without a type."""
+        arguments = self.tree.args
+        for unwanted in (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs, *arguments.posonlyargs):
+            if unwanted is not None:
+                raise self.error(
+                    unwanted,
+                    f"parameter '{unwanted.arg}' of kernel '{self.name}' is not a plain one",
+                    "name each parameter: no *, / and **",
+                )
+        defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + list(arguments.defaults)
+        signature = inspect.signature(self.function)
+        return tuple(
+            self._parameter(node, default, signature.parameters[node.arg].default)
+            for node, default in zip(arguments.args, defaults, strict=True)
+        )
+
+    def _parameter(self, node: ast.arg, default: ast.expr | None, value: object) -> Parameter:
+        note = f"write {node.arg}: pydispatch.f32['n'] for an array, {node.arg}: pydispatch.f32 for a number"
+        if node.annotation is None:
+            raise self.error(node, f"parameter '{node.arg}' of kernel '{self.name}' has no type", note)
+        try:
+            type = type_of(self._annotation(node.annotation))
+        except (NameError, AttributeError, TypeError, InvalidArgumentError) as error:
+            raise self.error(node.annotation, f"the type of parameter '{node.arg}' is wrong: {error}", note) from None
+        if type is None:
+            text = ast.unparse(node.annotation)
+            raise self.error(node.annotation, f"'{text}' is no type of a parameter of a kernel", note)
+        if type is Static:
+            return Parameter(node.arg, None, value, default is not None)
+        if default is not None:
+            raise self.error(
+                default,
+                f"parameter '{node.arg}' has a value by default, and is no pydispatch.static",
+                "leave the value out, or give it in calls",
+            )
+        assert not isinstance(type, builtins.type)
+        return Parameter(node.arg, type)
+
+    def _annotation(self, node: ast.expr) -> object:
+        """What an annotation means, also under `from __future__ import annotations`."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node = ast.parse(node.value, mode="eval").body
+        code = self.function.__code__
+        cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
+        annotations = self.function.__annotations__
+        names = {name: cell.cell_contents for name, cell in cells.items() if _is_set(cell)}
+        for name, value in annotations.items():  # names of an enclosing function that only annotations use are no cells
+            if not isinstance(value, str) and any(a.arg == name and a.annotation is node for a in self.tree.args.args):
+                return value
+        expression = compile(ast.Expression(ast.fix_missing_locations(node)), self.file, "eval")
+        return eval(expression, self.function.__globals__, names)
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not MISSING
+    except ValueError:
+        return False

@@ -1,0 +1,341 @@
+"""Statements of a kernel between two barriers → structured control flow."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pydispatch.kernels.arithmetic import binary, cast, default_type
+from pydispatch.kernels.entities import (
+    Entity,
+    Group,
+    Known,
+    Literal,
+    Memory,
+    Scalar,
+    Undefined,
+    described,
+    flat,
+    rebuilt,
+)
+from pydispatch.kernels.expressions import BINARY, Environment, Expressions
+from pydispatch.kernels.names import leaves, targets_of
+from pydispatch.kernels.source import Source
+from pydispatch.kernels.writer import Writer
+
+BREAK, CONTINUE, RETURN, RESULT = "break ", "continue ", "return ", "result "
+"""Variables that no program can name: whether a loop, an iteration, a function has ended, and what it returns."""
+EXITS: dict[type[ast.stmt], str] = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
+
+
+class Statements(Expressions):
+    """Writes statements that invocations run by themselves."""
+
+    def block(self, statements: Sequence[ast.stmt], at_end: frozenset[str] = frozenset()) -> None:
+        """at_end: exits (`RETURN`, `CONTINUE`) that do nothing at the end of these statements."""
+        for number, statement in enumerate(statements):
+            rest = statements[number + 1 :]
+            with self.writer.at(self.source, statement):
+                if isinstance(statement, tuple(EXITS)):
+                    return self._exit(statement, at_end)
+                exits = leaves(statement)
+                if isinstance(statement, ast.If) and exits:
+                    return self._if_with_exits(statement, rest, at_end)
+                self.statement(statement)
+            if exits:
+                return self._unless_left(exits, rest, at_end)
+        return None
+
+    def statement(self, node: ast.stmt) -> None:
+        method = getattr(self, f"_{type(node).__name__.lower()}_statement", None)
+        if method is None:
+            raise self.error(
+                node, f"'{ast.unparse(node).split()[0]}' is not a part of kernels", _REMEDIES.get(type(node))
+            )
+        method(node)
+
+    # ---- exits
+
+    def _exit(self, node: ast.stmt, at_end: frozenset[str]) -> None:
+        name = EXITS[type(node)]
+        if isinstance(node, ast.Return):
+            self._result(node)
+        if name not in at_end:
+            self.environment[name] = self.writer.constant(True, "i1")
+
+    def _result(self, node: ast.Return) -> None:
+        if not self.calling:
+            if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+                raise self.error(node, "a kernel returns nothing", "store into a view that is a parameter")
+            return
+        value = Known(None) if node.value is None else self.evaluate(node.value)
+        if RESULT in self.environment and not isinstance(self.environment[RESULT], Undefined):
+            value = self._alike(node, self.environment[RESULT], value)
+        else:
+            value = self._settled(node, value)
+        self.environment[RESULT] = value
+
+    def _if_with_exits(self, node: ast.If, rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
+        """Where a branch ends here, what follows belongs to the other one; so nothing has to ask whether it ended."""
+        then, other = list(node.body), list(node.orelse)
+        if _ends(then) or _ends(other):
+            if not _ends(then):
+                then += rest
+            elif not _ends(other):
+                other += rest
+            self._branches(node, then, other, at_end)
+            return
+        self._branches(node, then, other, frozenset())
+        self._unless_left(leaves(node), rest, at_end)
+
+    def _unless_left(self, exits: Iterable[str], rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
+        """The rest of a block, where none of the exits was taken."""
+        if not rest:
+            return None
+        left: Scalar | Literal = Literal(False)
+        for name in exits:
+            flag = self.environment.get(name)
+            if isinstance(flag, Scalar):
+                left = flag if isinstance(left, Literal) else self._either(left, flag)
+        if isinstance(left, Literal):
+            return self.block(rest, at_end)
+        true = self.writer.constant(True, "i1")
+        stays = self.writer.value(f"arith.xori {left.name}, {true.name} : i1", "i1")
+        return self._choose(rest[0], stays, lambda: self.block(rest, at_end), lambda: None)
+
+    def _either(self, a: Scalar, b: Scalar) -> Scalar:
+        return self.writer.value(f"arith.ori {a.name}, {b.name} : i1", "i1")
+
+    # ---- assignments
+
+    def _assign_statement(self, node: ast.Assign) -> None:
+        value = self.evaluate(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def _annassign_statement(self, node: ast.AnnAssign) -> None:
+        from pydispatch.kernels.annotations import type_of
+
+        if not isinstance(node.target, ast.Name) or node.value is None:
+            raise self.error(node, "a type is given where a variable begins", "write name: pydispatch.f32 = value")
+        meaning = self.evaluate(node.annotation)
+        type = type_of(meaning.value) if isinstance(meaning, Known) else None
+        if type is None or getattr(type, "shape", ()) is not None:
+            raise self.error(
+                node.annotation, f"'{ast.unparse(node.annotation)}' is no type of a number", "write pydispatch.f32"
+            )
+        value = cast(self.writer, self.number(node.value), type.dtype)  # type: ignore[union-attr]
+        self.assign(node.target, value)
+
+    def _augassign_statement(self, node: ast.AugAssign) -> None:
+        symbol = BINARY.get(type(node.op))
+        if symbol is None:
+            raise self.error(node, f"'{ast.unparse(node)}' is not a part of kernels")
+        if isinstance(node.target, ast.Subscript):
+            memory = self._memory(node.target)
+            indices = self.indices(node.target.slice, memory)
+            old = self.writer.value(f"memref.load {memory.name}[{indices}] : {memory.type}", memory.dtype)
+            self._store(node.target, memory, indices, self._combined(node, symbol, old))
+            return
+        if not isinstance(node.target, ast.Name):
+            raise self.error(node.target, "only variables and elements are changed in place")
+        self.assign(node.target, self._combined(node, symbol, self.number(node.target)))
+
+    def _combined(self, node: ast.AugAssign, symbol: str, old: Scalar | Literal) -> Scalar | Literal:
+        return self.number_or_error(node, lambda: binary(self.writer, symbol, old, self.number(node.value)))
+
+    def assign(self, target: ast.expr, value: Entity) -> None:
+        if isinstance(target, ast.Tuple):
+            if not isinstance(value, Group) or len(value.items) != len(target.elts):
+                raise self.error(target, f"{len(target.elts)} names for {described(value)}")
+            for each, item in zip(target.elts, value.items, strict=True):
+                self.assign(each, item)
+        elif isinstance(target, ast.Subscript):
+            memory = self._memory(target)
+            self._store(target, memory, self.indices(target.slice, memory), value)
+        elif isinstance(target, ast.Name):
+            self.bind(target, value)
+        else:
+            raise self.error(
+                target, f"'{ast.unparse(target)}' cannot be assigned", "assign variables and elements of views"
+            )
+
+    def bind(self, target: ast.Name, value: Entity) -> None:
+        """A variable keeps the type that it begins with."""
+        name, old = target.id, self.environment.get(target.id)
+        if isinstance(old, Memory) or (old is None and name in self.parameters):
+            raise self.error(target, f"'{name}' is a parameter", "give the variable another name")
+        if isinstance(old, (Scalar, Group)) and flat(old) is not None:
+            value = self._alike(target, old, value)
+        else:
+            value = self._settled(target, value)
+        self.environment[name] = value
+
+    parameters: frozenset[str] = frozenset()
+
+    def _settled(self, node: ast.AST, value: Entity) -> Entity:
+        """A value with types: bare numbers get theirs."""
+        if isinstance(value, Literal):
+            return cast(self.writer, value, default_type(value))
+        if isinstance(value, Group):
+            return Group(tuple(self._settled(node, item) for item in value.items))
+        return value
+
+    def _alike(self, node: ast.AST, old: Entity, value: Entity) -> Entity:
+        """A value as one of the types of another."""
+        if isinstance(old, Group):
+            if not isinstance(value, Group) or len(value.items) != len(old.items):
+                raise self.error(node, f"the variable is {described(old)}, and this is {described(value)}")
+            return Group(tuple(self._alike(node, *pair) for pair in zip(old.items, value.items, strict=True)))
+        assert isinstance(old, Scalar)
+        what = f"'{node.id}'" if isinstance(node, ast.Name) else "the value"
+        return self.converted(node, value, old.type, what)
+
+    def _memory(self, target: ast.Subscript) -> Memory:
+        memory = self.evaluate(target.value)
+        if not isinstance(memory, Memory):
+            raise self.error(target, f"elements of {described(memory)} cannot be assigned")
+        return memory
+
+    def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity) -> None:
+        made = self.converted(target, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
+        self.writes(target, memory)
+        self.writer.line(f"memref.store {made.name}, {memory.name}[{indices}] : {memory.type}")
+        self.writer.has_effects = True
+
+    # ---- choices
+
+    def _if_statement(self, node: ast.If) -> None:
+        self._branches(node, node.body, node.orelse, frozenset())
+
+    def _branches(
+        self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
+    ) -> None:
+        condition = self.condition(node.test)
+        if isinstance(condition, Literal):
+            self.block(then if condition.value else other, at_end)
+            return
+        self._choose(node, condition, lambda: self.block(then, at_end), lambda: self.block(other, at_end))
+
+    def _choose(self, node: ast.AST, condition: Scalar, then: Callable[[], None], other: Callable[[], None]) -> None:
+        """scf.if whose results are the variables that a branch changes."""
+        outer, before = self.writer, self.environment
+        writers, environments = [], []
+        for branch in (then, other):
+            self.writer, self.environment = outer.nested(), dict(before)
+            branch()
+            writers.append(self.writer)
+            environments.append(self.environment)
+        self.writer, self.environment = outer, before
+        changed = [
+            name
+            for name in dict.fromkeys((*environments[0], *environments[1]))
+            if environments[0].get(name) is not environments[1].get(name)
+        ]
+        values: list[tuple[str, list[Entity]]] = []
+        for name in changed:
+            pair = [self._flag_or(name, each) for each in environments]
+            if any(each is None or isinstance(each, Undefined) or flat(each) is None for each in pair):
+                line = self.source.location(node).line
+                before[name] = Undefined(f"has no value on every way from the condition in line {line}")
+                continue
+            writers_of = [writer.at(self.source, node) for writer in writers]
+            with writers_of[0], writers_of[1]:
+                values.append((name, self.unified(node, writers, [e for e in pair if e is not None])))
+        types = [scalar.type for _, pair in values for scalar in flat(pair[0]) or []]
+        if types:
+            for index, writer in enumerate(writers):
+                names = [scalar.name for _, pair in values for scalar in flat(pair[index]) or []]
+                writer.line(f"scf.yield {', '.join(names)} : {', '.join(types)}")
+        head, results = outer.results(types)
+        given = f" -> ({', '.join(types)})" if types else ""
+        outer.branches(f"{head}scf.if {condition.name}{given}", *writers)
+        self._take(before, [(name, pair[0]) for name, pair in values], results)
+
+    def _flag_or(self, name: str, environment: Environment) -> Entity | None:
+        """A value of a branch; exits that it did not take are false."""
+        found = environment.get(name)
+        return Literal(False) if found is None and name in (BREAK, CONTINUE, RETURN) else found
+
+    @staticmethod
+    def _take(environment: Environment, forms: Iterable[tuple[str, Entity]], results: Sequence[Scalar]) -> None:
+        left = iter(results)
+        for name, form in forms:
+            environment[name] = rebuilt(form, [next(left) for _ in flat(form) or []])
+
+    # ---- the rest
+
+    def _expr_statement(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            return
+        if not isinstance(node.value, ast.Call):
+            raise self.error(node, f"'{ast.unparse(node)}' does nothing", "assign it")
+        self.evaluate(node.value)
+
+    def _pass_statement(self, node: ast.Pass) -> None:
+        pass
+
+    def _assert_statement(self, node: ast.Assert) -> None:
+        condition = cast(self.writer, self.condition(node.test), "i1")
+        text = f"{self.source.location(node)}: {ast.unparse(node.test)}"
+        if isinstance(node.msg, ast.Constant):
+            text = f"{self.source.location(node)}: {node.msg.value!s}"
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        self.writer.line(f'cf.assert {condition.name}, "{escaped}"')
+        self.writer.has_effects = True
+
+    def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
+        """A call of a function of Python: its statements, in the place of the call."""
+        if any(function is source.function for source in self.calling) or function is self.source.function:
+            raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
+        source = Source(function, "function")
+        names = [each.arg for each in source.tree.args.args]
+        if node.keywords or len(given) != len(names):
+            raise self.error(
+                node,
+                f"'{function.__name__}' takes {len(names)} arguments in order, got {len(given)}",
+                f"its parameters are {', '.join(names)}",
+            )
+        saved = self.source, self.environment, self.parameters
+        self.calling.append(self.source)
+        self.source, self.parameters = source, frozenset()
+        self.environment = dict(zip(names, given, strict=True))
+        try:
+            with self.writer.at(source, source.tree):
+                self.block(source.body, frozenset({RETURN}))
+            result = self.environment.get(RESULT, Known(None))
+        finally:
+            self.source, self.environment, self.parameters = saved
+            self.calling.pop()
+        if isinstance(result, Undefined):
+            raise source.error(
+                source.tree, f"'{function.__name__}' returns a value on some ways only", "end with a return"
+            )
+        return result
+
+
+def _ends(statements: Sequence[ast.stmt]) -> bool:
+    """Whether no way goes on after a block."""
+    if not statements:
+        return False
+    last = statements[-1]
+    if isinstance(last, ast.If):
+        return _ends(last.body) and _ends(last.orelse)
+    return isinstance(last, tuple(EXITS))
+
+
+_REMEDIES: dict[type[ast.AST], str] = {
+    ast.With: "there are no contexts in kernels",
+    ast.Try: "there are no exceptions in kernels: test for the condition",
+    ast.Raise: "use assert",
+    ast.FunctionDef: "define functions outside the kernel",
+    ast.Import: "import outside the kernel",
+    ast.ImportFrom: "import outside the kernel",
+    ast.Global: "give what it needs as parameters",
+    ast.Nonlocal: "give what it needs as parameters",
+    ast.Delete: "variables need not be deleted",
+    ast.ClassDef: "define classes outside the kernel",
+}
+
+__all__ = ["Statements", "Writer", "targets_of"]

@@ -1,0 +1,151 @@
+"""Variables of a kernel with barriers: which of them every part computes for itself, and which have to be kept."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pydispatch.kernels.names import read_before_assigned, read_in, targets_of
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a kernel that all invocations of a workgroup come to together.
+
+    kind: "phase" (statements that each invocation runs by itself), "barrier", "shared", "reduction" or "control", a
+    statement with parts in it.
+    """
+
+    kind: str
+    nodes: tuple[ast.stmt, ...]
+
+
+@dataclass
+class Variables:
+    """Names by how they live across barriers: formulas are expressions of what never changes, uniform ones are the same
+    for all invocations, kept ones need memory."""
+
+    formulas: dict[str, ast.expr] = field(default_factory=dict)
+    uniform: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
+
+
+def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Part]:
+    """The parts of a block. kind_of: of a statement; neighbours of kind "phase" are one part."""
+    run: list[ast.stmt] = []
+    for each in statements:
+        kind = kind_of(each)
+        if kind == "phase":
+            run.append(each)
+            continue
+        if run:
+            yield Part("phase", tuple(run))
+            run = []
+        yield Part(kind, (each,))
+    if run:
+        yield Part("phase", tuple(run))
+
+
+def assignments(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | None, bool]]:
+    """(name, its expression where that stands alone, whether it is a statement of its own) of all in a phase."""
+    for statement in nodes:
+        for node in ast.walk(statement):
+            for name in targets_of(node):
+                yield name, _value(node, name), node is statement
+
+
+def _value(node: ast.AST, name: str) -> ast.expr | None:
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Name):
+            return value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            pairs = zip(target.elts, value.elts, strict=True)
+            return next(v for t, v in pairs if isinstance(t, ast.Name) and t.id == name)
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        changed = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
+        return ast.copy_location(ast.fix_missing_locations(ast.copy_location(changed, node)), node)
+    return None
+
+
+def classify(
+    statements: Sequence[ast.stmt], kind_of: Callable[[ast.stmt], str], is_pure: Callable[[ast.expr, set[str]], bool],
+    never_assigned: set[str], differing: Callable[[ast.expr], bool],
+) -> Variables:  # fmt: skip
+    """is_pure(expression, names): whether it reads no memory, and no variables but `names`. differing: whether an
+    expression asks for the number of the invocation."""
+    phases, headers, uniform = list[Part](), list[ast.expr](), set[str]()
+
+    def visit(block: Sequence[ast.stmt]) -> None:
+        for part in split(block, kind_of):
+            node = part.nodes[0]
+            if part.kind == "phase":
+                phases.append(part)
+            elif part.kind == "reduction":
+                uniform.update(targets_of(node))
+                headers.extend(n for n in ast.walk(node) if isinstance(n, ast.Call))
+            elif part.kind == "control":
+                assert isinstance(node, (ast.If, ast.For, ast.While))
+                if isinstance(node, ast.For):
+                    uniform.update(targets_of(node))
+                headers.append(node.iter if isinstance(node, ast.For) else node.test)
+                visit(node.body)
+                visit(node.orelse)
+
+    visit(statements)
+    made: dict[str, list[tuple[int, ast.expr | None, bool]]] = {}
+    for number, part in enumerate(phases):
+        for name, value, is_own in assignments(part.nodes):
+            made.setdefault(name, []).append((number, value, is_own))
+    exposed = read_in(headers).union(*(read_before_assigned(part.nodes) for part in phases))
+    crossing = made.keys() & exposed - uniform
+    found = Variables(uniform=uniform)
+    _formulas(found, crossing, made, is_pure, never_assigned)
+    _uniform(found, crossing - found.formulas.keys(), made, is_pure, never_assigned, differing)
+    found.kept = crossing - found.formulas.keys() - found.uniform
+    return found
+
+
+def _formulas(
+    found: Variables, crossing: set[str], made: dict[str, list[tuple[int, ast.expr | None, bool]]],
+    is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str],
+) -> None:  # fmt: skip
+    grew = True
+    while grew:
+        grew = False
+        for name in crossing - found.formulas.keys():
+            each = made[name]
+            value = each[0][1]
+            if (
+                len(each) == 1
+                and each[0][2]
+                and value is not None
+                and is_pure(value, never_assigned | found.formulas.keys())
+            ):
+                found.formulas[name] = value
+                grew = True
+
+
+def _uniform(
+    found: Variables, names: set[str], made: dict[str, list[tuple[int, ast.expr | None, bool]]],
+    is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str], differing: Callable[[ast.expr], bool],
+) -> None:  # fmt: skip
+    """The largest set whose values depend on itself and on what never changes alone."""
+    alike = {name for name, value in found.formulas.items() if not differing(value)}
+    while True:  # a formula of a formula that differs does
+        left = {name for name in alike if not (read_in([found.formulas[name]]) & (found.formulas.keys() - alike))}
+        if left == alike:
+            break
+        alike = left
+    candidates = set(names)
+    while True:
+        known = never_assigned | alike | found.uniform | candidates
+        fit = {
+            name for name in candidates
+            if all(own and value and not differing(value) and is_pure(value, known) for _, value, own in made[name])
+        }  # fmt: skip
+        if fit == candidates:
+            break
+        candidates = fit
+    found.uniform |= candidates

@@ -1,0 +1,106 @@
+"""Lines of MLIR text with locations."""
+
+from __future__ import annotations
+
+import ast
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+
+from pydispatch.kernels.entities import Scalar
+from pydispatch.kernels.source import Source
+
+
+class Writer:
+    """Writes operations one after another. Nested regions are writers of their own, whose lines are put in later."""
+
+    def __init__(self, source: Source, numbers: Iterator[int] | None = None) -> None:
+        self.lines: list[str] = []
+        self.numbers = count() if numbers is None else numbers
+        self.source = source
+        self.node: ast.AST = source.tree
+        self.has_effects = False
+        """Whether something was written that may not be done where it is not asked for: accesses, loops."""
+
+    def nested(self) -> Writer:
+        made = Writer(self.source, self.numbers)
+        made.node = self.node
+        return made
+
+    @contextmanager
+    def at(self, source: Source, node: ast.AST) -> Iterator[None]:
+        """Operations written meanwhile belong to a part of the source."""
+        before = self.source, self.node
+        self.source, self.node = source, node
+        try:
+            yield
+        finally:
+            self.source, self.node = before
+
+    def fresh(self) -> str:
+        return f"%{next(self.numbers)}"
+
+    def value(self, text: str, type: str) -> Scalar:
+        """One operation with one result."""
+        name = self.fresh()
+        self.line(f"{name} = {text}")
+        return Scalar(name, type)
+
+    def line(self, text: str) -> None:
+        """An operation. text: all of it."""
+        self.lines.append(f"{text} {self.place()}")
+
+    def place(self) -> str:
+        location = self.source.location(self.node)
+        file = location.file.replace("\\", "\\\\").replace('"', '\\"')
+        return f'loc("{file}":{location.line}:{location.column})'
+
+    def region(self, head: str, body: Writer, tail: str = "}") -> None:
+        """`head {`, the lines of a nested writer, `}`, and what follows it in the line."""
+        self.lines += [f"{head} {{", *(f"  {line}" for line in body.lines), f"{tail} {self.place()}"]
+        self.has_effects = True
+
+    def branches(self, head: str, then: Writer, other: Writer | None) -> None:
+        """scf.if with one or two regions."""
+        self.lines += [f"{head} {{", *(f"  {line}" for line in then.lines)]
+        if other is not None and other.lines:
+            self.lines += ["} else {", *(f"  {line}" for line in other.lines)]
+        self.lines.append(f"}} {self.place()}")
+        self.has_effects = True
+
+    def results(self, types: Sequence[str]) -> tuple[str, list[Scalar]]:
+        """`%5:2 = ` and its values; "" for none."""
+        if not types:
+            return "", []
+        name = self.fresh()
+        if len(types) == 1:
+            return f"{name} = ", [Scalar(name, types[0])]
+        return f"{name}:{len(types)} = ", [Scalar(f"{name}#{i}", type) for i, type in enumerate(types)]
+
+    def constant(self, value: int | float | bool, type: str) -> Scalar:
+        return self.value(f"arith.constant {spelled(value, type)} : {type}", type)
+
+
+def spelled(value: int | float | bool, type: str) -> str:
+    """A number in MLIR text."""
+    if type == "i1":
+        return "true" if value else "false"
+    if not type.startswith(("f", "bf")):
+        return str(int(value))
+    number = float(value)
+    if math.isfinite(number):
+        text = repr(number)
+        mantissa, letter, exponent = text.partition("e")
+        return f"{mantissa if '.' in mantissa else mantissa + '.0'}{letter}{exponent}"
+    return _special(number, type)
+
+
+def _special(number: float, type: str) -> str:
+    """Infinity and NaN by their bits."""
+    single = struct.unpack("<I", struct.pack("<f", number))[0]
+    if type == "bf16":
+        return f"0x{single >> 16:04X}"
+    layout, code, digits = {"f16": ("<e", "<H", 4), "f32": ("<f", "<I", 8), "f64": ("<d", "<Q", 16)}[type]
+    return f"0x{struct.unpack(code, struct.pack(layout, number))[0]:0{digits}X}"
