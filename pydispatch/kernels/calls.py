@@ -6,18 +6,35 @@ import ast
 import builtins
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 from pydispatch import patterns
+from pydispatch.errors import CompileError
 from pydispatch.kernels import functions
 from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, is_float, joined
 from pydispatch.kernels.entities import FLOATS, Entity, Group, Known, Literal, Memory, Scalar, described
+from pydispatch.kernels.writer import Writer
 from pydispatch.patterns.types import DType
 
-if TYPE_CHECKING:
-    from pydispatch.kernels.expressions import Expressions
 
-Handler = Callable[["Expressions", ast.Call, list[Entity]], Entity]
+class Context(Protocol):
+    """What writes the expressions around a call: `kernels.expressions.Expressions`."""
+
+    writer: Writer
+    meeting_rule: str
+
+    def error(self, node: ast.AST, message: str, note: str | None = None) -> CompileError: ...
+    def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal: ...
+    def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal: ...
+    def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T: ...
+    def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal: ...
+    def indices(self, node: ast.expr, memory: Memory, given: Entity | None = None) -> str: ...
+    def writes(self, node: ast.AST, memory: Memory) -> None: ...
+    def position(self, node: ast.AST, kind: str, axis: int) -> Entity: ...
+
+
+T = TypeVar("T")
+Handler = Callable[[Context, ast.Call, list[Entity]], Entity]
 
 UNARY = {
     **{
@@ -58,7 +75,7 @@ UNARY = {
 """Functions of one float → operations of the dialect math."""
 
 
-def count_of(low: Expressions, node: ast.Call, given: list[Entity], least: int, most: int | None = None) -> None:
+def count_of(low: Context, node: ast.Call, given: list[Entity], least: int, most: int | None = None) -> None:
     most = least if most is None else most
     if node.keywords:
         raise low.error(
@@ -71,11 +88,11 @@ def count_of(low: Expressions, node: ast.Call, given: list[Entity], least: int, 
         raise low.error(node, f"{ast.unparse(node.func)} takes {expected} arguments, got {len(given)}")
 
 
-def number(low: Expressions, node: ast.AST, entity: Entity) -> Scalar | Literal:
+def number(low: Context, node: ast.AST, entity: Entity) -> Scalar | Literal:
     return low.as_number(node, entity)
 
 
-def unary(low: Expressions, node: ast.Call, given: list[Entity], name: str) -> Entity:
+def unary(low: Context, node: ast.Call, given: list[Entity], name: str) -> Entity:
     count_of(low, node, given, 1)
     x = number(low, node.args[0], given[0])
     if isinstance(x, Literal):
@@ -89,7 +106,7 @@ def unary(low: Expressions, node: ast.Call, given: list[Entity], name: str) -> E
     return low.writer.value(f"math.{name} {x.name} : {x.type}", x.type)
 
 
-def axis_of(low: Expressions, node: ast.Call, given: list[Entity]) -> int:
+def axis_of(low: Context, node: ast.Call, given: list[Entity]) -> int:
     count_of(low, node, given, 1)
     axis = given[0]
     if not isinstance(axis, Literal) or axis.value not in (0, 1, 2) or isinstance(axis.value, bool):
@@ -101,7 +118,7 @@ def axis_of(low: Expressions, node: ast.Call, given: list[Entity]) -> int:
     return int(axis.value)
 
 
-def minmax(low: Expressions, node: ast.Call, given: list[Entity], symbol: str) -> Entity:
+def minmax(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> Entity:
     if len(given) == 1 and isinstance(given[0], Group):
         given = list(given[0].items)
     if len(given) < 2:
@@ -116,7 +133,7 @@ def minmax(low: Expressions, node: ast.Call, given: list[Entity], symbol: str) -
     return made
 
 
-def absolute(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+def absolute(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     count_of(low, node, given, 1)
     x = number(low, node.args[0], given[0])
     if isinstance(x, Literal):
@@ -126,7 +143,7 @@ def absolute(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
     return minmax(low, node, [x, low.number_or_error(node, lambda: binary(low.writer, "-", Literal(0), x))], "max")
 
 
-def select(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+def select(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     count_of(low, node, given, 3)
     condition = low.condition(node.args[0], given[0])
     a, b = number(low, node.args[1], given[1]), number(low, node.args[2], given[2])
@@ -137,7 +154,7 @@ def select(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
     return low.writer.value(f"arith.select {condition.name}, {x.name}, {y.name} : {type}", type)
 
 
-def fused(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+def fused(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     count_of(low, node, given, 3)
     a, b, c = (number(low, each, entity) for each, entity in zip(node.args, given, strict=True))
     type = joined(a, b, "fma")
@@ -148,7 +165,7 @@ def fused(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
     return low.writer.value(f"math.fma {x}, {y}, {z} : {type}", type)
 
 
-def bits(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+def bits(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     count_of(low, node, given, 2)
     x, target = number(low, node.args[0], given[0]), given[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
@@ -163,7 +180,7 @@ def bits(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
     return low.writer.value(f"arith.bitcast {x.name} : {x.type} to {target.value.name}", target.value.name)
 
 
-def ceil_divide(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+def ceil_divide(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     count_of(low, node, given, 2)
     a, b = number(low, node.args[0], given[0]), number(low, node.args[1], given[1])
     if isinstance(a, Literal) and isinstance(b, Literal):
@@ -173,7 +190,7 @@ def ceil_divide(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity
     return low.writer.value(f"arith.ceildivsi {x.name}, {y.name} : {type}", type)
 
 
-def atomic(low: Expressions, node: ast.Call, given: list[Entity], symbol: str) -> Entity:
+def atomic(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> Entity:
     count_of(low, node, given, 3)
     memory = given[0]
     if not isinstance(memory, Memory):
@@ -196,7 +213,7 @@ def atomic(low: Expressions, node: ast.Call, given: list[Entity], symbol: str) -
     return Known(None)
 
 
-def length(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+def length(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     count_of(low, node, given, 1)
     if isinstance(given[0], Group):
         return Literal(len(given[0].items))
@@ -205,7 +222,7 @@ def length(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
     raise low.error(node, f"len of {described(given[0])}")
 
 
-def convert(low: Expressions, node: ast.Call, given: list[Entity], type: str) -> Entity:
+def convert(low: Context, node: ast.Call, given: list[Entity], type: str) -> Entity:
     count_of(low, node, given, 1)
     value = number(low, node.args[0], given[0])
     try:
@@ -222,7 +239,7 @@ def _float_function(name: str) -> Handler:
     return lambda low, node, given: unary(low, node, given, name)
 
 
-def _outside_phases(low: Expressions, node: ast.Call, given: list[Entity]) -> Entity:
+def _outside_phases(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     name = ast.unparse(node.func)
     raise low.error(
         node,
