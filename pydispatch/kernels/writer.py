@@ -80,7 +80,8 @@ class Writer:
         return f"{name}:{len(types)} = ", [Scalar(f"{name}#{i}", type) for i, type in enumerate(types)]
 
     def constant(self, value: int | float | bool, type: str) -> Scalar:
-        return self.value(f"arith.constant {spelled(value, type)} : {type}", type)
+        typed = "" if type == "i1" else f" : {type}"
+        return self.value(f"arith.constant {spelled(value, type)}{typed}", type)
 
 
 def spelled(value: int | float | bool, type: str) -> str:
