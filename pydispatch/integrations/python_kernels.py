@@ -31,6 +31,7 @@ class Kernel(KernelSource):
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
         self._view = next((number for number, each in enumerate(self.passed) if each.is_view), 0)
+        self._count = len(self.passed)
         self._host: Loaded | None = None
         self._loaded: dict[tuple[str, bool], Loaded] = {}
 
@@ -59,7 +60,7 @@ class Kernel(KernelSource):
         InvalidArgumentError for arguments that do not fit, CompileError in the first call for what is no kernel, and
         what a call of a loaded program raises.
         """
-        if len(args) <= self._view or type(args[self._view]) is Buffer or self._host is None:
+        if len(args) != self._count or type(args[self._view]) is Buffer or self._host is None:
             self._checked(args)
             function, written = self._on(args, False)
         else:
@@ -67,10 +68,10 @@ class Kernel(KernelSource):
         function(*args, out=args[written] if type(written) is int else _written(args, written))
 
     def _checked(self, args: tuple[Any, ...]) -> None:
-        if len(args) != len(self.passed):
+        if len(args) != self._count:
             names = ", ".join(each.name for each in self.passed)
             raise InvalidArgumentError(
-                f"kernel '{self.name}' takes {len(self.passed)} arguments ({names}), got {len(args)}"
+                f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}"
             )
 
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
@@ -89,7 +90,7 @@ class Kernel(KernelSource):
 
         lowered = self.lowered(grid_in_call)
         artifact = pydispatch.compile(lowered.text, **_options(device))
-        function = getattr(pydispatch.device(device).load(artifact), self.name)
+        function = pydispatch.device(device).load(artifact).functions[self.name]
         return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written
 
 

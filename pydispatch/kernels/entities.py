@@ -105,6 +105,11 @@ def described(entity: Entity) -> str:
             return "a variable"
 
 
+def is_number(entity: Entity) -> bool:
+    """Whether an entity is a value, a bare number or a tuple of those."""
+    return all(map(is_number, entity.items)) if isinstance(entity, Group) else isinstance(entity, (Scalar, Literal))
+
+
 def flat(entity: Entity) -> list[Scalar] | None:
     """The scalars of a value or a tuple; None for anything else."""
     if isinstance(entity, Scalar):

@@ -61,6 +61,11 @@ class KernelSource:
     def _plain(self) -> Lowered:
         return self.lowered()
 
+    @property
+    def written(self) -> tuple[int, ...]:
+        """Which of the parameters that calls give the kernel writes, by position. Raises as `lowered`."""
+        return self._plain.written
+
     def mlir(self) -> str:
         """The program as MLIR text: an executable, and a function of the kernel's parameters whose results are the
         views that it writes. Raises as `lowered`."""

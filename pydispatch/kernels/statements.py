@@ -18,6 +18,7 @@ from pydispatch.kernels.entities import (
     Undefined,
     described,
     flat,
+    is_number,
     rebuilt,
 )
 from pydispatch.kernels.expressions import BINARY, Environment, Expressions
@@ -74,9 +75,7 @@ class Statements(Expressions):
             return
         value = Known(None) if node.value is None else self.evaluate(node.value)
         if RESULT in self.environment and not isinstance(self.environment[RESULT], Undefined):
-            value = self._alike(node, self.environment[RESULT], value, "the result")
-        else:
-            value = self._settled(node, value)
+            raise self.error(node, "a function is left once on each way", "move the return to the end")
         self.environment[RESULT] = value
 
     def _if_with_exits(self, node: ast.If, rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
@@ -260,7 +259,7 @@ class Statements(Expressions):
         values: list[tuple[str, list[Entity]]] = []
         for name in changed:
             pair = [self._flag_or(name, each) for each in environments]
-            if any(each is None or isinstance(each, Undefined) or flat(each) is None for each in pair):
+            if any(each is None or not is_number(each) for each in pair):
                 line = self.source.location(node).line
                 before[name] = Undefined(f"has no value on every way from the condition in line {line}")
                 continue

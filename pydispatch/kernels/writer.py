@@ -80,8 +80,8 @@ class Writer:
         return f"{name}:{len(types)} = ", [Scalar(f"{name}#{i}", type) for i, type in enumerate(types)]
 
     def constant(self, value: int | float | bool, type: str) -> Scalar:
-        typed = "" if type == "i1" else f" : {type}"
-        return self.value(f"arith.constant {spelled(value, type)}{typed}", type)
+        given = spelled(value, type)
+        return self.value(f"arith.constant {given}" if type == "i1" else f"arith.constant {given} : {type}", type)
 
 
 def spelled(value: int | float | bool, type: str) -> str:

@@ -160,61 +160,61 @@ def matcher(
     return Pattern(function.__name__, (), (), benefit, phase, function)
 
 
-def exp(x: Value) -> Value:
-    """e to the power of x, elementwise."""
+def exp(x: Any) -> Any:
+    """e to the power of x, elementwise: in patterns and in kernels, as the functions below."""
     return unary("exp", x)
 
 
-def log(x: Value) -> Value:
+def log(x: Any) -> Any:
     """The natural logarithm, elementwise."""
     return unary("log", x)
 
 
-def sqrt(x: Value) -> Value:
+def sqrt(x: Any) -> Any:
     """The square root, elementwise."""
     return unary("sqrt", x)
 
 
-def rsqrt(x: Value) -> Value:
+def rsqrt(x: Any) -> Any:
     """1 / sqrt(x), elementwise."""
     return unary("rsqrt", x)
 
 
-def tanh(x: Value) -> Value:
+def tanh(x: Any) -> Any:
     """The hyperbolic tangent, elementwise."""
     return unary("tanh", x)
 
 
-def exp2(x: Value) -> Value:
+def exp2(x: Any) -> Any:
     """2 to the power of x, elementwise."""
     return unary("exp2", x)
 
 
-def log2(x: Value) -> Value:
+def log2(x: Any) -> Any:
     """The logarithm to base 2, elementwise."""
     return unary("log2", x)
 
 
-def sin(x: Value) -> Value:
+def sin(x: Any) -> Any:
     """The sine of x in radians, elementwise."""
     return unary("sin", x)
 
 
-def cos(x: Value) -> Value:
+def cos(x: Any) -> Any:
     """The cosine of x in radians, elementwise."""
     return unary("cos", x)
 
 
-def erf(x: Value) -> Value:
+def erf(x: Any) -> Any:
     """The error function, elementwise."""
     return unary("erf", x)
 
 
-def floor(x: Value) -> Value:
+def floor(x: Any) -> Any:
     """The largest whole number that is not above x, elementwise."""
     return unary("floor", x)
 
 
-def ceil(x: Value) -> Value:
+def ceil(x: Any) -> Any:
     """The smallest whole number that is not below x, elementwise."""
     return unary("ceil", x)

@@ -1,0 +1,144 @@
+"""Kernels in Python, each for CPUs, CUDA, Vulkan and WebGPU: `python kernels.py [DEVICE]` compares them with NumPy."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Annotated, Any
+
+import numpy as np
+
+import pydispatch as pd
+
+Vector = Annotated[pd.View, pd.f32["n"]]
+Matrix = Annotated[pd.View, pd.f32["m", "n"]]
+F32 = Annotated[float, pd.f32]
+
+
+@pd.kernel(workgroup=256)
+def saxpy(a: F32, x: Vector, y: Vector) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = a * x[i] + y[i]
+
+
+@pd.kernel(workgroup=256)
+def swish(x: Vector, y: Vector, beta: F32) -> None:
+    i = pd.global_id(0)
+    if i >= x.shape[0]:
+        return
+    y[i] = x[i] / (1 + pd.exp(-beta * x[i]))
+
+
+@pd.kernel(workgroup=64, grid=lambda x, y: x.shape[0])
+def softmax(x: Matrix, y: Matrix) -> None:
+    """A workgroup for each row, in which the invocations take every 64th element."""
+    row, lane = pd.group_id(0), pd.local_id(0)
+    top = pd.f32(-math.inf)
+    for j in range(lane, x.shape[1], 64):
+        top = max(top, x[row, j])
+    largest = pd.group_max(top)
+    part = 0.0
+    for j in range(lane, x.shape[1], 64):
+        part += pd.exp(x[row, j] - largest)
+    total = pd.group_sum(part)
+    for j in range(lane, x.shape[1], 64):
+        y[row, j] = pd.exp(x[row, j] - largest) / total
+
+
+def at(x: pd.View, row: int, column: int) -> Any:
+    """An element, or 0 outside: a function that kernels call is written like a kernel."""
+    if row < 0 or column < 0 or row >= x.shape[0] or column >= x.shape[1]:
+        return 0.0
+    return x[row, column]
+
+
+TILE = 16
+
+
+@pd.kernel(workgroup=(TILE, TILE))
+def matmul(
+    a: Annotated[pd.View, pd.f32["m", "k"]],
+    b: Annotated[pd.View, pd.f32["k", "n"]],
+    c: Matrix,
+) -> None:
+    left = pd.shared((TILE, TILE), pd.f32)
+    right = pd.shared((TILE, TILE), pd.f32)
+    column, row = pd.global_id(0), pd.global_id(1)
+    x, y = pd.local_id(0), pd.local_id(1)
+    total = 0.0
+    for k in range(0, a.shape[1], TILE):
+        left[y, x] = at(a, row, k + x)
+        right[y, x] = at(b, k + y, column)
+        pd.barrier()
+        for j in range(TILE):
+            total += left[y, j] * right[j, x]
+        pd.barrier()
+    if row < c.shape[0] and column < c.shape[1]:
+        c[row, column] = total
+
+
+@pd.kernel(workgroup=256, grid=lambda x, bins: pd.cdiv(x.shape[0], 256))
+def histogram(x: Annotated[pd.View, pd.i32["n"]], bins: Annotated[pd.View, pd.i32["b"]]) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0] and 0 <= x[i] < bins.shape[0]:
+        pd.atomic_add(bins, x[i], 1)
+
+
+@pd.kernel(workgroup=(32, 4))
+def blur(x: Matrix, y: Matrix) -> None:
+    """The mean of each element and its four neighbours; 0 outside."""
+    j, i = pd.global_id(0), pd.global_id(1)
+    if i < x.shape[0] and j < x.shape[1]:
+        y[i, j] = (at(x, i, j) + at(x, i - 1, j) + at(x, i + 1, j) + at(x, i, j - 1) + at(x, i, j + 1)) / 5
+
+
+@pd.kernel(workgroup=128)
+def prefix_sums(x: Vector, y: Vector) -> None:
+    """The sums of the elements up to each one, within each 128."""
+    sums = pd.shared(128, pd.f32)
+    lane, i = pd.local_id(0), pd.global_id(0)
+    sums[lane] = x[i] if i < x.shape[0] else 0.0
+    pd.barrier()
+    step = 1
+    while step < 128:
+        mine = sums[lane]
+        if lane >= step:
+            mine += sums[lane - step]
+        pd.barrier()
+        sums[lane] = mine
+        pd.barrier()
+        step *= 2
+    if i < x.shape[0]:
+        y[i] = sums[lane]
+
+
+def main(device: str = "cpu") -> None:
+    random = np.random.default_rng(1)
+    x, y = random.standard_normal((2, 1000), np.float32)
+    a, b = random.standard_normal((50, 70), np.float32), random.standard_normal((70, 30), np.float32)
+    values = random.integers(0, 16, 1000).astype(np.int32)
+    padded = np.pad(a, 1)
+    neighbours = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+    powers = np.exp(a - a.max(1, keepdims=True))
+    lanes = np.cumsum(np.pad(x, (0, 24)).reshape(-1, 128), axis=1).reshape(-1)[:1000]
+    for kernel, given, expected in (
+        (saxpy, (2.0, x, y), 2 * x + y),
+        (swish, (x, np.zeros_like(x), 1.5), x / (1 + np.exp(-1.5 * x))),
+        (softmax, (a, np.zeros_like(a)), powers / powers.sum(1, keepdims=True)),
+        (matmul, (a, b, np.zeros((50, 30), np.float32)), a @ b),
+        (histogram, (values, np.zeros(16, np.int32)), np.bincount(values, minlength=16)),
+        (blur, (a, np.zeros_like(a)), (a + neighbours) / 5),
+        (prefix_sums, (x, np.zeros_like(x)), lanes),
+    ):
+        arrays: list[Any] = list(given)
+        if device != "cpu":  # arrays of NumPy are in the memory of the CPU already
+            opened: Any = pd.device(device)
+            arrays = [opened.upload(each) if isinstance(each, np.ndarray) else each for each in given]
+        kernel(*arrays)
+        np.testing.assert_allclose(arrays[kernel.written[0]], expected, rtol=2e-5, atol=2e-5)
+        print(f"{kernel.name}: right on {device}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,114 @@
+"""The kernels of examples/python_kernels, on every device, and on random shapes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_works import DEVICES, example
+
+import pydispatch as pd
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples/python_kernels/kernels.py"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_example(device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    example().main(device)
+    assert capsys.readouterr().out.count(f"right on {device}") == 7
+
+
+def test_the_example_is_typed(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    options = ["--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "mypy", *options, str(EXAMPLE)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert "kernels.py" not in done.stdout, done.stdout
+
+
+SIZES = st.integers(0, 300)
+
+
+@given(st.integers(1, 40), st.integers(1, 150), st.integers(0, 2**32 - 1))
+def test_softmax(rows: int, columns: int, seed: int) -> None:
+    x = np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32) * 8
+    y = np.full_like(x, np.nan)
+    example().softmax(x, y)
+    powers = np.exp(x - x.max(1, keepdims=True, initial=-np.inf))
+    np.testing.assert_allclose(y, powers / powers.sum(1, keepdims=True), rtol=2e-5, atol=1e-7)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32 - 1))
+def test_matmul(m: int, k: int, n: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    a, b = random.standard_normal((m, k)).astype(np.float32), random.standard_normal((k, n)).astype(np.float32)
+    c = np.full((m, n), np.nan, np.float32)
+    example().matmul(a, b, c)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-5)
+
+
+@given(SIZES, st.integers(0, 20), st.integers(0, 2**32 - 1))
+def test_histogram(n: int, bins: int, seed: int) -> None:
+    x = np.random.default_rng(seed).integers(-3, bins + 3, n).astype(np.int32)
+    counts = np.zeros(bins, np.int32)
+    example().histogram(x, counts)
+    np.testing.assert_array_equal(counts, np.bincount(x[(x >= 0) & (x < bins)], minlength=bins))
+
+
+@given(SIZES, st.floats(-4, 4, width=32), st.integers(0, 2**32 - 1))
+def test_saxpy_in_place(n: int, a: float, seed: int) -> None:
+    x, y = np.random.default_rng(seed).standard_normal((2, n)).astype(np.float32)
+    expected = np.float32(a) * x + y
+    place = y.ctypes.data
+    example().saxpy(a, x, y)
+    assert y.ctypes.data == place
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_array_that_is_read_and_written() -> None:
+    x = np.arange(100, dtype=np.float32)
+    example().saxpy(2.0, x, x)
+    np.testing.assert_array_equal(x, 3 * np.arange(100, dtype=np.float32))
+
+
+def test_a_compiled_kernel_returns_what_it_writes() -> None:
+    program = pd.device("cpu").load(pd.compile(example().swish))
+    x, y = np.linspace(-3, 3, 50, dtype=np.float32), np.zeros(50, np.float32)
+    result = program.swish(x, y, 2.0)
+    np.testing.assert_allclose(result, x / (1 + np.exp(-2 * x)), rtol=1e-5)
+    assert not y.any()
+
+
+def test_the_grid_of_a_call() -> None:
+    x, y = np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    example().saxpy[2](1.0, x, y)  # two workgroups of 256
+    np.testing.assert_array_equal(y, np.arange(1000) < 512)
+
+
+def test_sizes_that_differ() -> None:
+    with pytest.raises(pd.InvalidArgumentError, match="'n' is 3 in dimension 0 of 'x' and 4 in dimension 0 of 'y'"):
+        example().saxpy(1.0, np.zeros(3, np.float32), np.zeros(4, np.float32))
+    with pytest.raises(pd.InvalidArgumentError, match="float64"):
+        example().saxpy(1.0, np.zeros(3), np.zeros(3, np.float32))
+    with pytest.raises(pd.InvalidArgumentError, match=r"kernel 'saxpy' takes 3 arguments \(a, x, y\), got 2"):
+        example().saxpy(1.0, np.zeros(3, np.float32))
+    read_only = np.zeros(3, np.float32)
+    read_only.flags.writeable = False
+    with pytest.raises(pd.InvalidArgumentError, match="out"):
+        example().saxpy(1.0, np.zeros(3, np.float32), read_only)
+
+
+def test_views_that_are_not_contiguous() -> None:
+    x, whole = np.arange(8, dtype=np.float32), np.zeros((8, 2), np.float32)
+    calls: list[Any] = []
+    try:
+        example().saxpy(1.0, x, whole[:, 1])
+    except pd.InvalidArgumentError as error:
+        calls.append(error)
+    assert calls or np.array_equal(whole[:, 1], x)
