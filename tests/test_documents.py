@@ -51,7 +51,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_readme_python(folder: Path) -> None:
-    block, *models = blocks("README.md", "python")
+    kernel, block, *models = blocks("README.md", "python")
+    (folder / "kernel.py").write_text(kernel)  # kernels are read from a file
+    assert execute([sys.executable, "kernel.py"], folder).splitlines() == printed(kernel)
     first, second = execute([sys.executable, "-c", block], folder).splitlines()
     assert first == second == printed(block)[0] == "[96. 96. 96. 96. 96. 96. 96. 96.]"
     assert printed(block)[1].startswith("the same")
@@ -130,3 +132,9 @@ def test_plugins(folder: Path) -> None:
     (declared,) = blocks("docs/plugins.md", "mlir")
     program = (ROOT / "examples/plugin/program.mlir").read_text()
     assert " ".join(declared.split()) in " ".join(program.split())
+
+
+def test_python_kernels(folder: Path) -> None:
+    text = "\n".join(blocks("docs/python-kernels.md", "python"))
+    (folder / "kernels.py").write_text(text)
+    assert execute([sys.executable, "kernels.py"], folder).splitlines() == printed(text)
