@@ -23,9 +23,10 @@ class Context(Protocol):
     writer: Writer
     meeting_rule: str
 
-    def error(self, node: ast.AST, message: str, note: str | None = None) -> CompileError: ...
+    def error(self, node: ast.AST, message: str, note: str) -> CompileError: ...
     def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal: ...
     def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal: ...
+    def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar: ...
     def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T: ...
     def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal: ...
     def indices(self, node: ast.expr, memory: Memory, given: Entity | None = None) -> str: ...
@@ -85,7 +86,11 @@ def count_of(low: Context, node: ast.Call, given: list[Entity], least: int, most
         )
     if not least <= len(given) <= most:
         expected = str(least) if least == most else f"{least} to {most}"
-        raise low.error(node, f"{ast.unparse(node.func)} takes {expected} arguments, got {len(given)}")
+        raise low.error(
+            node,
+            f"{ast.unparse(node.func)} takes {expected} argument{'s' * (most != 1)}, got {len(given)}",
+            "help() shows what it takes",
+        )
 
 
 def number(low: Context, node: ast.AST, entity: Entity) -> Scalar | Literal:
@@ -122,7 +127,7 @@ def minmax(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> En
     if len(given) == 1 and isinstance(given[0], Group):
         given = list(given[0].items)
     if len(given) < 2:
-        raise low.error(node, f"{symbol} takes at least 2 arguments, got {len(given)}")
+        raise low.error(node, f"{symbol} takes at least 2 arguments, got {len(given)}", "give numbers to choose from")
     made = number(low, node, given[0])
     for each in given[1:]:
         other = number(low, node, each)
@@ -200,7 +205,7 @@ def atomic(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> En
             "give the view, then the index, then the value",
         )
     indices = low.indices(node.args[1], memory, given[1])
-    value = cast(low.writer, number(low, node.args[2], given[2]), memory.dtype)
+    value = low.converted(node.args[2], given[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
     kinds = {"add": ("addf", "addi"), "max": ("maximumf", "maxs"), "min": ("minimumf", "mins")}
     kind = kinds[symbol][not is_float(memory.dtype)]
     low.writes(node, memory)
@@ -219,7 +224,7 @@ def length(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
         return Literal(len(given[0].items))
     if isinstance(given[0], Memory):
         return given[0].shape[0]
-    raise low.error(node, f"len of {described(given[0])}")
+    raise low.error(node, f"len of {described(given[0])}", "views and tuples have one")
 
 
 def convert(low: Context, node: ast.Call, given: list[Entity], type: str) -> Entity:

@@ -99,7 +99,8 @@ def described(entity: Entity) -> str:
                 else "memory of the workgroup"
             )
         case Known():
-            return f"{entity.value!r} of Python"
+            name = getattr(entity.value, "__name__", None) or getattr(entity.value, "name", None)
+            return f"'{name}' of Python" if isinstance(name, str) else f"{entity.value!r} of Python"
         case _:
             return "a variable"
 

@@ -63,7 +63,7 @@ class Expressions:
         self.written: set[str] = set()
         self.calling: list[Source] = []
 
-    def error(self, node: ast.AST, message: str, note: str | None = None) -> CompileError:
+    def error(self, node: ast.AST, message: str, note: str) -> CompileError:
         return self.source.error(node, message, note)
 
     # ---- what subclasses decide
@@ -84,7 +84,8 @@ class Expressions:
             raise self.error(
                 node, f"expected a number, got {described(entity)}", f"read an element: {ast.unparse(node)}[{dims}]"
             )
-        raise self.error(node, f"expected a number, got {described(entity)}")
+        remedy = "take one of its elements" if isinstance(entity, Group) else "kernels compute with numbers"
+        raise self.error(node, f"expected a number, got {described(entity)}", remedy)
 
     def number(self, node: ast.expr) -> Scalar | Literal:
         return self.as_number(node, self.evaluate(node))
@@ -125,7 +126,11 @@ class Expressions:
     def evaluate(self, node: ast.expr) -> Entity:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
-            raise self.error(node, f"{_kind(node)} is not a part of kernels", _REMEDIES.get(type(node)))
+            raise self.error(
+                node,
+                f"{_kind(node)} is not a part of kernels",
+                _REMEDIES.get(type(node), "use numbers, tuples and elements of views"),
+            )
         with self.writer.at(self.source, node):
             try:
                 return method(node)
@@ -152,7 +157,14 @@ class Expressions:
                 f"'{node.id}' may differ between the invocations of a workgroup here, and {self.meeting_rule}",
                 "use what is the same for all of them: sizes, group_id, numbers",
             )
-        return self.evaluate(found.node) if isinstance(found, Formula) else found
+        return self._formula(node, found) if isinstance(found, Formula) else found
+
+    def _formula(self, node: ast.Name, formula: Formula) -> Entity:
+        """The value of a variable that is computed where it is used. What cannot be said there is an error there."""
+        try:
+            return self.evaluate(formula.node)
+        except CompileError as error:
+            raise self.error(node, f"'{node.id}': {error.message}", error.note or "") from None
 
     def _attribute(self, node: ast.Attribute) -> Entity:
         base = self.evaluate(node.value)
@@ -168,8 +180,8 @@ class Expressions:
             try:
                 return known(getattr(base.value, node.attr))
             except AttributeError as error:
-                raise self.error(node, str(error)) from None
-        raise self.error(node, f"{described(base)} has no '{node.attr}'")
+                raise self.error(node, str(error), "look for the name in its documentation") from None
+        raise self.error(node, f"{described(base)} has no '{node.attr}'", "numbers in kernels have no attributes")
 
     def _tuple(self, node: ast.Tuple) -> Entity:
         return Group(tuple(map(self.evaluate, node.elts)))
@@ -184,19 +196,23 @@ class Expressions:
             index = self.evaluate(node.slice)
             if not isinstance(index, Literal) or not isinstance(index.value, int):
                 raise self.error(
-                    node.slice, f"the index of a tuple is known when the kernel is compiled, got {described(index)}"
+                    node.slice,
+                    f"the index of a tuple is known when the kernel is compiled, got {described(index)}",
+                    "give a number, or choose with if",
                 )
             try:
                 return base.items[index.value]
             except IndexError:
-                raise self.error(node.slice, f"index {index.value} of a tuple of {len(base.items)}") from None
+                raise self.error(
+                    node.slice, f"index {index.value} of a tuple of {len(base.items)}", "its first index is 0"
+                ) from None
         if isinstance(base, Known):
             raise self.error(
                 node,
                 f"'{ast.unparse(node.value)}' is an object of Python, whose elements kernels cannot read",
                 "give it to the kernel as a view",
             )
-        raise self.error(node, f"{described(base)} has no elements")
+        raise self.error(node, f"{described(base)} has no elements", "views and tuples have")
 
     def indices(self, node: ast.expr, memory: Memory, given: Entity | None = None) -> str:
         """`%i, %j`, one for each dimension."""
@@ -210,7 +226,9 @@ class Expressions:
         if len(entities) != len(memory.shape):
             names = ", ".join("ijkl"[: len(memory.shape)])
             raise self.error(
-                node, f"{len(entities)} indices of {described(memory)}", f"give one for each dimension: [{names}]"
+                node,
+                f"{len(entities)} {'index' if len(entities) == 1 else 'indices'} of {described(memory)}",
+                f"give one for each dimension: [{names}]",
             )
         found = []
         for number, (entity, size) in enumerate(zip(entities, memory.shape, strict=True)):
@@ -225,9 +243,13 @@ class Expressions:
     def _fixed(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:
         """A known index; below zero it counts from the end."""
         if not isinstance(value.value, int) or isinstance(value.value, bool):
-            raise self.error(node, f"the index {value.value!r} is not a whole number")
+            raise self.error(node, f"the index {value.value!r} is not a whole number", "write a whole number")
         if isinstance(size, Literal) and not -size.value <= value.value < size.value:
-            raise self.error(node, f"index {value.value} of dimension {dimension}, whose size is {size.value}")
+            raise self.error(
+                node,
+                f"index {value.value} of dimension {dimension}, whose size is {size.value}",
+                f"the last one is {int(size.value) - 1}",
+            )
         return value if value.value >= 0 else binary(self.writer, "+", size, value)
 
     def _binop(self, node: ast.BinOp) -> Entity:
@@ -334,14 +356,24 @@ class Expressions:
             pairs = [self.unified(node, writers, pair) for pair in zip(a.items, b.items, strict=True)]
             return [Group(tuple(pair[i] for pair in pairs)) for i in (0, 1)]
         if not isinstance(a, (Scalar, Literal)) or not isinstance(b, (Scalar, Literal)):
-            raise self.error(node, f"both ways give the same kind of value, got {described(a)} and {described(b)}")
+            raise self.error(
+                node,
+                f"both ways give the same kind of value, got {described(a)} and {described(b)}",
+                "use a variable of its own for each",
+            )
         type = self.number_or_error(node, lambda: joined(a, b, "a choice"))
         return [cast(writer, value, type) for writer, value in zip(writers, (a, b), strict=True)]
 
     def _call(self, node: ast.Call) -> Entity:
         called = self.evaluate(node.func)
         if not isinstance(called, Known):
-            raise self.error(node.func, f"{described(called)} cannot be called")
+            raise self.error(
+                node.func,
+                f"{described(called)} cannot be called",
+                f"give the variable '{node.func.id}' another name"
+                if isinstance(node.func, ast.Name) and node.func.id in self.environment
+                else "call functions",
+            )
         function = called.value
         if any(isinstance(each, ast.Starred) for each in node.args):
             raise self.error(node, "arguments with * are not a part of kernels", "give each argument")
@@ -354,17 +386,24 @@ class Expressions:
         given = [self.evaluate(each) for each in node.args]
         if handler is not None:
             return handler(self, node, given)
-        if inspect.isfunction(function) and not function.__module__.startswith(("numpy", "math")):
+        if inspect.isfunction(function) and (function.__module__ or "").partition(".")[0] not in _LIBRARIES:
             return self.inlined(node, function, given)
+        inner = getattr(function, "__wrapped__", None)
         raise self.error(
             node,
             f"'{ast.unparse(node.func)}' cannot be called in a kernel",
-            "functions of Python that are written like kernels can, and those of pydispatch and math",
+            f"move what both need into a plain function, without @pydispatch.kernel over '{inner.__name__}'"
+            if inspect.isfunction(inner)
+            else "functions of Python that are written like kernels can, and those of pydispatch and math",
         )
 
     def writes(self, node: ast.AST, memory: Memory) -> None:
         if memory.parameter:
             self.written.add(memory.parameter)
+
+
+_LIBRARIES = ("numpy", "pydispatch")
+"""Packages whose functions in Python are not written like kernels."""
 
 
 def known(value: object) -> Entity:

@@ -24,6 +24,7 @@ class Loops(Statements):
         if node.orelse:
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
         assert isinstance(node.target, ast.Name)
+        self.check_name(node.target)
         exits = leaves(node)
         inner = {name for each in node.body for name in leaves(each)}
         if BREAK in inner or RETURN in exits or step < 0:
@@ -77,9 +78,10 @@ class Loops(Statements):
                 node.iter, f"a loop over '{ast.unparse(node.iter)}' is not a part of kernels", "loop over range(...)"
             )
         if not isinstance(node.target, ast.Name):
-            raise self.error(node.target, "a loop over range has one variable")
+            raise self.error(node.target, "a loop over range has one variable", "write for i in range(...)")
         if not 1 <= len(call.args) <= 3 or call.keywords:
-            raise self.error(call, f"range takes 1 to 3 arguments, got {len(call.args)}")
+            given_count = len(call.args)
+            raise self.error(call, f"range takes 1 to 3 arguments, got {given_count}", "write range(first, end, step)")
         given = [self.number(each) for each in call.args]
         for each, argument in zip(given, call.args, strict=True):
             type = default_type(each) if isinstance(each, Literal) else each.type
@@ -121,6 +123,8 @@ class Loops(Statements):
         if node.orelse:
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
         inner = {name for each in node.body for name in leaves(each)}
+        if isinstance(node.test, ast.Constant) and node.test.value and not inner & {BREAK, RETURN}:
+            raise self.error(node, "this loop never ends", "leave it with break or return, or test for the end")
         self._loop(
             node, [], lambda _: self.condition(node.test), lambda _: None, lambda _: [], bool(inner & {BREAK, RETURN})
         )

@@ -205,6 +205,17 @@ def _state_sizes(
             writer.line(f'cf.assert {equal.name}, "{message}" {{pyd.shows_values}}')
 
 
+def _called(source: Source, grid: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    try:
+        return grid(*arguments)
+    except Exception as error:
+        names = ", ".join(source.function.__code__.co_varnames[: source.function.__code__.co_argcount])
+        raise InvalidArgumentError(
+            f"kernel '{source.name}': grid: {error}; it is called with the kernel's parameters ({names}) and computes "
+            f"with + - * // of their sizes"
+        ) from error
+
+
 class Size:
     """A size while the grid is computed: arithmetic writes operations."""
 
@@ -291,7 +302,7 @@ def _grid(
             views.get(name, statics.get(name))
             for name in source.function.__code__.co_varnames[: source.function.__code__.co_argcount]
         ]
-        chosen = grid(*arguments)
+        chosen = _called(source, grid, arguments)
     else:
         chosen = grid
     chosen = list(chosen) if isinstance(chosen, (tuple, list)) else [chosen]

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
-from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, is_float
+from pydispatch.kernels.arithmetic import binary, cast, is_float
 from pydispatch.kernels.calls import TABLE
 from pydispatch.kernels.entities import Entity, Formula, Group, Kept, Known, Literal, Memory, Scalar, Slot, described
 from pydispatch.kernels.expressions import known
@@ -40,7 +40,7 @@ class Phases(Loops):
     ) -> None:
         super().__init__(source)
         self.workgroup = tuple(workgroup)
-        self.parameters = frozenset(each.name for each in parameters)
+        self.fixed = frozenset(each.name for each in parameters if each.type is None)
         self.prologue: list[str] = []
         self.local: list[Scalar] | None = None
         self.shared_bytes = 0
@@ -157,6 +157,8 @@ class Phases(Loops):
                             "let the condition decide what is done, without return, break and continue",
                         )
                     self.statement(node)
+                elif part.kind == "barrier" and isinstance(node, ast.Assign):
+                    raise self.error(node, "a barrier has no value", "write pydispatch.barrier() in a line of its own")
                 elif part.kind == "shared":
                     self._shared(node)
                 elif part.kind == "reduction":
@@ -191,7 +193,7 @@ class Phases(Loops):
         self._parallel(body, bound)
         for name, value, is_own in assignments(nodes):
             if name in self.variables.uniform and is_own and value is not None:
-                self.bind(ast.copy_location(ast.Name(name, ast.Store()), value), self.evaluate(value))
+                self.bind(ast.copy_location(ast.Name(name, ast.Store()), value), self.evaluate(value), value)
 
     def _is_formula(self, node: ast.stmt) -> bool:
         names = set(targets_of(node))
@@ -399,7 +401,7 @@ class Phases(Loops):
                 else value
             )
             if scalar.type == "i1":
-                raise TypeMismatch("a reduction of conditions", "convert them: pydispatch.i32(...)")
+                raise self.error(call.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
             types.append(scalar.type)
             inner = self.writer.nested()
             a, b = Scalar(inner.fresh(), scalar.type), Scalar(inner.fresh(), scalar.type)
@@ -431,7 +433,7 @@ class Phases(Loops):
         line = neutral.lines[0].partition(" = ")[2]
         outer.lines.insert(mark, f"{neutral_name} = {line}")
         assert isinstance(node.targets[0], ast.Name)
-        self.bind(node.targets[0], Scalar(result, type))
+        self.bind(node.targets[0], Scalar(result, type), call)
 
 
 def _neutral(symbol: str, type: str) -> str:

@@ -61,7 +61,7 @@ class Source:
         length = max(1, (end + self._indent + 1 if end is not None else len(text) + 1) - column)
         return Location(self.file, self._first + line - 1, column, text, length)
 
-    def error(self, node: ast.AST, message: str, note: str | None = None) -> CompileError:
+    def error(self, node: ast.AST, message: str, note: str) -> CompileError:
         """An error that points at a part of the function. note: the remedy."""
         return CompileError(message, self.location(node), note)
 
@@ -79,13 +79,12 @@ class Source:
     def parameters(self) -> tuple[Parameter, ...]:
         """Those of a kernel. CompileError for one without a type."""
         arguments = self.tree.args
-        for unwanted in (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs, *arguments.posonlyargs):
-            if unwanted is not None:
-                raise self.error(
-                    unwanted,
-                    f"parameter '{unwanted.arg}' of kernel '{self.name}' is not a plain one",
-                    "name each parameter: no *, / and **",
-                )
+        if (unwanted := self.unwanted()) is not None:
+            raise self.error(
+                unwanted,
+                f"parameter '{unwanted.arg}' of kernel '{self.name}' is not a plain one",
+                "name each parameter: no *, / and **",
+            )
         defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + list(arguments.defaults)
         signature = inspect.signature(self.function)
         return tuple(
@@ -93,13 +92,19 @@ class Source:
             for node, default in zip(arguments.args, defaults, strict=True)
         )
 
+    def unwanted(self) -> ast.arg | None:
+        """The first parameter that takes no single argument by its place."""
+        arguments = self.tree.args
+        every = (*arguments.posonlyargs, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg)
+        return next((each for each in every if each is not None), None)
+
     def _parameter(self, node: ast.arg, default: ast.expr | None, value: object) -> Parameter:
         note = f"write {node.arg}: pydispatch.f32['n'] for an array, {node.arg}: pydispatch.f32 for a number"
         if node.annotation is None:
             raise self.error(node, f"parameter '{node.arg}' of kernel '{self.name}' has no type", note)
         try:
             type = type_of(self._annotation(node.annotation))
-        except (NameError, AttributeError, TypeError, InvalidArgumentError) as error:
+        except (NameError, AttributeError, TypeError, SyntaxError, InvalidArgumentError) as error:
             raise self.error(node.annotation, f"the type of parameter '{node.arg}' is wrong: {error}", note) from None
         if type is None:
             text = ast.unparse(node.annotation)
@@ -113,6 +118,10 @@ class Source:
                 "leave the value out, or give it in calls",
             )
         assert not isinstance(type, builtins.type)
+        if type.shape is not None and type.dtype == "index":
+            raise self.error(
+                node.annotation, "memory has no elements of type index", "write pydispatch.i32 or pydispatch.i64"
+            )
         return Parameter(node.arg, type)
 
     def _annotation(self, node: ast.expr) -> object:

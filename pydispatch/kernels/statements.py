@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.arithmetic import binary, cast, default_type
 from pydispatch.kernels.entities import (
     Entity,
@@ -52,7 +53,9 @@ class Statements(Expressions):
         method = getattr(self, f"_{type(node).__name__.lower()}_statement", None)
         if method is None:
             raise self.error(
-                node, f"'{ast.unparse(node).split()[0]}' is not a part of kernels", _REMEDIES.get(type(node))
+                node,
+                f"'{ast.unparse(node).split()[0].rstrip(':')}' is not a part of kernels",
+                _REMEDIES.get(type(node), "kernels have =, if, for, while, return, break, continue and assert"),
             )
         method(node)
 
@@ -111,7 +114,7 @@ class Statements(Expressions):
     def _assign_statement(self, node: ast.Assign) -> None:
         value = self.evaluate(node.value)
         for target in node.targets:
-            self.assign(target, value)
+            self.assign(target, value, node.value)
 
     def _annassign_statement(self, node: ast.AnnAssign) -> None:
         from pydispatch.kernels.annotations import type_of
@@ -125,53 +128,70 @@ class Statements(Expressions):
                 node.annotation, f"'{ast.unparse(node.annotation)}' is no type of a number", "write pydispatch.f32"
             )
         value = cast(self.writer, self.number(node.value), type.dtype)  # type: ignore[union-attr]
-        self.assign(node.target, value)
+        self.assign(node.target, value, node.value)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
         symbol = BINARY.get(type(node.op))
         if symbol is None:
-            raise self.error(node, f"'{ast.unparse(node)}' is not a part of kernels")
+            raise self.error(node, f"'{ast.unparse(node)}' is not a part of kernels", "write loops")
         if isinstance(node.target, ast.Subscript):
             memory = self._memory(node.target)
             indices = self.indices(node.target.slice, memory)
             old = self.writer.value(f"memref.load {memory.name}[{indices}] : {memory.type}", memory.dtype)
-            self._store(node.target, memory, indices, self._combined(node, symbol, old))
+            self._store(node.target, memory, indices, self._combined(node, symbol, old), node)
             return
         if not isinstance(node.target, ast.Name):
-            raise self.error(node.target, "only variables and elements are changed in place")
-        self.assign(node.target, self._combined(node, symbol, self.number(node.target)))
+            raise self.error(
+                node.target, "only variables and elements are changed in place", "change an element of a view"
+            )
+        self.assign(node.target, self._combined(node, symbol, self.number(node.target)), node)
 
     def _combined(self, node: ast.AugAssign, symbol: str, old: Scalar | Literal) -> Scalar | Literal:
         return self.number_or_error(node, lambda: binary(self.writer, symbol, old, self.number(node.value)))
 
-    def assign(self, target: ast.expr, value: Entity) -> None:
+    def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
+        """origin: the expression that the value is of, which errors point at."""
         if isinstance(target, ast.Tuple):
             if not isinstance(value, Group) or len(value.items) != len(target.elts):
-                raise self.error(target, f"{len(target.elts)} names for {described(value)}")
-            for each, item in zip(target.elts, value.items, strict=True):
-                self.assign(each, item)
+                raise self.error(
+                    target, f"{len(target.elts)} names for {described(value)}", "give one name for each value"
+                )
+            parts = origin.elts if isinstance(origin, ast.Tuple) else [origin] * len(target.elts)
+            for each, item, part in zip(target.elts, value.items, parts, strict=True):
+                self.assign(each, item, part)
         elif isinstance(target, ast.Subscript):
             memory = self._memory(target)
-            self._store(target, memory, self.indices(target.slice, memory), value)
+            self._store(target, memory, self.indices(target.slice, memory), value, origin)
         elif isinstance(target, ast.Name):
-            self.bind(target, value)
+            self.bind(target, value, origin)
         else:
             raise self.error(
                 target, f"'{ast.unparse(target)}' cannot be assigned", "assign variables and elements of views"
             )
 
-    def bind(self, target: ast.Name, value: Entity) -> None:
+    def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
         """A variable keeps the type that it begins with."""
+        self.check_name(target)
         name, old = target.id, self.environment.get(target.id)
-        if isinstance(old, Memory) or (old is None and name in self.parameters):
-            raise self.error(target, f"'{name}' is a parameter", "give the variable another name")
         if isinstance(old, (Scalar, Group)) and flat(old) is not None:
-            value = self._alike(target, old, value)
+            value = self._alike(origin, old, value, f"'{name}'")
         else:
-            value = self._settled(target, value)
+            value = self._settled(origin, value)
         self.environment[name] = value
 
-    parameters: frozenset[str] = frozenset()
+    def check_name(self, target: ast.Name) -> None:
+        """Refuses a variable that would hide memory, or a value known when the kernel is compiled."""
+        name, old = target.id, self.environment.get(target.id)
+        what = ""
+        if isinstance(old, Memory):
+            what = "a view" if old.parameter else "workgroup memory"
+        elif name in self.fixed:
+            what = "known when the kernel is compiled"
+        if what:
+            raise self.error(target, f"'{name}' is {what}, and cannot be assigned", "give the variable another name")
+
+    fixed: frozenset[str] = frozenset()
+    """Parameters whose values are known when the kernel is compiled."""
 
     def _settled(self, node: ast.AST, value: Entity) -> Entity:
         """A value with types: bare numbers get theirs."""
@@ -181,24 +201,28 @@ class Statements(Expressions):
             return Group(tuple(self._settled(node, item) for item in value.items))
         return value
 
-    def _alike(self, node: ast.AST, old: Entity, value: Entity) -> Entity:
+    def _alike(self, node: ast.AST, old: Entity, value: Entity, what: str) -> Entity:
         """A value as one of the types of another."""
         if isinstance(old, Group):
             if not isinstance(value, Group) or len(value.items) != len(old.items):
-                raise self.error(node, f"the variable is {described(old)}, and this is {described(value)}")
-            return Group(tuple(self._alike(node, *pair) for pair in zip(old.items, value.items, strict=True)))
+                raise self.error(
+                    node, f"{what} is {described(old)}, and this is {described(value)}", "use another variable"
+                )
+            pairs = zip(old.items, value.items, strict=True)
+            return Group(tuple(self._alike(node, *pair, f"a part of {what}") for pair in pairs))
         assert isinstance(old, Scalar)
-        what = f"'{node.id}'" if isinstance(node, ast.Name) else "the value"
         return self.converted(node, value, old.type, what)
 
     def _memory(self, target: ast.Subscript) -> Memory:
         memory = self.evaluate(target.value)
         if not isinstance(memory, Memory):
-            raise self.error(target, f"elements of {described(memory)} cannot be assigned")
+            raise self.error(
+                target, f"elements of {described(memory)} cannot be assigned", "assign elements of views"
+            )
         return memory
 
-    def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity) -> None:
-        made = self.converted(target, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
+    def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity, origin: ast.AST) -> None:
+        made = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
         self.writes(target, memory)
         self.writer.line(f"memref.store {made.name}, {memory.name}[{indices}] : {memory.type}")
         self.writer.has_effects = True
@@ -268,6 +292,8 @@ class Statements(Expressions):
     def _expr_statement(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             return
+        if isinstance(node.value, (ast.Yield, ast.YieldFrom, ast.Await)):
+            self.evaluate(node.value)
         if not isinstance(node.value, ast.Call):
             raise self.error(node, f"'{ast.unparse(node)}' does nothing", "assign it")
         self.evaluate(node.value)
@@ -288,24 +314,31 @@ class Statements(Expressions):
         """A call of a function of Python: its statements, in the place of the call."""
         if any(function is source.function for source in self.calling) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
-        source = Source(function, "function")
+        try:
+            source = Source(function, "function")
+        except InvalidArgumentError as error:
+            raise self.error(node, str(error), "write a function with def, in a file or a notebook's cell") from None
+        unwanted = source.unwanted()
+        if unwanted is not None:
+            raise source.error(unwanted, f"parameter '{unwanted.arg}' of '{function.__name__}' is not a plain one",
+                               "name each parameter: no *, / and **")  # fmt: skip
         names = [each.arg for each in source.tree.args.args]
         if node.keywords or len(given) != len(names):
             raise self.error(
                 node,
-                f"'{function.__name__}' takes {len(names)} arguments in order, got {len(given)}",
-                f"its parameters are {', '.join(names)}",
+                f"'{function.__name__}' takes {len(names)} argument{'s'[:len(names) != 1]} in order, got {len(given)}",
+                f"give {', '.join(names)}" if names else "give none",
             )
-        saved = self.source, self.environment, self.parameters
+        saved = self.source, self.environment, self.fixed
         self.calling.append(self.source)
-        self.source, self.parameters = source, frozenset()
+        self.source, self.fixed = source, frozenset()
         self.environment = dict(zip(names, given, strict=True))
         try:
             with self.writer.at(source, source.tree):
                 self.block(source.body, frozenset({RETURN}))
             result = self.environment.get(RESULT, Known(None))
         finally:
-            self.source, self.environment, self.parameters = saved
+            self.source, self.environment, self.fixed = saved
             self.calling.pop()
         if isinstance(result, Undefined):
             raise source.error(
@@ -325,6 +358,7 @@ def _ends(statements: Sequence[ast.stmt]) -> bool:
 
 
 _REMEDIES: dict[type[ast.AST], str] = {
+    ast.Match: "write if and elif",
     ast.With: "there are no contexts in kernels",
     ast.Try: "there are no exceptions in kernels: test for the condition",
     ast.Raise: "use assert",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import BoolAttr
+from xdsl.dialects.builtin import BoolAttr, IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
@@ -103,7 +103,9 @@ def _ceil(build: Build, a: Index, b: int) -> Index:
 
 
 def _distance(build: Build, condition: arith.CmpiOp, block: Block) -> Linear | None:
-    """What is not negative where a comparison of indices holds."""
+    """What is not negative where a comparison of indices holds; None for others."""
+    if not isinstance(condition.lhs.type, IndexType):
+        return None
     left, right = (_linear(build, value, block) for value in (condition.lhs, condition.rhs))
     predicate = INT_PREDICATES[condition.predicate.value.data]
     if left is None or right is None or predicate not in ("slt", "sle", "sgt", "sge"):
