@@ -10,8 +10,8 @@ from pydispatch.patterns.types import TensorType
 
 
 def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) -> str:
-    """A function that runs a kernel; its symbols are NAME and NAME_kernel. The kernel's parameters are called like inputs
-    and outputs of the pattern. CompileError where they do not fit."""
+    """A function that runs a kernel; its symbols are NAME and NAME_kernel. The kernel's parameters are called like
+    inputs and outputs of the pattern. CompileError where they do not fit."""
     lowered = kernel.lowered()
     inputs, outputs = dict(signature.inputs), dict(signature.outputs)
     if "out" in outputs and "out0" in dict(lowered.arguments):
@@ -47,7 +47,8 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) ->
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     result_types = ", ".join(type.mlir for type in outputs.values())
     body = "\n  ".join([*lines, f"util.return {', '.join(names.values())} : {result_types}"])
-    text = "\n".join(lowered.executable) + f"\nutil.func private @NAME({arguments}) -> ({result_types}) {{\n  {body}\n}}\n"
+    function = f"util.func private @NAME({arguments}) -> ({result_types}) {{\n  {body}\n}}\n"
+    text = "\n".join([*lowered.executable, function])
     return text.replace(EXECUTABLE, "@NAME_kernel")
 
 
