@@ -42,17 +42,20 @@ class Kernel(KernelSource):
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
         """The kernel over a grid of that many workgroups."""
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
-        if not all(isinstance(each, (int, np.integer)) and each >= 0 for each in counts):
-            raise InvalidArgumentError(
-                f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
-            )
 
-        def launch(*args: Any) -> None:
+        def run(*args: Any) -> None:
+            if _are_traced(args):
+                _launched(self, args, counts)
+                return
+            if not all(isinstance(each, (int, np.integer)) and each >= 0 for each in counts):
+                raise InvalidArgumentError(
+                    f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
+                )
             self._checked(args)
             function, written = self._on(args, True)
             function(*args, *counts, out=_written(args, written))
 
-        return launch
+        return run
 
     def __call__(self, *args: Any) -> None:
         """Runs the kernel on arrays and numbers; the views that it writes are changed in place.
@@ -60,7 +63,10 @@ class Kernel(KernelSource):
         InvalidArgumentError for arguments that do not fit, CompileError in the first call for what is no kernel, and
         what a call of a loaded program raises.
         """
-        if len(args) != self._count or type(args[self._view]) is Buffer or self._host is None:
+        if len(args) != self._count or type(args[self._view]) is not np.ndarray or self._host is None:
+            if _are_traced(args):
+                _launched(self, args, None)
+                return
             self._checked(args)
             function, written = self._on(args, False)
         else:
@@ -89,16 +95,28 @@ class Kernel(KernelSource):
         import pydispatch
 
         lowered = self.lowered(grid_in_call)
-        artifact = pydispatch.compile(lowered.text, **_options(device))
+        artifact = pydispatch.compile(lowered.text, **options_of(device))
         function = pydispatch.device(device).load(artifact).functions[self.name]
         return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written
+
+
+def _are_traced(args: tuple[Any, ...]) -> bool:
+    """Whether a program is being written, of which these are arrays."""
+    return any(getattr(type(each), "is_traced", False) for each in args)
+
+
+def _launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
+    from pydispatch.programs.launch import launch
+
+    launch(kernel, args, grid)
 
 
 def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
     return args[written] if isinstance(written, int) else tuple(args[each] for each in written)
 
 
-def _options(device_name: str) -> dict[str, Any]:
+def options_of(device_name: str) -> dict[str, Any]:
+    """Options of `compile` for a device."""
     scheme = device_name.partition(":")[0].partition("?")[0]
     targets = {"vulkan": "vulkan", "webgpu": "webgpu", "cuda": "cuda", "ptx-interpreter": "cuda"}
     return {"targets": targets[scheme]} if scheme in targets else {"cpu": "native"}
