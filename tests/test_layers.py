@@ -61,6 +61,7 @@ SIDES = {
         "pydispatch.formats",
         "pydispatch.frontends",
         "pydispatch.ir",
+        "pydispatch.kernels",
         "pydispatch.link",
         "pydispatch.logs",
         "pydispatch.patterns",

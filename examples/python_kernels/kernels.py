@@ -15,7 +15,7 @@ Matrix = Annotated[pd.View, pd.f32["m", "n"]]
 F32 = Annotated[float, pd.f32]
 
 
-@pd.kernel(workgroup=256)
+@pd.kernel(workgroup=512)
 def saxpy(a: F32, x: Vector, y: Vector) -> None:
     i = pd.global_id(0)
     if i < x.shape[0]:
@@ -78,14 +78,25 @@ def matmul(
         c[row, column] = total
 
 
-@pd.kernel(workgroup=256, grid=lambda x, bins: pd.cdiv(x.shape[0], 256))
-def histogram(x: Annotated[pd.View, pd.i32["n"]], bins: Annotated[pd.View, pd.i32["b"]]) -> None:
-    i = pd.global_id(0)
-    if i < x.shape[0] and 0 <= x[i] < bins.shape[0]:
-        pd.atomic_add(bins, x[i], 1)
+BINS, EACH = 256, 64
 
 
-@pd.kernel(workgroup=(32, 4))
+@pd.kernel(workgroup=BINS, grid=lambda x, bins: pd.cdiv(x.shape[0], BINS * EACH))
+def histogram(x: Annotated[pd.View, pd.i32["n"]], bins: Annotated[pd.View, pd.i32[BINS]]) -> None:
+    """Each workgroup counts 16,384 elements in memory of its own, then adds what it found."""
+    counts = pd.shared(BINS, pd.i32)
+    lane = pd.local_id(0)
+    counts[lane] = 0
+    pd.barrier()
+    first = pd.group_id(0) * BINS * EACH
+    for i in range(first + lane, min(first + BINS * EACH, x.shape[0]), BINS):
+        if 0 <= x[i] < BINS:
+            pd.atomic_add(counts, x[i], 1)
+    pd.barrier()
+    pd.atomic_add(bins, lane, counts[lane])
+
+
+@pd.kernel(workgroup=(256, 1))
 def blur(x: Matrix, y: Matrix) -> None:
     """The mean of each element and its four neighbours; 0 outside."""
     j, i = pd.global_id(0), pd.global_id(1)
@@ -117,7 +128,8 @@ def main(device: str = "cpu") -> None:
     random = np.random.default_rng(1)
     x, y = random.standard_normal((2, 1000), np.float32)
     a, b = random.standard_normal((50, 70), np.float32), random.standard_normal((70, 30), np.float32)
-    values = random.integers(0, 16, 1000).astype(np.int32)
+    values = random.integers(-9, 300, 40000).astype(np.int32)
+    counted = np.bincount(values[(values >= 0) & (values < BINS)], minlength=BINS)
     padded = np.pad(a, 1)
     neighbours = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
     powers = np.exp(a - a.max(1, keepdims=True))
@@ -127,7 +139,7 @@ def main(device: str = "cpu") -> None:
         (swish, (x, np.zeros_like(x), 1.5), x / (1 + np.exp(-1.5 * x))),
         (softmax, (a, np.zeros_like(a)), powers / powers.sum(1, keepdims=True)),
         (matmul, (a, b, np.zeros((50, 30), np.float32)), a @ b),
-        (histogram, (values, np.zeros(16, np.int32)), np.bincount(values, minlength=16)),
+        (histogram, (values, np.zeros(BINS, np.int32)), counted),
         (blur, (a, np.zeros_like(a)), (a + neighbours) / 5),
         (prefix_sums, (x, np.zeros_like(x)), lanes),
     ):

@@ -10,12 +10,13 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.module import Lowered, lower
 from pydispatch.kernels.source import Source
+from pydispatch.patterns.kernels import KernelLike
 
 Grid = Callable[..., Any] | Sequence[int] | int | None
 MOST_INVOCATIONS = 1024
 
 
-class KernelSource:
+class KernelSource(KernelLike):
     """A function over views, with the shape of its workgroup, its grid and the values that are known."""
 
     def __init__(

@@ -14,14 +14,33 @@ from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
 
+EXECUTABLE = "@python_kernel"
+"""The symbol of the executable."""
+
 
 @dataclass(frozen=True)
 class Lowered:
-    """text: of the program. written: positions of the parameters that the kernel writes, in order, among those that are
+    """A kernel as MLIR text. executable: its code, with the symbol `EXECUTABLE`. arguments, results: names and types of
+    its function, the results named like the views that are written. body: of that function, without its return, over
+    `%a_` and the name of each argument; `%r_` and a name is a result. written: positions among the parameters that are
     no statics."""
 
-    text: str
+    name: str
+    executable: tuple[str, ...]
+    arguments: tuple[tuple[str, str], ...]
+    results: tuple[tuple[str, str], ...]
+    body: tuple[str, ...]
     written: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """A program with one public function."""
+        arguments = ", ".join(f"%a_{name}: {type}" for name, type in self.arguments)
+        types = ", ".join(type for _, type in self.results)
+        values = ", ".join(f"%r_{name}" for name, _ in self.results)
+        head = f"func.func @{self.name}({arguments}) -> ({types}) {{"
+        function = [head, *self.body, f"return {values} : {types}", "}"]
+        return "\n".join([f"module @{self.name} {{", *self.executable, *function, "}", ""])
 
 
 def lower(
@@ -38,14 +57,21 @@ def lower(
     phases = Phases(source, parameters, workgroup, statics)
     symbols = _symbols(passed)
     lines = phases.lower(_environment(passed, symbols))
-    name = source.name
     written = [number for number, each in enumerate(passed) if each.name in phases.written]
     if not written:
-        raise source.error(source.tree, f"kernel '{name}' writes no view", "store its results: y[i] = ...")
-    kernel = _kernel(source, passed, symbols, phases, lines)
-    host = _host(source, passed, symbols, workgroup, statics, written, grid, grid_in_call)
-    text = "\n".join([f"module @{name} {{", *(f"  {line}" for line in (*kernel, *host)), "}", ""])
-    return Lowered(text, tuple(written))
+        raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
+    types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in passed]
+    arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
+    if grid_in_call:
+        arguments += [(f"grid_{axis}", "i64") for axis in range(3)]
+    return Lowered(
+        source.name,
+        tuple(_kernel(source, passed, symbols, phases, lines)),
+        tuple(arguments),
+        tuple(arguments[number] for number in written),
+        tuple(_host(source, passed, symbols, types, workgroup, statics, written, grid, grid_in_call)),
+        tuple(written),
+    )
 
 
 def _symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
@@ -114,7 +140,7 @@ def _kernel(
     name = source.name
     body = [*prologue, *phases.prologue, *lines, "return"]
     return [
-        "stream.executable private @kernel {",
+        f"stream.executable private {EXECUTABLE} {{",
         f"  stream.executable.export public @{name}",
         "      workgroups(%x: index, %y: index, %z: index) -> (index, index, index) {",
         "    stream.return %x, %y, %z : index, index, index",
@@ -132,37 +158,28 @@ def _host(
     source: Source,
     passed: Sequence[Parameter],
     symbols: Mapping[tuple[str, int], str],
+    types: Sequence[str],
     workgroup: Sequence[int],
     statics: Mapping[str, Any],
     written: Sequence[int],
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool,
 ) -> list[str]:
+    """The body of the function that runs the kernel."""
     writer = Writer(source)
-    types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in passed]
-    arguments = [f"%a_{p.name}: {type}" for p, type in zip(passed, types, strict=True)]
-    if grid_in_call:
-        arguments += [f"%g{axis}: i64" for axis in range(3)]
     _state_sizes(writer, passed, symbols, types)
     counts = _grid(source, writer, passed, symbols, workgroup, statics, written, grid, grid_in_call)
     sizes = list(dict.fromkeys(symbols.values()))
     operands = [*(f"%a_{p.name}" for p in passed), *sizes]
-    operand_types = [
-        f"{type}{_sizes_of(p, symbols) if p.is_view else ''}" for p, type in zip(passed, types, strict=True)
-    ]
-    operand_types += ["index"] * len(sizes)
+    own_sizes = [_sizes_of(p, symbols) if p.is_view else "" for p in passed]
+    operand_types = [*(type + own for type, own in zip(types, own_sizes, strict=True)), *["index"] * len(sizes)]
     tied = [f"%a_{passed[n].name}{_sizes_of(passed[n], symbols)}" for n in written]
-    results = [f"%r{n}" for n in written]
-    result_types = [types[n] for n in written]
-    head = ", ".join(results)
-    spelled = tied[0] if len(tied) == 1 else f"({', '.join(tied)})"
+    results = ", ".join(f"%r_{passed[n].name}" for n in written)
     writer.line(
-        f"{head} = flow.dispatch @kernel::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
-        f"({', '.join(operand_types)}) -> {spelled}"
+        f"{results} = flow.dispatch {EXECUTABLE}::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
+        f"({', '.join(operand_types)}) -> {tied[0] if len(tied) == 1 else '(' + ', '.join(tied) + ')'}"
     )
-    writer.line(f"return {', '.join(results)} : {', '.join(result_types)}")
-    signature = f"func.func @{source.name}({', '.join(arguments)}) -> ({', '.join(result_types)})"
-    return [f"{signature} {{", *(f"  {line}" for line in writer.lines), f"}} {writer.place()}"]
+    return writer.lines
 
 
 def _state_sizes(
@@ -261,7 +278,7 @@ def _grid(
 ) -> list[str]:
     """Three names of numbers of workgroups."""
     if grid_in_call:
-        return [writer.value(f"arith.index_cast %g{axis} : i64 to index", "index").name for axis in range(3)]
+        return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
 
     def shape(parameter: Parameter) -> tuple[Size | int, ...]:
         sizes = (parameter.type and parameter.type.shape) or ()

@@ -172,12 +172,16 @@ class Traced:
     function: Callable[..., Any]
 
 
-Kernel = CFunction | WholeKernel | Generated | Traced
+class KernelLike:
+    """A kernel that is written in Python: `kernels.kernel.KernelSource`."""
+
+
+Kernel = CFunction | WholeKernel | Generated | Traced | KernelLike
 
 
 def kernel_of(given: object, name: str) -> Kernel:
     """Converts a user's argument into a kernel."""
-    if isinstance(given, (CFunction, WholeKernel, Generated, Traced)):
+    if isinstance(given, (CFunction, WholeKernel, Generated, Traced, KernelLike)):
         return given
     if callable(given):
         return Traced(given)

@@ -53,12 +53,12 @@ def test_matmul(m: int, k: int, n: int, seed: int) -> None:
     np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-5)
 
 
-@given(SIZES, st.integers(0, 20), st.integers(0, 2**32 - 1))
-def test_histogram(n: int, bins: int, seed: int) -> None:
-    x = np.random.default_rng(seed).integers(-3, bins + 3, n).astype(np.int32)
-    counts = np.zeros(bins, np.int32)
+@given(st.integers(0, 40000), st.integers(0, 2**32 - 1))
+def test_histogram(n: int, seed: int) -> None:
+    x = np.random.default_rng(seed).integers(-3, 260, n).astype(np.int32)
+    counts = np.zeros(256, np.int32)
     example().histogram(x, counts)
-    np.testing.assert_array_equal(counts, np.bincount(x[(x >= 0) & (x < bins)], minlength=bins))
+    np.testing.assert_array_equal(counts, np.bincount(x[(x >= 0) & (x < 256)], minlength=256))
 
 
 @given(SIZES, st.floats(-4, 4, width=32), st.integers(0, 2**32 - 1))
@@ -87,7 +87,7 @@ def test_a_compiled_kernel_returns_what_it_writes() -> None:
 
 def test_the_grid_of_a_call() -> None:
     x, y = np.ones(1000, np.float32), np.zeros(1000, np.float32)
-    example().saxpy[2](1.0, x, y)  # two workgroups of 256
+    example().saxpy[1](1.0, x, y)  # a workgroup of 512
     np.testing.assert_array_equal(y, np.arange(1000) < 512)
 
 

@@ -10,11 +10,13 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.match.edit.calls import Inserter, call_in_place
 from pydispatch.compiler.match.edit.symbols import clone, table_of
 from pydispatch.compiler.match.graph.dag import Match
+from pydispatch.compiler.match.python.kernels import dispatch_of_kernel
 from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.match import Compiled, MatchInfo, failed
 from pydispatch.compiler.match.python.text import Signature, dispatch_of_c, dispatch_of_whole, signature_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.kernels.kernel import KernelSource
 from pydispatch.patterns import Pattern, Replacement
 from pydispatch.patterns.kernels import CFunction, Generated, Traced, WholeKernel, unfit
 from pydispatch.patterns.trace import Value, outputs_of
@@ -34,9 +36,13 @@ class Replacer:
             return f"C function {kernel.symbol}"
         if isinstance(kernel, WholeKernel):
             return f"kernel {kernel.entry}"
+        if isinstance(kernel, KernelSource):
+            return f"kernel {kernel.name}"
         if isinstance(kernel, Generated):
             return f"what {getattr(kernel.make, '__name__', 'a function')} makes"
-        return f"the computation of {getattr(kernel.function, '__name__', 'a function')}" if kernel is not None else ""
+        if isinstance(kernel, Traced):
+            return f"the computation of {getattr(kernel.function, '__name__', 'a function')}"
+        return ""
 
     def replace(self, compiled: Compiled, match: Match, chosen: Replacement) -> None:
         """CompileError, at the match, when the kernel does not fit the pattern."""
@@ -88,6 +94,8 @@ class Replacer:
             return dispatch_of_c(pattern.name, kernel, signature), pattern.name
         if isinstance(kernel, WholeKernel):
             return dispatch_of_whole(pattern.name, kernel, signature), pattern.name
+        if isinstance(kernel, KernelSource):
+            return dispatch_of_kernel(pattern.name, kernel, signature), pattern.name
         raise CompileError(f"pattern '{pattern.name}' was given {kernel!r} for a kernel",
                            note="a generator returns C text, the bytes of an object, a CFunction, pydispatch.ptx(...), "
                            "pydispatch.shader(...) or a WholeKernel")  # fmt: skip

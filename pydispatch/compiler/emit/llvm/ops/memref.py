@@ -157,8 +157,27 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
             op.results[0], _atomic_extreme(f, ATOMIC_EXTREMES[kind], pointer, target.element, f.get(op.operands[0]))
         )
         return
+    if not f.platform.concurrent and target.root in ("stack", "workgroup"):
+        f.define(op.results[0], _alone(f, ATOMIC_INSTRUCTIONS[kind], pointer, target.element, f.get(op.operands[0])))
+        return
     spelled = f"{ATOMIC_INSTRUCTIONS[kind]} ptr {pointer}, {scalar(target.element)} {f.get(op.operands[0])}"
     f.define(op.results[0], f.body.let(f"atomicrmw {spelled} {f.platform.atomic_scope}monotonic"))
+
+
+def _alone(f: FunctionEmitter, instruction: str, pointer: str, element: Attribute, value: str) -> str:
+    """A change of memory that only this thread sees. Volatile: iterations of a parallel loop may change one element, so
+    that they are not computed as vectors. Returns the old value."""
+    type_, align = scalar(element), alignment(element)
+    old = f.body.let(f"load volatile {type_}, ptr {pointer}, align {align}")
+    if instruction == "xchg":
+        new = value
+    elif instruction in ("max", "min", "umax", "umin"):
+        name = instruction if instruction[0] == "u" else f"s{instruction}"
+        new = f.intrinsic(f"llvm.{name}.{type_}", type_, (type_, old), (type_, value))
+    else:
+        new = f.body.let(f"{instruction} {type_} {old}, {value}")
+    f.body.emit(f"store volatile {type_} {new}, ptr {pointer}, align {align}")
+    return old
 
 
 def _atomic_extreme(f: FunctionEmitter, intrinsic: str, pointer: str, element: Attribute, value: str) -> str:

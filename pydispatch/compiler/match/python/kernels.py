@@ -1,0 +1,82 @@
+"""Kernels written in Python in the place of what a pattern found."""
+
+from __future__ import annotations
+
+from pydispatch.compiler.match.python.text import OWN, Signature
+from pydispatch.errors import CompileError
+from pydispatch.kernels.kernel import KernelSource
+from pydispatch.kernels.module import EXECUTABLE
+from pydispatch.patterns.types import TensorType
+
+
+def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) -> str:
+    """A function that runs a kernel; its symbols are NAME and NAME_kernel. The kernel's parameters are called like
+    inputs and outputs of the pattern. CompileError where they do not fit."""
+    lowered = kernel.lowered()
+    inputs, outputs = dict(signature.inputs), dict(signature.outputs)
+    if "out" in outputs and "out0" in dict(lowered.arguments):
+        outputs = {"out0": outputs["out"]}
+    known = ", ".join([*inputs, *outputs])
+    lines, names = _sizes(signature), dict[str, str]()
+    for parameter, type in lowered.arguments:
+        given = outputs.get(parameter, inputs.get(parameter))
+        if given is None:
+            raise CompileError(
+                f"pattern '{name}': kernel '{kernel.name}' has a parameter '{parameter}', the pattern {known}",
+                note="call the kernel's parameters like the inputs of the pattern, and 'out', or 'out0', 'out1', ...",
+            )
+        value = f"%in_{parameter}"
+        if parameter in outputs:
+            value = f"%empty_{parameter}"
+            sizes = ", ".join(f"%size_{size}" for size in given.shape or () if not isinstance(size, int))
+            lines.append(f"{value} = tensor.empty({sizes}) : {given.mlir}")
+        lines += _converted(name, kernel, parameter, value, given, type)
+    missing = next((each for each in outputs if each not in dict(lowered.results)), None)
+    if missing is not None:
+        raise CompileError(
+            f"pattern '{name}': kernel '{kernel.name}' does not write '{missing}', a result of the pattern",
+            note=f"give it a view '{missing}' and store into it",
+        )
+    lines += lowered.body
+    types = dict(lowered.results)
+    for each, given in outputs.items():
+        names[each] = f"%r_{each}"
+        if types[each] != given.mlir:
+            names[each] = f"%result_{each}"
+            lines.append(f"{names[each]} = tensor.cast %r_{each} : {types[each]} to {given.mlir}")
+    arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
+    result_types = ", ".join(type.mlir for type in outputs.values())
+    body = "\n  ".join([*lines, f"util.return {', '.join(names.values())} : {result_types}"])
+    function = f"util.func private @NAME({arguments}) -> ({result_types}) {{\n  {body}\n}}\n"
+    text = "\n".join([*lowered.executable, function])
+    return text.replace(EXECUTABLE, "@NAME_kernel")
+
+
+def _sizes(signature: Signature) -> list[str]:
+    """Definitions of the sizes of the pattern."""
+    inputs, lines = dict(signature.inputs), []
+    for size, (tensor, axis) in signature.sizes.items():
+        if axis != OWN:
+            lines.append(f"%axis_{size} = arith.constant {axis} : index")
+            lines.append(f"%size_{size} = tensor.dim %in_{tensor}, %axis_{size} : {inputs[tensor].mlir}")
+    return lines
+
+
+def _converted(
+    name: str, kernel: KernelSource, parameter: str, value: str, given: TensorType, type: str
+) -> list[str]:
+    """Defines the kernel's argument from a value of the pattern."""
+    scalar = given.shape is None
+    fits = type == given.dtype if scalar else type.startswith("tensor<") and _rank(type) == len(given.shape or ())
+    if not fits or type.rstrip(">").rpartition("x")[2] != given.dtype:
+        raise CompileError(
+            f"pattern '{name}': parameter '{parameter}' of kernel '{kernel.name}' is {type}, in the pattern {given}",
+            note="give both the same element type and as many dimensions",
+        )
+    if scalar:
+        return [f"%a_{parameter} = arith.bitcast {value} : {type} to {type}"]
+    return [f"%a_{parameter} = tensor.cast {value} : {given.mlir} to {type}"]
+
+
+def _rank(type: str) -> int:
+    return type.count("x")
