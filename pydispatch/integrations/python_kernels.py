@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.kernel import Grid, KernelSource
 from pydispatch.runtime.buffer import Buffer
+
+if TYPE_CHECKING:
+    from pydispatch.integrations.tuned_kernels import TunedKernel
 
 Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
 """A function of a loaded program, and which of its arguments it writes."""
@@ -48,7 +51,7 @@ class Kernel(KernelSource):
             )
 
         def launch(*args: Any) -> None:
-            self._checked(args)
+            self.check_count(args)
             function, written = self._on(args, True)
             function(*args, *counts, out=_written(args, written))
 
@@ -61,13 +64,14 @@ class Kernel(KernelSource):
         what a call of a loaded program raises.
         """
         if len(args) != self._count or type(args[self._view]) is Buffer or self._host is None:
-            self._checked(args)
+            self.check_count(args)
             function, written = self._on(args, False)
         else:
             function, written = self._host
         function(*args, out=args[written] if type(written) is int else _written(args, written))
 
-    def _checked(self, args: tuple[Any, ...]) -> None:
+    def check_count(self, args: tuple[Any, ...]) -> None:
+        """InvalidArgumentError unless there are as many arguments as parameters."""
         if len(args) != self._count:
             names = ", ".join(each.name for each in self.passed)
             raise InvalidArgumentError(
@@ -108,16 +112,28 @@ def _options(device_name: str) -> dict[str, Any]:
 def kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload
 def kernel(*, workgroup: Sequence[int] | int = (64,), grid: Grid = None) -> Callable[[Callable[..., Any]], Kernel]: ...
+@overload
 def kernel(
-    function: Callable[..., Any] | None = None, /, *, workgroup: Sequence[int] | int = (64,), grid: Grid = None
-) -> Any:
+    *, workgroup: Sequence[int] | int = (64,), grid: Grid = None, configs: Sequence[Mapping[str, Any]],
+    key: Sequence[str] = (),
+) -> Callable[[Callable[..., Any]], TunedKernel]: ...  # fmt: skip
+def kernel(
+    function: Callable[..., Any] | None = None, /, *, workgroup: Sequence[int] | int = (64,), grid: Grid = None,
+    configs: Sequence[Mapping[str, Any]] | None = None, key: Sequence[str] = (),
+) -> Any:  # fmt: skip
     """A function over views and numbers as a kernel for every target.
 
     workgroup: invocations of a workgroup along one to three axes, at most 1,024 in all. grid: numbers of workgroups, or
     a function of the kernel's parameters that gives them; without it the first view that the kernel writes is covered,
-    axis 0 along its last dimension. docs/python-kernels.md has the language. InvalidArgumentError for a function that
-    has no source, CompileError, with the line, for parameters that are none of a kernel.
+    axis 0 along its last dimension. configs: values of static parameters, and of `workgroup`, of which the first call
+    on a device, and with other values of key, measures the fastest; key: names of sizes and of numbers among the
+    parameters. docs/python-kernels.md has the language. InvalidArgumentError for a function that has no source and for
+    a wrong key, CompileError, with the line, for parameters that are none of a kernel.
     """
+    if configs is not None:
+        from pydispatch.integrations.tuned_kernels import TunedKernel
+
+        return lambda each: TunedKernel(each, workgroup, grid, configs, key)
     if function is None:
         return lambda each: Kernel(each, workgroup, grid)
     return Kernel(function, workgroup, grid)
