@@ -10,7 +10,7 @@ import numpy as np
 
 from pydispatch.bench.measure import measure
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.integrations.python_kernels import Kernel
+from pydispatch.integrations.called_kernels import Kernel
 from pydispatch.kernels.kernel import Grid
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.tuning.database import Database, Entry
