@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydispatch.integrations.python_kernels import options_of
+from pydispatch.integrations.called_kernels import options_of
 from pydispatch.programs.array import Array
 from pydispatch.programs.program import ProgramSource
 from pydispatch.runtime.buffer import Buffer

@@ -1,4 +1,4 @@
-"""The functions of NumPy that programs may use; `python -m pydispatch.programs.names` prints the list of the document."""
+"""The functions of NumPy that programs may use, as the document lists them: `python -m pydispatch.programs.names`."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from pydispatch.compiler.emit.llvm.ops import (
 from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.kernel_ir.expand.expand import expand
 from pydispatch.compiler.kernel_ir.index_sets import split_index_sets
+from pydispatch.compiler.kernel_ir.strided import take_steps_together
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -63,6 +64,7 @@ def emit_module(
 
     def emitted(function: FuncOp, exported: bool) -> str:
         expand(function)
+        take_steps_together(function)
         split_index_sets(function)
         return FunctionEmitter(writer, platform, function, exported).run()
 

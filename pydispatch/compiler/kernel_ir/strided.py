@@ -1,0 +1,167 @@
+"""Loops in which every invocation takes each Wth element, on a CPU: all invocations take a step together.
+
+    parallel lane in 0..W { for i = lane to n step W { total += f(i) } }
+
+reads memory in strides when a thread runs the invocations one after another, and nothing of it becomes vectors. It
+becomes
+
+    for first = 0 to n step W { parallel lane in 0..min(W, n - first) { total[lane] += f(first + lane) } }
+
+where the variables of the loop lie in workgroup memory. No invocation sees a difference: each makes the same steps in
+the same order. Rows of softmax, 2,048 of 1,000 in 64 invocations: 6.6 ms before, 0.84 ms after (Zen 5, 2 workers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import (
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
+from pydispatch.ir.op_info import info_of
+
+Body = Callable[[Build, SSAValue, dict[SSAValue, SSAValue]], None]
+"""Writes what an invocation does. Gets its number, and the values in it of those of the loop that it comes from."""
+
+FEWEST = 8
+"""Invocations below which a step fills no vectors."""
+
+_WORKGROUP = IntegerAttr(3, 64)
+
+
+def take_steps_together(function: FuncOp) -> None:
+    """Turns the strided loops of a function, in place."""
+    pending = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
+    entry = Entry(function)
+    while pending:
+        loop = pending.pop()
+        steps = _steps(loop)
+        if steps is not None:
+            _turn(entry, loop, steps)
+            pending.append(loop)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """loop: in the invocation number p it begins at start + p. own: what comes before it and differs between the
+    invocations; shared: what is the same for all."""
+
+    loop: scf.ForOp
+    start: Index
+    own: Sequence[Operation]
+    shared: Sequence[Operation]
+
+
+def _steps(loop: scf.ParallelOp) -> Steps | None:
+    """The first loop of the invocations that is strided by their number; None where it cannot be turned."""
+    block = loop.body.block
+    if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:
+        return None
+    width = known(loop.upperBound[0])
+    if not isinstance(width, int) or width < FEWEST:
+        return None
+    own, shared, varying = list[Operation](), list[Operation](), set[SSAValue](block.args)
+    for op in block.ops:
+        if isinstance(op, scf.ForOp):
+            start = _start(op.lb, block.args[0], varying)
+            can = start is not None and known(op.step) == width and op.ub not in varying
+            can = can and all(_fits(each.type) for each in op.results)
+            nests = any(isinstance(each, scf.ParallelOp) for each in op.walk())
+            return Steps(op, start, own, shared) if can and start is not None and not nests else None
+        if op.regions or not (info_of(op).is_pure or op.name == "hal.interface.workgroup.id"):
+            return None
+        if varying.isdisjoint(op.operands):
+            shared.append(op)
+        else:
+            own.append(op)
+            varying.update(op.results)
+    return None
+
+
+def _start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:
+    """What the number of the invocation is added to; None where it is not added to what all have."""
+    if lower is lane:
+        return 0
+    if not isinstance(lower.owner, arith.AddiOp) or lane not in lower.owner.operands:
+        return None
+    left, right = lower.owner.operands
+    other = right if left is lane else left
+    return None if other in varying else known(other)
+
+
+def _fits(type_: Attribute) -> bool:
+    if isinstance(type_, IntegerType):
+        return type_.width.data in (8, 16, 32, 64)
+    return isinstance(type_, Float16Type | Float32Type | Float64Type | IndexType)
+
+
+def _turn(entry: Entry, loop: scf.ParallelOp, found: Steps) -> None:
+    """Puts the steps before the loop, which keeps what follows them."""
+    steps, own = found.loop, found.own
+    width = known(loop.upperBound[0])
+    build = Build.before(entry, loop)
+    assert isinstance(width, int)
+    for each in found.shared:
+        each.detach()
+        build.insert(each)
+    memories = [_allocated(build, each.type, width) for each in steps.results]
+    if memories:
+
+        def begin(inner: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
+            for first, memory in zip(steps.iter_args, memories, strict=True):
+                inner.op(memref.StoreOp.get(values.get(first, first), memory, [lane]))
+
+        _invocations(build, loop, own, width, begin)
+
+    def step(outer: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+        def body(inner: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
+            index, *variables = steps.body.block.args
+            values[index] = inner.plus(first, lane)  # type: ignore[assignment]
+            for variable, memory in zip(variables, memories, strict=True):
+                values[variable] = inner.let(memref.LoadOp.get(memory, [lane]))
+            *inside, end = steps.body.block.ops
+            for each in inside:
+                inner.insert(each.clone(values))
+            for value, memory in zip(end.operands, memories, strict=True):
+                inner.op(memref.StoreOp.get(values.get(value, value), memory, [lane]))
+
+        _invocations(outer, loop, own, outer.least(width, outer.minus(known(steps.ub), first)), body)
+        return ()
+
+    build.loop(found.start, known(steps.ub), width, (), step)
+    after = Build.before(entry, steps)
+    for result, memory in zip(steps.results, memories, strict=True):
+        result.replace_all_uses_with(after.let(memref.LoadOp.get(memory, [loop.body.block.args[0]])))
+    steps.detach()
+    steps.erase()
+
+
+def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
+    made = memref.AllocOp([], [], MemRefType(type_, [width], memory_space=_WORKGROUP))
+    made.location = build.like.location
+    build.entry.insert(made)
+    return made.results[0]
+
+
+def _invocations(build: Build, like: scf.ParallelOp, own: Sequence[Operation], width: Index, body: Body) -> None:
+    """A parallel loop of so many invocations, which compute what came before the steps again."""
+    block = Block(arg_types=[INDEX])
+    inner = build.inside(block)
+    values: dict[SSAValue, SSAValue] = {like.body.block.args[0]: block.args[0]}
+    for each in own:
+        inner.insert(each.clone(values))
+    body(inner, block.args[0], values)
+    inner.op(scf.ReduceOp())
+    build.op(scf.ParallelOp([build.value(0)], [build.value(width)], [build.value(1)], Region(block)))

@@ -1,0 +1,124 @@
+"""Kernels written in Python that are called like functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.kernels.kernel import Grid, KernelSource
+from pydispatch.runtime.buffer import Buffer
+
+Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
+"""A function of a loaded program, and which of its arguments it writes."""
+
+
+class Kernel(KernelSource):
+    """A kernel: called with arrays, it changes the views that it writes in place.
+
+    `kernel(x, y, 2.0)` runs over the grid that the kernel states, `kernel[10, 4](x, y, 2.0)` over 10 x 4 workgroups.
+    The first call compiles for the device of the arrays: the CPU for those of NumPy and other arrays in its memory, a
+    device for its buffers. `pydispatch.compile(kernel)` gives an artifact whose function has the kernel's name and
+    returns the views that it writes.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, statics: Any = None
+    ) -> None:
+        super().__init__(function, workgroup, grid, statics)
+        self.__name__, self.__doc__ = self.name, function.__doc__
+        self.__wrapped__ = function
+        self._view = next((number for number, each in enumerate(self.passed) if each.is_view), 0)
+        self._count = len(self.passed)
+        self._host: Loaded | None = None
+        self._loaded: dict[tuple[str, bool], Loaded] = {}
+
+    def specialize(self, **statics: Any) -> Kernel:
+        """The kernel with values for static parameters. InvalidArgumentError for a name that is no static parameter."""
+        return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics})
+
+    def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
+        """The kernel over a grid of that many workgroups."""
+        counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
+
+        def launch(*args: Any) -> None:
+            if are_traced(args):
+                launched(self, args, counts)
+                return
+            if not all(isinstance(each, (int, np.integer)) and each >= 0 for each in counts):
+                raise InvalidArgumentError(
+                    f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
+                )
+            self.check_count(args)
+            function, written = self._on(args, True)
+            function(*args, *counts, out=_written(args, written))
+
+        return launch
+
+    def __call__(self, *args: Any) -> None:
+        """Runs the kernel on arrays and numbers; the views that it writes are changed in place.
+
+        InvalidArgumentError for arguments that do not fit, CompileError in the first call for what is no kernel, and
+        what a call of a loaded program raises.
+        """
+        if len(args) != self._count or type(args[self._view]) is not np.ndarray or self._host is None:
+            if are_traced(args):
+                launched(self, args, None)
+                return
+            self.check_count(args)
+            function, written = self._on(args, False)
+        else:
+            function, written = self._host
+        function(*args, out=args[written] if type(written) is int else _written(args, written))
+
+    def check_count(self, args: tuple[Any, ...]) -> None:
+        """InvalidArgumentError unless there are as many arguments as parameters."""
+        if len(args) != self._count:
+            names = ", ".join(each.name for each in self.passed)
+            raise InvalidArgumentError(
+                f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}"
+            )
+
+    def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
+        """The kernel's function on the device of its arrays, compiled when it is first called there."""
+        view = args[self._view]
+        device = view.device if type(view) is Buffer else "cpu"
+        found = self._loaded.get((device, grid_in_call))
+        if found is None:
+            found = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
+            if type(view) is not Buffer and not grid_in_call:
+                self._host = found
+        return found
+
+    def _load(self, device: str, grid_in_call: bool) -> Loaded:
+        import pydispatch
+
+        lowered = self.lowered(grid_in_call)
+        artifact = pydispatch.compile(lowered.text, **options_of(device))
+        function = pydispatch.device(device).load(artifact).functions[self.name]
+        return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written
+
+
+def are_traced(args: tuple[Any, ...]) -> bool:
+    """Whether a program is being written, of which these are arrays."""
+    return any(getattr(type(each), "is_traced", False) for each in args)
+
+
+def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
+    """Calls a kernel in that program."""
+    from pydispatch.programs.launch import launch
+
+    launch(kernel, args, grid)
+
+
+def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
+    return args[written] if isinstance(written, int) else tuple(args[each] for each in written)
+
+
+def options_of(device_name: str) -> dict[str, Any]:
+    """Options of `compile` for a device."""
+    scheme = device_name.partition(":")[0].partition("?")[0]
+    targets = {"vulkan": "vulkan", "webgpu": "webgpu", "cuda": "cuda", "ptx-interpreter": "cuda"}
+    return {"targets": targets[scheme]} if scheme in targets else {"cpu": "native"}

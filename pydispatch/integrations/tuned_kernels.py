@@ -1,0 +1,121 @@
+"""Kernels in Python whose static parameters are chosen by measurement."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch.bench.measure import measure
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.integrations.called_kernels import Kernel
+from pydispatch.kernels.kernel import Grid
+from pydispatch.runtime.buffer import Buffer
+from pydispatch.tuning.database import Database, Entry
+
+Config = Mapping[str, Any]
+SECONDS = 0.05
+"""That each configuration is measured."""
+
+
+class TunedKernel:
+    """A kernel with several configurations. For each device and each value of its key, the first call measures them on
+    copies of the arrays that it is given; what was the fastest is kept in the database of docs/tuning.md."""
+
+    def __init__(
+        self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, configs: Sequence[Config],
+        key: Sequence[str],
+    ) -> None:  # fmt: skip
+        self.name = function.__name__
+        if not configs:
+            raise InvalidArgumentError(f"kernel '{self.name}': configs: expected one or more, got none")
+        self.configs = tuple(dict(each) for each in configs)
+        self.kernels = tuple(_kernel(function, workgroup, grid, each) for each in self.configs)
+        self.__name__, self.__doc__, self.__wrapped__ = self.name, function.__doc__, function
+        self.key = tuple(key)
+        self._places = tuple(map(self._place, self.key))
+        self._chosen: dict[tuple[Any, ...], Kernel] = {}
+
+    def __call__(self, *args: Any) -> None:
+        """As a call of the kernel with the fastest configuration. Raises as that."""
+        self.best(*args)(*args)
+
+    def best(self, *args: Any) -> Kernel:
+        """The kernel with the fastest configuration for such arguments, which are left as they are."""
+        self.kernels[0].check_count(args)
+        values = tuple(args[place] if at is None else args[place].shape[at] for place, at in self._places)
+        device = next((each.device for each in args if type(each) is Buffer), "cpu")
+        found = self._chosen.get((device, values))
+        if found is None:
+            found = self._chosen[device, values] = self._choose(device, values, args)
+        return found
+
+    def mlir(self) -> str:
+        """The program of the first configuration: what `pydispatch.compile` takes without measuring. Raises as
+        `Kernel.mlir`."""
+        return self.kernels[0].mlir()
+
+    def _place(self, name: str) -> tuple[int, int | None]:
+        """Which argument, and which of its sizes, a part of the key is."""
+        for number, each in enumerate(self.kernels[0].passed):
+            if each.type is None:
+                continue
+            if each.name == name and not each.is_view:
+                return number, None
+            if name in (each.type.shape or ()):
+                return number, (each.type.shape or ()).index(name)
+        raise InvalidArgumentError(
+            f"kernel '{self.name}': key: '{name}' is neither a number among its parameters nor the name of a size"
+        )
+
+    def _choose(self, device: str, values: tuple[Any, ...], args: tuple[Any, ...]) -> Kernel:
+        database = Database(_machine(device), lambda text: None)
+        text = "\0".join((*(each.mlir() for each in self.kernels), repr(values)))
+        entry = database.load(text)
+        names = [_shown(each) for each in self.configs]
+        if entry is None or entry.chosen not in names:
+            calls = {
+                name: functools.partial(kernel, *map(_copied, args))
+                for name, kernel in zip(names, self.kernels, strict=True)
+            }
+            times = dict(zip(names, microseconds(calls), strict=True))
+            chosen = min(times, key=lambda name: times[name])
+            entry = Entry(chosen, times[chosen], names[0], times[names[0]], True)
+            database.store(text, entry)
+        return self.kernels[names.index(entry.chosen)]
+
+    def __repr__(self) -> str:
+        by = f" for each {', '.join(self.key)}" if self.key else ""
+        return f"<pydispatch kernel {self.name} with {len(self.configs)} configurations{by}>"
+
+
+def _kernel(function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, config: Config) -> Kernel:
+    statics = {name: value for name, value in config.items() if name != "workgroup"}
+    return Kernel(function, config.get("workgroup", workgroup), grid, statics)
+
+
+def _shown(config: Config) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(config.items())) or "as it is"
+
+
+def _machine(device: str) -> str:
+    import pydispatch
+
+    about = pydispatch.device(device).describe()
+    return f"{device}: {sorted(about.items())}"
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is Buffer:
+        import pydispatch
+
+        opened: Any = pydispatch.device(value.device)
+        return opened.upload(np.asarray(value))
+    return np.array(value) if hasattr(value, "__array__") and np.ndim(value) else value
+
+
+def microseconds(calls: Mapping[str, Callable[[], object]]) -> list[float]:
+    """The least time of each call."""
+    return [1e6 * each.least for each in measure(calls, SECONDS, warm_up=SECONDS / 4)]

@@ -1,0 +1,120 @@
+"""Loops in which each invocation takes every Wth element become steps that all invocations take together."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects import scf
+from xdsl.dialects.func import FuncOp
+
+import pydispatch as pd
+from pydispatch.compiler.kernel_ir.strided import take_steps_together
+from pydispatch.ir import parse
+
+
+def kernel(start: str = "%lane", step: int = 64, end: str = "%n", inside: str = "") -> FuncOp:
+    """A sum of every stepth element in each of 64 invocations."""
+    module = parse(f"""
+func.func @kernel(%a: memref<?xf32>, %b: memref<64xf32>, %n: index, %half: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %step = arith.constant {step} : index
+  %zero = arith.constant 0.0 : f32
+  scf.parallel (%lane) = (%c0) to (%c64) step (%c1) {{
+    %twice = arith.addi %lane, %lane : index
+    {inside}
+    %sum = scf.for %i = {start} to {end} step %step iter_args(%so_far = %zero) -> (f32) {{
+      %x = memref.load %a[%i] : memref<?xf32>
+      %next = arith.addf %so_far, %x : f32
+      scf.yield %next : f32
+    }}
+    memref.store %sum, %b[%lane] : memref<64xf32>
+    scf.reduce
+  }}
+  func.return
+}}
+""")
+    (function,) = (op for op in module.walk() if isinstance(op, FuncOp))
+    return function
+
+
+@pytest.mark.parametrize(
+    ("changed", "loops"),
+    [
+        ({}, 3),
+        ({"start": "%begin", "inside": "%twelve = arith.addi %c1, %half : index "
+          "%begin = arith.addi %twelve, %lane : index", "end": "%twelve"}, 3),
+        ({"start": "%half"}, 1),
+        ({"start": "%twice"}, 1),
+        ({"step": 32}, 1),
+        ({"end": "%twice"}, 1),
+        ({"inside": "%y = memref.load %a[%lane] : memref<?xf32>"}, 1),
+    ],
+    ids=["strided", "elsewhere", "not by the number", "by its double", "another step", "another end", "read before"],
+)
+def test_which_loops_are_turned(changed: dict[str, Any], loops: int) -> None:
+    function = kernel(**changed)
+    take_steps_together(function)
+    function.verify()
+    assert sum(isinstance(op, scf.ParallelOp) for op in function.walk()) == loops
+    nested = [op for op in function.walk() if isinstance(op, scf.ForOp) and isinstance(op.parent_op(), FuncOp)]
+    assert len(nested) == (loops == 3)
+
+
+Floats = Annotated[pd.View, pd.f32["n"]]
+
+
+@pd.kernel(workgroup=16, grid=1)
+def all_kinds(
+    x: Floats,
+    sums: Annotated[pd.View, pd.f32[16]],
+    counts: Annotated[pd.View, pd.i32[16]],
+    twice: Floats,
+    bins: Annotated[pd.View, pd.i32[4]],
+    a: Annotated[float, pd.f32],
+) -> None:
+    """Two loops after each other, variables of two types, conditions, atomics, a loop inside."""
+    lane = pd.local_id(0)
+    total, count = a, 0
+    for j in range(lane, x.shape[0], 16):
+        if x[j] > 0.0:
+            total += x[j]
+            count += 1
+            for _ in range(2):
+                total += 1.0
+        twice[j] = 2.0 * x[j] + pd.f32(lane)
+    begin = pd.group_id(0) * 16
+    for j in range(begin + lane, min(begin + 300, x.shape[0]), 16):
+        pd.atomic_add(bins, j % 4, 1)
+        if x[j] > 1.0:
+            continue
+        total += 0.5
+    sums[lane] = total
+    counts[lane] = count
+
+
+@cache
+def program() -> Any:
+    return pd.device("cpu").load(pd.compile(all_kinds, cpu="native")).all_kinds
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 200), st.integers(0, 1 << 16))
+def test_invocations_make_the_same_steps(n: int, seed: int) -> None:
+    x = np.random.default_rng(seed).standard_normal(n).astype(np.float32)
+    given = np.zeros(16, np.float32), np.zeros(16, np.int32), np.zeros_like(x), np.zeros(4, np.int32)
+    sums, counts, twice, bins = program()(x, *given, 3.0)
+    for lane in range(16):
+        mine = x[lane::16]
+        above = mine[mine > 0]
+        expected = 3 + above.sum(dtype=np.float64) + 2 * len(above) + 0.5 * np.count_nonzero(mine <= 1)
+        assert counts[lane] == len(above)
+        np.testing.assert_allclose(sums[lane], expected, rtol=1e-5)
+        np.testing.assert_array_equal(twice[lane::16], 2 * mine + lane)
+    np.testing.assert_array_equal(bins, [len(np.arange(n)[r::4]) for r in range(4)])

@@ -1,0 +1,119 @@
+"""Kernels with configurations, of which the fastest is chosen, with a clock that is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.integrations import tuned_kernels
+
+Vector = Annotated[pd.View, pd.f32["n"]]
+
+
+def scaled(x: Vector, y: Vector, a: Annotated[float, pd.f32], each: pd.static = 1) -> None:
+    i = pd.global_id(0) * each
+    for j in range(each):
+        if i + j < x.shape[0]:
+            y[i + j] = a * x[i + j]
+
+
+CONFIGS = [{"workgroup": 64}, {"workgroup": 32, "each": 2}, {"workgroup": 16, "each": 4}]
+GRID = 4
+
+
+def made(configs: Any = CONFIGS, key: Any = ("n",)) -> Any:
+    return pd.kernel(grid=GRID, configs=configs, key=key)(scaled)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """What was measured; each later configuration is said to be faster."""
+    monkeypatch.setenv("PYDISPATCH_CACHE_DIR", str(tmp_path))
+    found = []
+
+    def made_up(calls: Mapping[str, Callable[[], object]]) -> list[float]:
+        for call in calls.values():
+            call()
+        found.append(list(calls))
+        return [10.0 - number for number in range(len(calls))]
+
+    monkeypatch.setattr(tuned_kernels, "microseconds", made_up)
+    return found
+
+
+def test_the_fastest_is_chosen_once_for_each_value_of_the_key(measured: list[list[str]]) -> None:
+    kernel = made()
+    for n in (100, 100, 50):
+        x, y = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+        kernel(x, y, 3.0)
+        np.testing.assert_array_equal(y, 3 * x)
+        assert kernel.best(x, y, 3.0).statics == {"each": 4}
+    assert measured == [["workgroup=64", "each=2, workgroup=32", "each=4, workgroup=16"]] * 2
+
+
+def test_another_process_finds_it_in_the_database(measured: list[list[str]]) -> None:
+    x, y = np.ones(100, np.float32), np.zeros(100, np.float32)
+    assert made().best(x, y, 3.0).statics == made().best(x, y, 3.0).statics == {"each": 4}
+    assert len(measured) == 1
+    made(CONFIGS[:2])(x, y, 3.0)  # others are measured
+    assert len(measured) == 2
+
+
+def test_measuring_leaves_arguments_alone(measured: list[list[str]]) -> None:
+    x, y = np.ones(100, np.float32), np.zeros(100, np.float32)
+    made().best(x, y, 3.0)
+    assert measured and not y.any()
+
+
+def test_numbers_are_keys_too(measured: list[list[str]]) -> None:
+    x, y = np.ones(100, np.float32), np.zeros(100, np.float32)
+    kernel = made(key=["a"])
+    for a in (1.0, 2.0, 1.0):
+        kernel(x, y, a)
+    assert len(measured) == 2
+
+
+@pytest.mark.parametrize("device", ["cpu", "vulkan"])
+def test_real_times(device: str) -> None:
+    x, y = np.ones(100, np.float32), np.zeros(100, np.float32)
+    if device != "cpu":
+        opened: Any = pd.device(device)
+        x, y = opened.upload(x), opened.upload(y)
+    kernel = made(CONFIGS[:2])
+    assert kernel.best(x, y, 2.0) in kernel.kernels
+    assert not np.any(y)
+    kernel(x, y, 2.0)
+    np.testing.assert_array_equal(y, np.full(100, 2.0))
+
+
+def test_compiles_as_its_first_configuration() -> None:
+    x = np.arange(100, dtype=np.float32)
+    program = pd.device("cpu").load(pd.compile(made(), targets="cpu"))
+    np.testing.assert_array_equal(program.scaled(x, np.zeros_like(x), 2.0), 2 * x)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"configs": []}, "expected one or more, got none"),
+        ({"configs": [{"many": 2}]}, "no static parameter 'many'; there are each"),
+        ({"configs": [{"workgroup": 0}]}, "expected one to three numbers"),
+        ({"key": ["m"]}, "'m' is neither a number among its parameters nor the name of a size"),
+        ({"key": ["x"]}, "'x' is neither"),
+    ],
+    ids=["none", "unknown", "workgroup", "size", "view"],
+)
+def test_what_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(pd.InvalidArgumentError, match="kernel 'scaled'") as caught:
+        made(**given)
+    assert message in str(caught.value)
+
+
+def test_a_wrong_number_of_arguments() -> None:
+    with pytest.raises(pd.InvalidArgumentError, match="takes 3 arguments"):
+        made()(np.ones(4, np.float32))
