@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.kernels.kernel import Grid, KernelSource
 from pydispatch.runtime.buffer import Buffer
 
@@ -25,9 +25,10 @@ class Kernel(KernelSource):
     """
 
     def __init__(
-        self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, statics: Any = None
-    ) -> None:
-        super().__init__(function, workgroup, grid, statics)
+        self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, statics: Any = None,
+        checks: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(function, workgroup, grid, statics, checks)
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
         self._view = next((number for number, each in enumerate(self.passed) if each.is_view), 0)
@@ -37,7 +38,11 @@ class Kernel(KernelSource):
 
     def specialize(self, **statics: Any) -> Kernel:
         """The kernel with values for static parameters. InvalidArgumentError for a name that is no static parameter."""
-        return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics})
+        return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics}, self.checks)
+
+    def checked(self) -> Kernel:
+        """The kernel for CPUs that ends with a KernelError, and the line, where an index is outside of its view."""
+        return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
         """The kernel over a grid of that many workgroups."""
@@ -50,7 +55,10 @@ class Kernel(KernelSource):
         def launch(*args: Any) -> None:
             self.check_count(args)
             function, written = self._on(args, True)
-            function(*args, *counts, out=_written(args, written))
+            try:
+                function(*args, *counts, out=_written(args, written))
+            except KernelError as error:
+                raise self._explained(error) from None
 
         return launch
 
@@ -65,7 +73,18 @@ class Kernel(KernelSource):
             function, written = self._on(args, False)
         else:
             function, written = self._host
-        function(*args, out=args[written] if type(written) is int else _written(args, written))
+        try:
+            function(*args, out=args[written] if type(written) is int else _written(args, written))
+        except KernelError as error:
+            raise self._explained(error) from None
+
+    def _explained(self, error: KernelError) -> KernelError:
+        """An error with the line of the kernel that it is about."""
+        text = self._plain.asserts.get(error.code or 0)
+        if text is None:
+            return error
+        message = f"{text}, in workgroup {error.workgroup} of '{self.name}'"
+        return KernelError(message, error.executable, error.export, error.workgroup, error.code)
 
     def check_count(self, args: tuple[Any, ...]) -> None:
         """InvalidArgumentError unless there are as many arguments as parameters."""
