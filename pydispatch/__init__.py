@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pydispatch._core.future import Future
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.integrations.python_kernels import kernel
+    from pydispatch.integrations.python_programs import program
     from pydispatch.integrations.torch_operator import to_torch
     from pydispatch.integrations.xla import to_jax
     from pydispatch.kernels.annotations import View, static
@@ -88,6 +89,8 @@ if TYPE_CHECKING:
         sqrt,
         tanh,
     )
+    from pydispatch.programs.control import cond, loop
+    from pydispatch.programs.state import state
     from pydispatch.runtime.buffer import Buffer
     from pydispatch.runtime.program.program import Program
     from pydispatch.runtime.tracing import trace
@@ -123,6 +126,7 @@ __all__ = [
     "cdiv",
     "ceil",
     "compile",
+    "cond",
     "cos",
     "device",
     "devices",
@@ -154,10 +158,12 @@ __all__ = [
     "local_id",
     "log",
     "log2",
+    "loop",
     "matcher",
     "maximum",
     "minimum",
     "pattern",
+    "program",
     "ptx",
     "reduce",
     "rsqrt",
@@ -165,6 +171,7 @@ __all__ = [
     "shared",
     "sin",
     "sqrt",
+    "state",
     "static",
     "tanh",
     "to_jax",
@@ -199,6 +206,9 @@ _LAZY = {
     ),
     **dict.fromkeys(("View", "static"), "pydispatch.kernels.annotations"),
     "kernel": "pydispatch.integrations.python_kernels",
+    "program": "pydispatch.integrations.python_programs",
+    **dict.fromkeys(("cond", "loop"), "pydispatch.programs.control"),
+    "state": "pydispatch.programs.state",
 }
 
 

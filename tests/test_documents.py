@@ -134,7 +134,15 @@ def test_plugins(folder: Path) -> None:
     assert " ".join(declared.split()) in " ".join(program.split())
 
 
-def test_python_kernels(folder: Path) -> None:
-    text = "\n".join(blocks("docs/python-kernels.md", "python"))
-    (folder / "kernels.py").write_text(text)
-    assert execute([sys.executable, "kernels.py"], folder).splitlines() == printed(text)
+@pytest.mark.parametrize("name", ["kernels", "programs"])
+def test_kernels_and_programs_in_python(name: str, folder: Path) -> None:
+    text = "\n".join(blocks(f"docs/python-{name}.md", "python"))
+    (folder / "document.py").write_text(text)
+    assert execute([sys.executable, "document.py"], folder).splitlines() == printed(text)
+
+
+def test_functions_of_programs_are_listed() -> None:
+    from pydispatch.programs.names import listed
+
+    document = (ROOT / "docs/python-programs.md").read_text()
+    assert listed() in document, "python -m pydispatch.programs.names prints the list"

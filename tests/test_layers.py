@@ -48,9 +48,12 @@ SIDES = {
     "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
     "pydispatch.kernels": {"pydispatch.errors", "pydispatch.patterns"},
+    "pydispatch.programs": {
+        "pydispatch.errors", "pydispatch.frontends", "pydispatch.ir", "pydispatch.kernels", "pydispatch.patterns",
+    },
     "pydispatch.frontends": {
         "pydispatch.errors", "pydispatch.extensions", "pydispatch.files", "pydispatch.formats", "pydispatch.ir",
-        "pydispatch.packages", "pydispatch.patterns",
+        "pydispatch.packages", "pydispatch.patterns", "pydispatch.programs",
     },
     "pydispatch.compiler": {
         "pydispatch._core",
@@ -85,7 +88,7 @@ LAYERS = [
     "formats.wgsl",
     "formats.program", "formats.artifact",
     "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",
-    "frontends.graph", "frontends.ops", "frontends.source", "frontends",
+    "frontends.graph", "frontends.ops", "frontends.source", "programs", "frontends",
     "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",
     "compiler.emit.llvm", "compiler.emit.shaders", "compiler.emit.spirv", "compiler.emit.wgsl",
     "compiler.backends", "compiler.kernels.ops",

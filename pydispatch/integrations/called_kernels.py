@@ -47,12 +47,15 @@ class Kernel(KernelSource):
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
         """The kernel over a grid of that many workgroups."""
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
-        if not all(isinstance(each, (int, np.integer)) and each >= 0 for each in counts):
-            raise InvalidArgumentError(
-                f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
-            )
 
         def launch(*args: Any) -> None:
+            if are_traced(args):
+                launched(self, args, counts)
+                return
+            if not all(isinstance(each, (int, np.integer)) and each >= 0 for each in counts):
+                raise InvalidArgumentError(
+                    f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
+                )
             self.check_count(args)
             function, written = self._on(args, True)
             try:
@@ -68,7 +71,10 @@ class Kernel(KernelSource):
         InvalidArgumentError for arguments that do not fit, CompileError in the first call for what is no kernel, and
         what a call of a loaded program raises.
         """
-        if len(args) != self._count or type(args[self._view]) is Buffer or self._host is None:
+        if len(args) != self._count or type(args[self._view]) is not np.ndarray or self._host is None:
+            if are_traced(args):
+                launched(self, args, None)
+                return
             self.check_count(args)
             function, written = self._on(args, False)
         else:
@@ -109,16 +115,29 @@ class Kernel(KernelSource):
         import pydispatch
 
         lowered = self.lowered(grid_in_call)
-        artifact = pydispatch.compile(lowered.text, **_options(device))
+        artifact = pydispatch.compile(lowered.text, **options_of(device))
         function = pydispatch.device(device).load(artifact).functions[self.name]
         return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written
+
+
+def are_traced(args: tuple[Any, ...]) -> bool:
+    """Whether a program is being written, of which these are arrays."""
+    return any(getattr(type(each), "is_traced", False) for each in args)
+
+
+def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
+    """Calls a kernel in that program."""
+    from pydispatch.programs.launch import launch
+
+    launch(kernel, args, grid)
 
 
 def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
     return args[written] if isinstance(written, int) else tuple(args[each] for each in written)
 
 
-def _options(device_name: str) -> dict[str, Any]:
+def options_of(device_name: str) -> dict[str, Any]:
+    """Options of `compile` for a device."""
     scheme = device_name.partition(":")[0].partition("?")[0]
     targets = {"vulkan": "vulkan", "webgpu": "webgpu", "cuda": "cuda", "ptx-interpreter": "cuda"}
     return {"targets": targets[scheme]} if scheme in targets else {"cpu": "native"}

@@ -26,7 +26,7 @@ from pydispatch.patterns.kernels import (
     ptx,
     shader,
 )
-from pydispatch.patterns.trace import Value, argmax, maximum, minimum, outputs_of, reduce, unary
+from pydispatch.patterns.trace import Value, argmax, elementwise, maximum, minimum, outputs_of, reduce
 from pydispatch.patterns.types import DType, TensorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, index, type_of
 
 __all__ = [
@@ -162,59 +162,59 @@ def matcher(
 
 def exp(x: Any) -> Any:
     """e to the power of x, elementwise: in patterns and in kernels, as the functions below."""
-    return unary("exp", x)
+    return elementwise("exp", x)
 
 
 def log(x: Any) -> Any:
     """The natural logarithm, elementwise."""
-    return unary("log", x)
+    return elementwise("log", x)
 
 
 def sqrt(x: Any) -> Any:
     """The square root, elementwise."""
-    return unary("sqrt", x)
+    return elementwise("sqrt", x)
 
 
 def rsqrt(x: Any) -> Any:
     """1 / sqrt(x), elementwise."""
-    return unary("rsqrt", x)
+    return elementwise("rsqrt", x)
 
 
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent, elementwise."""
-    return unary("tanh", x)
+    return elementwise("tanh", x)
 
 
 def exp2(x: Any) -> Any:
     """2 to the power of x, elementwise."""
-    return unary("exp2", x)
+    return elementwise("exp2", x)
 
 
 def log2(x: Any) -> Any:
     """The logarithm to base 2, elementwise."""
-    return unary("log2", x)
+    return elementwise("log2", x)
 
 
 def sin(x: Any) -> Any:
     """The sine of x in radians, elementwise."""
-    return unary("sin", x)
+    return elementwise("sin", x)
 
 
 def cos(x: Any) -> Any:
     """The cosine of x in radians, elementwise."""
-    return unary("cos", x)
+    return elementwise("cos", x)
 
 
 def erf(x: Any) -> Any:
     """The error function, elementwise."""
-    return unary("erf", x)
+    return elementwise("erf", x)
 
 
 def floor(x: Any) -> Any:
     """The largest whole number that is not above x, elementwise."""
-    return unary("floor", x)
+    return elementwise("floor", x)
 
 
 def ceil(x: Any) -> Any:
     """The smallest whole number that is not below x, elementwise."""
-    return unary("ceil", x)
+    return elementwise("ceil", x)

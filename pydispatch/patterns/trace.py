@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.patterns.types import Size, TensorType
@@ -106,6 +108,21 @@ def unary(name: str, x: Value) -> Value:
     if op is None:
         raise InvalidArgumentError(f"{name} of {x.type} is not known")
     return Value("scalar", x.type, (x,), op)
+
+
+def elementwise(name: str, x: Any) -> Any:
+    """A function of one operand: of a value of a pattern, or of what NumPy takes: arrays, and arrays of programs."""
+    if isinstance(x, Value) or not (hasattr(x, "__array_ufunc__") or isinstance(x, (int, float))):
+        return unary(name, x)
+    import numpy as np
+
+    if name == "rsqrt":
+        return 1 / np.sqrt(x)
+    if name == "erf":
+        if hasattr(x, "erf"):
+            return x.erf()
+        return np.vectorize(math.erf, otypes=[np.result_type(x, np.float32)])(x)
+    return getattr(np, name)(x)
 
 
 def binary(name: str, a: Value | float, b: Value | float) -> Value:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
 from pydispatch.frontends.source import Frontend, ReadOptions
+from pydispatch.programs.program import ProgramSource
 
 
 class PythonFunction(Frontend):
@@ -18,6 +19,8 @@ class PythonFunction(Frontend):
         return type(source).__module__.startswith("pydispatch.") and callable(getattr(source, "mlir", None))
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        if isinstance(source, ProgramSource):
+            return source.module(options.weights)
         named: Any = source
         return ir.parse(named.mlir(), named.name)
 

@@ -1,0 +1,89 @@
+"""Branches and loops on values of arrays. Outside of a program they run as Python does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import control, elementwise
+from pydispatch.programs.array import Array, arrays_of
+from pydispatch.programs.trace import Trace, current
+
+
+def cond(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *args: Any) -> Any:
+    """then(*args) where a single truth value holds, else otherwise(*args): an array, or a tuple of arrays.
+
+    Both give as many arrays, of equal types. CompileError where they do not.
+    """
+    trace = current()
+    if trace is None or not isinstance(condition, Array):
+        return then(*args) if condition else otherwise(*args)
+    forms: list[bool] = []
+    with trace.here():
+        made = control.if_(
+            trace, condition.tensor, _branch(trace, then, args, forms), _branch(trace, otherwise, args, forms)
+        )
+    return _given(trace, made, forms[0])
+
+
+def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
+    """What a body makes of values, again and again.
+
+    count: a number or a size: body(i, *values) gives the next values; or a function of the values: body(*values) runs
+    while it holds. A value keeps its type and its shape. Gives the last values: one, or a tuple.
+    """
+    if not first:
+        raise InvalidArgumentError("loop: expected values that the body changes: loop(count, body, x)")
+    trace = current()
+    if trace is None or not (callable(count) or any(isinstance(each, Array) for each in first)):
+        return _plain(count, body, first)
+    forms: list[bool] = []
+    with trace.here():
+        start = [trace.tensor_of(each) for each in first]
+
+        def step(tensors: list[Tensor], *lead: Any) -> list[Tensor]:
+            made = _listed(body(*lead, *arrays_of(trace, tensors)), forms)
+            if len(made) != len(start):
+                raise trace.fail(f"the body of a loop gives {len(made)} values for {len(start)}")
+            return [elementwise.convert(trace, trace.tensor_of(x), s.dtype) for x, s in zip(made, start, strict=True)]
+
+        if callable(count):
+            made = control.while_(
+                trace,
+                start,
+                lambda tensors: trace.tensor_of(count(*arrays_of(trace, tensors))),
+                lambda tensors: step(tensors),
+            )
+        else:
+            made = control.for_(trace, count, start, lambda number, tensors: step(tensors, number))
+    return _given(trace, made, len(first) > 1)
+
+
+def _plain(count: Any, body: Callable[..., Any], first: Sequence[Any]) -> Any:
+    values = list(first)
+    if callable(count):
+        while count(*values):
+            values = _listed(body(*values), [])
+    else:
+        for number in range(int(count)):
+            values = _listed(body(number, *values), [])
+    return tuple(values) if len(values) > 1 else values[0]
+
+
+def _branch(
+    trace: Trace, function: Callable[..., Any], args: Sequence[Any], forms: list[bool]
+) -> Callable[[], list[Tensor]]:
+    return lambda: [trace.tensor_of(each) for each in _listed(function(*args), forms)]
+
+
+def _listed(made: Any, forms: list[bool]) -> list[Any]:
+    """The values that a function gives. forms: gets whether they are a tuple."""
+    forms.append(isinstance(made, (tuple, list)))
+    return list(made) if forms[-1] else [made]
+
+
+def _given(trace: Trace, made: list[Tensor], is_tuple: bool) -> Any:
+    arrays = arrays_of(trace, made)
+    return tuple(arrays) if is_tuple else arrays[0]

@@ -1,0 +1,5 @@
+"""What NumPy's functions do to traced arrays: a row for each, over `frontends/ops`."""
+
+from pydispatch.programs.functions import elementwise, indexing, products, reductions, shapes
+
+__all__ = ["elementwise", "indexing", "products", "reductions", "shapes"]

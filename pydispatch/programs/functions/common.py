@@ -1,0 +1,79 @@
+"""Operands of functions as tensors of one type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch.frontends.graph.dtypes import BOOL, DTYPES, F32, F64, DType, dtype_of_numpy
+from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import (
+    elementwise,
+)
+from pydispatch.patterns.types import DType as PatternType
+from pydispatch.programs.array import Array, numpy_dtype
+from pydispatch.programs.trace import Trace
+
+Weak = (bool, int, float, complex, Expr)
+"""Numbers that take the type of the arrays beside them."""
+
+
+def dtype_from(given: Any) -> DType:
+    """An element type of NumPy, of pydispatch, or of Python."""
+    if isinstance(given, DType):
+        return given
+    if isinstance(given, PatternType):
+        return DTYPES[{"i1": "bool", "index": "i64"}.get(given.name, given.name)]
+    return dtype_of_numpy(np.empty(0, given))
+
+
+def promoted(t: Trace, *given: Any) -> list[Tensor]:
+    """Operands as tensors of one type, by NumPy's rules."""
+    types = [numpy_dtype(each.tensor.dtype) if isinstance(each, Array) else each for each in given]
+    if all(isinstance(each, Weak) for each in given):
+        return [t.tensor_of(each) for each in given]
+    named = {each.tensor.dtype for each in given if isinstance(each, Array)}
+    if (
+        len(named) == 1
+        and all(isinstance(each, (Array, int, float, Expr)) for each in given)
+        and not _widens(named, given)
+    ):
+        dtype = next(iter(named))
+    else:
+        known = [1 if isinstance(each, Expr) else each for each in types]
+        dtype = dtype_of_numpy(np.empty(0, np.result_type(*known)))
+    return [as_type(t, each, dtype) for each in given]
+
+
+def _widens(named: set[DType], given: Sequence[Any]) -> bool:
+    """Whether a bare number has a kind that the arrays lack: a fraction beside integers, any beside conditions."""
+    dtype = next(iter(named))
+    return (not dtype.is_float and any(isinstance(each, float) for each in given)) or dtype.is_bool
+
+
+def as_type(t: Trace, value: Any, dtype: DType) -> Tensor:
+    if isinstance(value, Weak) and not isinstance(value, Expr):
+        return t.constant(np.asarray(value).astype(dtype.numpy) if dtype.has_numpy_values else value, dtype)
+    return elementwise.convert(t, t.tensor_of(value), dtype)
+
+
+def floats(t: Trace, *given: Any) -> list[Tensor]:
+    """Operands as tensors of one float type: of integers, that of NumPy."""
+    made = promoted(t, *given)
+    if made[0].dtype.is_float or made[0].dtype.is_complex:
+        return made
+    dtype = F32 if made[0].dtype.bits <= 16 and not made[0].dtype.is_bool else F64
+    return [elementwise.convert(t, each, dtype) for each in made]
+
+
+def axes_of(axis: Any) -> list[int] | None:
+    if axis is None:
+        return None
+    return [int(each) for each in axis] if isinstance(axis, (tuple, list)) else [int(axis)]
+
+
+def truth(t: Trace, value: Any) -> Tensor:
+    return elementwise.convert(t, t.tensor_of(value), BOOL)

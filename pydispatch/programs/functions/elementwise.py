@@ -1,0 +1,164 @@
+"""Functions of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydispatch.frontends.graph.dtypes import BOOL
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import (
+    elementwise,
+    shapes,
+)
+from pydispatch.programs.array import Array
+from pydispatch.programs.functions.common import dtype_from, floats, promoted, truth
+from pydispatch.programs.trace import Trace
+
+
+def _binary(name: str, of: Callable[..., list[Tensor]] = promoted) -> Callable[..., Array]:
+    return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *of(t, a, b)))
+
+
+def _unary(name: str, of: Callable[..., list[Tensor]] = floats) -> Callable[..., Array]:
+    return lambda t, a, dtype=None: Array(t, elementwise.unary(t, name, of(t, a)[0]))
+
+
+def _compare(order: str) -> Callable[..., Array]:
+    return lambda t, a, b, dtype=None: Array(t, elementwise.compare(t, order, *promoted(t, a, b)))
+
+
+def _kept(name: str) -> Callable[..., Array]:
+    """A function that gives integers back as they are."""
+
+    def made(t: Trace, a: Any, dtype: Any = None) -> Array:
+        (x,) = promoted(t, a)
+        return Array(t, elementwise.unary(t, name, x) if x.dtype.is_float else x)
+
+    return made
+
+
+def _test(name: str, otherwise: bool) -> Callable[..., Array]:
+    def made(t: Trace, a: Any, dtype: Any = None) -> Array:
+        (x,) = promoted(t, a)
+        if not x.dtype.is_float:
+            return Array(t, shapes.full(t, otherwise, x.shape, BOOL))
+        return Array(t, elementwise.unary(t, name, x))
+
+    return made
+
+
+def _logical(name: str) -> Callable[..., Array]:
+    return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *(truth(t, each) for each in (a, b))))
+
+
+def floor_divide(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+    x, y = promoted(t, a, b)
+    if x.dtype.is_float:
+        return Array(t, elementwise.unary(t, "floor", elementwise.binary(t, "div", x, y)))
+    quotient = Array(t, elementwise.binary(t, "div", x, y))
+    if x.dtype.is_unsigned:
+        return quotient
+    rest = Array(t, elementwise.binary(t, "rem", x, y))
+    return quotient - ((rest != 0) & ((rest < 0) != (Array(t, y) < 0)))
+
+
+def remainder(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+    """With the sign of b."""
+    x, y = promoted(t, a, b)
+    rest = Array(t, elementwise.binary(t, "rem", x, y))
+    if x.dtype.is_unsigned:
+        return rest
+    divisor = Array(t, y)
+    return where(t, (rest != 0) & ((rest < 0) != (divisor < 0)), rest + divisor, rest)
+
+
+def power(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+    if isinstance(b, (int, float)) and b in (2, 3, 0.5) and isinstance(a, Array):
+        (x,) = promoted(t, a) if b != 0.5 else floats(t, a)
+        if b == 0.5:
+            return Array(t, elementwise.unary(t, "sqrt", x))
+        square = elementwise.binary(t, "mul", x, x)
+        return Array(t, square if b == 2 else elementwise.binary(t, "mul", square, x))
+    return Array(t, elementwise.binary(t, "pow", *promoted(t, a, b)))
+
+
+def absolute(t: Trace, a: Any, dtype: Any = None) -> Array:
+    (x,) = promoted(t, a)
+    return Array(t, x if x.dtype.is_unsigned else elementwise.unary(t, "abs", x))
+
+
+def where(t: Trace, condition: Any, *given: Any) -> Array:
+    if len(given) != 2:
+        raise t.fail(
+            "numpy.where with a condition alone gives as many places as hold", "give both values: where(c, a, b)"
+        )
+    return Array(t, elementwise.select(t, truth(t, condition), *promoted(t, *given)))
+
+
+def invert(t: Trace, a: Any, dtype: Any = None) -> Array:
+    (x,) = promoted(t, a)
+    if x.dtype.is_bool:
+        return Array(t, elementwise.unary(t, "not", x))
+    return Array(
+        t,
+        elementwise.binary(
+            t, "xor", x, t.constant(-1 if not x.dtype.is_unsigned else (1 << x.dtype.bits) - 1, x.dtype)
+        ),
+    )
+
+
+def clip(t: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -> Array:
+    low, high = named.get("min", a_min), named.get("max", a_max)
+    made = a
+    if low is not None:
+        made = np.maximum(made, low)
+    return np.minimum(made, high) if high is not None else made
+
+
+def astype(t: Trace, a: Any, dtype: Any, **_: Any) -> Array:
+    return Array(t, elementwise.convert(t, t.tensor_of(a), dtype_from(dtype)))
+
+
+def square(t: Trace, a: Any, dtype: Any = None) -> Array:
+    return power(t, a, 2)
+
+
+def reciprocal(t: Trace, a: Any, dtype: Any = None) -> Array:
+    (x,) = promoted(t, a)
+    return Array(t, elementwise.binary(t, "div", t.constant(1, x.dtype), x))
+
+
+def around(t: Trace, a: Any, decimals: int = 0) -> Array:
+    if decimals:
+        raise t.fail("rounding to decimals is not a part of programs", "multiply, round and divide")
+    return _kept("round_even")(t, a)
+
+
+Array.UFUNCS |= {
+    "add": _binary("add"), "subtract": _binary("sub"), "multiply": _binary("mul"), "divide": _binary("div", floats),
+    "true_divide": _binary("div", floats), "floor_divide": floor_divide, "remainder": remainder,
+    "fmod": _binary("rem"), "power": power, "float_power": power, "maximum": _binary("max"), "minimum": _binary("min"),
+    "arctan2": _binary("atan2", floats), "copysign": _binary("copysign", floats), "bitwise_and": _binary("and"),
+    "bitwise_or": _binary("or"), "bitwise_xor": _binary("xor"), "left_shift": _binary("shift_left"),
+    "right_shift": _binary("shift_right"), "logical_and": _logical("and"), "logical_or": _logical("or"),
+    "logical_xor": _logical("xor"), "equal": _compare("eq"), "not_equal": _compare("ne"), "less": _compare("lt"),
+    "less_equal": _compare("le"), "greater": _compare("gt"), "greater_equal": _compare("ge"),
+    "negative": _unary("neg", promoted), "positive": lambda t, a, dtype=None: a, "absolute": absolute,
+    "fabs": absolute, "sign": _unary("sign", promoted), "square": square, "reciprocal": reciprocal, "invert": invert,
+    "logical_not": lambda t, a, dtype=None: Array(t, elementwise.unary(t, "not", truth(t, a))),
+    "floor": _kept("floor"), "ceil": _kept("ceil"), "trunc": _kept("trunc"), "rint": _kept("round_even"),
+    "isnan": _test("is_nan", False), "isinf": _test("is_inf", False), "isfinite": _test("is_finite", True),
+    "arcsin": _unary("asin"), "arccos": _unary("acos"), "arctan": _unary("atan"), "arcsinh": _unary("asinh"),
+    "arccosh": _unary("acosh"), "arctanh": _unary("atanh"), "exp": _unary("exp"), "exp2": _unary("exp2"),
+    "expm1": _unary("expm1"), "log": _unary("log"), "log2": _unary("log2"), "log10": _unary("log10"),
+    "log1p": _unary("log1p"), "sqrt": _unary("sqrt"), "cbrt": _unary("cbrt"), "sin": _unary("sin"),
+    "cos": _unary("cos"), "tan": _unary("tan"), "sinh": _unary("sinh"), "cosh": _unary("cosh"), "tanh": _unary("tanh"),
+}  # fmt: skip
+
+Array.FUNCTIONS |= {
+    "astype": astype, "where": where, "clip": clip, "round": around, "around": around, "erf": _unary("erf"),
+    "copy": lambda t, a, **_: a.copy(),
+}  # fmt: skip

@@ -1,0 +1,91 @@
+"""Sums, means, extremes, running results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydispatch.frontends.graph.dtypes import DTYPES, I64, DType
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import (
+    elementwise,
+    reductions,
+    scans,
+    shapes,
+)
+from pydispatch.programs.array import Array
+from pydispatch.programs.functions.common import axes_of, dtype_from, floats, truth
+from pydispatch.programs.trace import Trace
+
+
+def _summed(x: Tensor, dtype: Any) -> DType:
+    """The type that NumPy adds up in."""
+    if dtype is not None:
+        return dtype_from(dtype)
+    if x.dtype.is_bool or (x.dtype.is_integer and x.dtype.bits < 64):
+        return DTYPES["u64"] if x.dtype.is_unsigned and not x.dtype.is_bool else I64
+    return x.dtype
+
+
+def _reduction(name: str) -> Callable[..., Array]:
+    def made(t: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **_: Any) -> Array:
+        x = t.tensor_of(a)
+        if name in ("add", "mul"):
+            x = elementwise.convert(t, x, _summed(x, dtype))
+        return Array(t, reductions.reduce(t, name, x, axes_of(axis), keepdims))
+
+    return made
+
+
+def _truths(name: str) -> Callable[..., Array]:
+    return lambda t, a, axis=None, keepdims=False: Array(
+        t, reductions.reduce(t, name, truth(t, a), axes_of(axis), keepdims)
+    )
+
+
+def mean(t: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    (x,) = floats(t, a)
+    return Array(t, reductions.mean(t, x, axes_of(axis), keepdims))
+
+
+def var(
+    t: Trace, a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False, correction: int = 0
+) -> Array:
+    (x,) = floats(t, a)
+    return Array(t, reductions.variance(t, x, axes_of(axis), keepdims, ddof or correction))
+
+
+def std(
+    t: Trace, a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False, correction: int = 0
+) -> Array:
+    return Array(t, elementwise.unary(t, "sqrt", var(t, a, axis, dtype, ddof, keepdims, correction).tensor))
+
+
+def _argument(name: str) -> Callable[..., Array]:
+    def made(t: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
+        x = t.tensor_of(a)
+        if axis is None:
+            x, axis = shapes.reshape(t, x, shapes.inferred(t, x, (-1,))), 0
+        return Array(t, reductions.argument(t, name, x, axis, keepdims))
+
+    return made
+
+
+def _cumulative(name: str) -> Callable[..., Array]:
+    def made(t: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
+        x = t.tensor_of(a)
+        if axis is None:
+            x, axis = shapes.reshape(t, x, shapes.inferred(t, x, (-1,))), 0
+        x = elementwise.convert(t, x, _summed(x, dtype))
+        return Array(t, scans.cumulative(t, name, x, axis % x.rank))
+
+    return made
+
+
+Array.FUNCTIONS |= {
+    "sum": _reduction("add"), "prod": _reduction("mul"), "max": _reduction("max"), "min": _reduction("min"),
+    "amax": _reduction("max"), "amin": _reduction("min"), "all": _truths("and"), "any": _truths("or"), "mean": mean,
+    "var": var, "std": std, "argmax": _argument("max"), "argmin": _argument("min"), "cumsum": _cumulative("add"),
+    "cumprod": _cumulative("mul"), "add.reduce": _reduction("add"), "maximum.reduce": _reduction("max"),
+    "minimum.reduce": _reduction("min"), "multiply.reduce": _reduction("mul"),
+}  # fmt: skip

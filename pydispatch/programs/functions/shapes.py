@@ -1,0 +1,176 @@
+"""Shapes, joining and dividing, filling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.ops import (
+    indexing,
+    padding,
+    shapes,
+)
+from pydispatch.programs.array import Array, shape_of
+from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, promoted
+from pydispatch.programs.functions.elementwise import where
+from pydispatch.programs.trace import Trace
+
+
+def reshape(t: Trace, a: Any, shape: Any, *_: Any, **__: Any) -> Array:
+    x = t.tensor_of(a)
+    return Array(t, shapes.reshape(t, x, shapes.inferred(t, x, shape_of(shape))))
+
+
+def transpose(t: Trace, a: Any, axes: Any = None) -> Array:
+    x = t.tensor_of(a)
+    order = None if axes is None else [int(each) % max(x.rank, 1) for each in axes]
+    return Array(t, shapes.transpose(t, x, order))
+
+
+def matrix_transpose(t: Trace, a: Any) -> Array:
+    return swapaxes(t, a, -1, -2)
+
+
+def swapaxes(t: Trace, a: Any, axis1: int, axis2: int) -> Array:
+    x = t.tensor_of(a)
+    order = list(range(x.rank))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return Array(t, shapes.transpose(t, x, order))
+
+
+def moveaxis(t: Trace, a: Any, source: Any, destination: Any) -> Array:
+    x = t.tensor_of(a)
+    sources = [each % x.rank for each in shape_of(source)]
+    targets = [each % x.rank for each in shape_of(destination)]
+    order = [each for each in range(x.rank) if each not in sources]
+    for target, from_ in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, from_)
+    return Array(t, shapes.transpose(t, x, order))
+
+
+def expand_dims(t: Trace, a: Any, axis: Any) -> Array:
+    return Array(t, shapes.expand_dims(t, t.tensor_of(a), axes_of(axis) or []))
+
+
+def squeeze(t: Trace, a: Any, axis: Any = None) -> Array:
+    return Array(t, shapes.squeeze(t, t.tensor_of(a), axes_of(axis)))
+
+
+def broadcast_to(t: Trace, a: Any, shape: Any) -> Array:
+    x = t.tensor_of(a)
+    return Array(t, shapes.broadcast_to(t, x, shape_of(shape)))
+
+
+def concatenate(t: Trace, arrays: Sequence[Any], axis: int = 0, **_: Any) -> Array:
+    return Array(t, shapes.concat(t, promoted(t, *arrays), axis))
+
+
+def stack(t: Trace, arrays: Sequence[Any], axis: int = 0, **_: Any) -> Array:
+    made = promoted(t, *arrays)
+    return Array(t, shapes.stack(t, made, axis % (made[0].rank + 1)))
+
+
+def split(t: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
+    x = t.tensor_of(a)
+    size = x.shape[axis]
+    if isinstance(parts, int):
+        if isinstance(size, int) and size % parts:
+            raise t.fail(f"{x} cannot be divided into {parts} equal parts along axis {axis}")
+        sizes = [size // parts] * parts
+    else:
+        ends = [*parts, size]
+        sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    return [Array(t, each) for each in shapes.split(t, x, axis % x.rank, sizes)]
+
+
+def flip(t: Trace, a: Any, axis: Any = None) -> Array:
+    x = t.tensor_of(a)
+    return Array(t, indexing.reverse(t, x, [each % x.rank for each in axes_of(axis) or range(x.rank)]))
+
+
+def roll(t: Trace, a: Any, shift: int, axis: int) -> Array:
+    x = t.tensor_of(a)
+    size = x.shape[axis]
+    amount = shift % size
+    return concatenate(t, [_slice(t, a, axis, size - amount, size), _slice(t, a, axis, 0, size - amount)], axis)
+
+
+def _slice(t: Trace, a: Any, axis: int, start: Size, end: Size) -> Array:
+    x = t.tensor_of(a)
+    return Array(t, shapes.slice_axis(t, x, axis % x.rank, start, end))
+
+
+def tile(t: Trace, a: Any, reps: Any) -> Array:
+    x, repeats = t.tensor_of(a), shape_of(reps)
+    if len(repeats) < x.rank:
+        repeats = [1] * (x.rank - len(repeats)) + list(repeats)
+    if len(repeats) > x.rank:
+        x = shapes.expand_dims(t, x, range(len(repeats) - x.rank))
+    return Array(t, shapes.tile(t, x, repeats))
+
+
+def repeat(t: Trace, a: Any, repeats: int, axis: int | None = None) -> Array:
+    x = t.tensor_of(a)
+    if axis is None:
+        return repeat(t, reshape(t, a, (-1,)), repeats, 0)
+    axis %= x.rank
+    wide = shapes.broadcast_to(
+        t, shapes.expand_dims(t, x, [axis + 1]), [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]
+    )
+    return Array(t, shapes.reshape(t, wide, [*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]]))
+
+
+def pad(t: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
+    x = t.tensor_of(a)
+    widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
+    low, high = [each[0] for each in widths], [each[1] for each in widths]
+    if mode == "constant":
+        return Array(t, shapes.pad(t, x, low, high, value=constant_values))
+    names = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+    if mode not in names:
+        raise t.fail(
+            f"numpy.pad with mode '{mode}' is not a part of programs", "there are constant, edge, reflect and wrap"
+        )
+    return Array(t, padding.pad_with(t, x, low, high, names[mode]))
+
+
+def _filled(value: float) -> Callable[..., Array]:
+    def made(t: Trace, like: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Array:
+        x = t.tensor_of(like)
+        return Array(
+            t,
+            shapes.full(
+                t, value, x.shape if shape is None else shape_of(shape), dtype_from(dtype) if dtype else x.dtype
+            ),
+        )
+
+    return made
+
+
+def full_like(t: Trace, like: Any, value: Any, dtype: Any = None, **_: Any) -> Array:
+    x = t.tensor_of(like)
+    filled = as_type(t, value, dtype_from(dtype) if dtype else x.dtype)
+    return Array(t, shapes.broadcast_to(t, filled, x.shape))
+
+
+def triangle(t: Trace, a: Any, k: int, keeps_lower: bool) -> Array:
+    x = t.tensor_of(a)
+    rows = shapes.iota(t, x.shape[-2:], 0, I64)
+    columns = shapes.iota(t, x.shape[-2:], 1, I64)
+    inside = Array(t, columns) <= Array(t, rows) + k if keeps_lower else Array(t, columns) >= Array(t, rows) + k
+    return where(t, inside, Array(t, x), Array(t, t.constant(0, x.dtype)))
+
+
+Array.FUNCTIONS |= {
+    "reshape": reshape, "transpose": transpose, "permute_dims": transpose, "matrix_transpose": matrix_transpose,
+    "swapaxes": swapaxes, "moveaxis": moveaxis, "expand_dims": expand_dims, "squeeze": squeeze,
+    "broadcast_to": broadcast_to, "concatenate": concatenate, "concat": concatenate, "stack": stack, "split": split,
+    "flip": flip, "roll": roll, "tile": tile, "repeat": repeat, "pad": pad,
+    "ravel": lambda t, a: reshape(t, a, (-1,)), "zeros_like": _filled(0), "ones_like": _filled(1),
+    "empty_like": _filled(0), "full_like": full_like, "tril": lambda t, a, k=0: triangle(t, a, k, True),
+    "triu": lambda t, a, k=0: triangle(t, a, k, False),
+}  # fmt: skip

@@ -1,0 +1,95 @@
+"""Kernels written in Python that programs call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import FunctionType, StringAttr
+from xdsl.ir import SSAValue
+
+from pydispatch import ir
+from pydispatch.frontends.graph.dtypes import DTYPES
+from pydispatch.frontends.graph.values import Tensor, tensor_type
+from pydispatch.frontends.ops import elementwise
+from pydispatch.frontends.ops.shapes import element
+from pydispatch.kernels.kernel import KernelSource
+from pydispatch.kernels.module import EXECUTABLE, Lowered
+from pydispatch.programs.array import Array
+from pydispatch.programs.functions.common import dtype_from
+from pydispatch.programs.trace import Trace
+
+
+def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None) -> None:
+    """Calls a kernel in the program that is being written; the arrays that it writes are new ones from here on. grid:
+    three numbers or sizes; None for that of the kernel."""
+    trace = next(each.trace for each in args if isinstance(each, Array))
+    with trace.here():
+        if len(args) != len(kernel.passed):
+            names = ", ".join(each.name for each in kernel.passed)
+            raise trace.fail(f"kernel '{kernel.name}' takes {len(kernel.passed)} arguments ({names}), got {len(args)}")
+        lowered, function = _function(trace, kernel, grid is not None)
+        types = list(function.function_type.inputs)
+        values = [_value(trace, kernel, number, each, types[number]) for number, each in enumerate(args)]
+        for each in grid or ():
+            values.append(trace.add(arith.IndexCastOp(trace.index(each), DTYPES["i64"].element)).result)
+        made = trace.add(func.CallOp(function.sym_name.data, values, list(function.function_type.outputs)))
+        for number, result in zip(lowered.written, made.results, strict=True):
+            array = args[number]
+            if not isinstance(array, Array):
+                raise trace.fail(
+                    f"kernel '{kernel.name}' writes '{kernel.passed[number].name}', which is no array of the program",
+                    "make one first: out = numpy.zeros_like(x)",
+                )
+            array.tensor = trace.wrap(array.tensor.dtype, array.shape, _cast(trace, result, array.tensor))
+
+
+def _cast(trace: Trace, value: SSAValue, like: Tensor) -> SSAValue:
+    type = tensor_type(like.dtype.element, like.shape)
+    return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
+
+
+def _value(trace: Trace, kernel: KernelSource, number: int, given: Any, type: Any) -> SSAValue:
+    parameter = kernel.passed[number]
+    assert parameter.type is not None
+    dtype = dtype_from(_named(parameter.type.dtype))
+    if parameter.type.shape is None:
+        return element(trace, elementwise.convert(trace, trace.tensor_of(given, dtype), dtype))
+    made = trace.tensor_of(given)
+    rank = len(parameter.type.shape)
+    if made.dtype != dtype or made.rank != rank:
+        raise trace.fail(f"'{parameter.name}' of kernel '{kernel.name}' is {parameter.type}, and this is {made}",
+                         f"convert it: x.astype(numpy.{dtype.numpy})")  # fmt: skip
+    value = trace.value(made)
+    return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
+
+
+def _named(name: str) -> Any:
+    from pydispatch.patterns.types import DType
+
+    return DType(name)
+
+
+def _function(trace: Trace, kernel: KernelSource, grid_in_call: bool) -> tuple[Lowered, func.FuncOp]:
+    """The function that runs a kernel, put into the module once."""
+    known: dict[tuple[int, bool], tuple[Lowered, func.FuncOp]] = trace.__dict__.setdefault("launched", {})
+    found = known.get((id(kernel), grid_in_call))
+    if found is None:
+        lowered = kernel.lowered(grid_in_call)
+        name = f"{kernel.name}_{len(known)}"
+        text = lowered.text.replace(EXECUTABLE, f"@{name}_kernel").replace(
+            f"func.func @{kernel.name}(%a_", f"func.func @{name}(%a_"
+        )
+        module = ir.parse(text, kernel.name)
+        function = None
+        for op in list(module.body.block.ops):
+            op.detach()
+            trace.module.body.block.add_op(op)
+            if isinstance(op, func.FuncOp):
+                function = op
+        assert function is not None
+        function.properties["sym_visibility"] = StringAttr("private")
+        assert isinstance(function.function_type, FunctionType)
+        found = known[id(kernel), grid_in_call] = lowered, function
+    return found

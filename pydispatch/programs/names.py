@@ -1,0 +1,22 @@
+"""The functions of NumPy that programs may use, as the document lists them: `python -m pydispatch.programs.names`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pydispatch.programs import functions as _functions
+from pydispatch.programs.array import METHODS, Array
+
+
+def listed() -> str:
+    """As a list in Markdown."""
+    names = sorted({name for name in (*Array.UFUNCS, *Array.FUNCTIONS) if name.isidentifier() and hasattr(np, name)})
+    methods = sorted({*METHODS, "T", "mT", "astype", "copy", "flatten", "ravel", "reshape", "transpose"})
+    shown = [", ".join(f"`{name}`" for name in each) for each in (names, methods)]
+    return f"- Functions of NumPy: {shown[0]}.\n- Methods of arrays: {shown[1]}.\n"
+
+
+__all__ = ["_functions", "listed"]
+
+if __name__ == "__main__":
+    print(listed(), end="")

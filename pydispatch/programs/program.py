@@ -1,0 +1,110 @@
+"""A program written in Python, before it is compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch.errors import CompileError, InvalidArgumentError
+from pydispatch.frontends.graph.builder import Input
+from pydispatch.kernels.annotations import Static, type_of
+from pydispatch.patterns.types import DType, TensorType
+from pydispatch.programs import functions as _functions  # the rows of NumPy's functions
+from pydispatch.programs.array import Array
+from pydispatch.programs.functions.common import dtype_from
+from pydispatch.programs.trace import Trace, current
+
+
+class ProgramSource:
+    """A function over arrays. statics: values of parameters that are known when it is compiled."""
+
+    def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any] | None = None) -> None:
+        if not inspect.isfunction(function):
+            raise InvalidArgumentError(
+                f"program: expected a function, got {function!r}; write @pydispatch.program over one"
+            )
+        self.function, self.name = function, function.__name__
+        self.statics = dict(statics or {})
+        self.parameters = self._parameters()
+
+    def _parameters(self) -> dict[str, TensorType | None]:
+        """Their types by name; None for those that are known when the program is compiled."""
+        code = self.function.__code__
+        cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
+        names = {name: cell.cell_contents for name, cell in cells.items()}
+        try:
+            annotations = inspect.get_annotations(self.function, locals=names, eval_str=True)
+        except NameError as error:
+            raise InvalidArgumentError(f"program '{self.name}': a type is wrong: {error}") from None
+        found: dict[str, TensorType | None] = {}
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            type = type_of(annotations.get(name))
+            if type is None:
+                raise InvalidArgumentError(
+                    f"program '{self.name}': parameter '{name}' needs a type; write {name}: "
+                    "Annotated[numpy.ndarray, pydispatch.f32['n']], or pydispatch.static for a value that is known"
+                )
+            if type is Static:
+                if parameter.default is not parameter.empty:
+                    self.statics.setdefault(name, parameter.default)
+                found[name] = None
+            else:
+                assert isinstance(type, TensorType)
+                found[name] = type
+        unknown = next((name for name in self.statics if found.get(name, 0) is not None), None)
+        if unknown is not None:
+            raise InvalidArgumentError(f"program '{self.name}' has no static parameter '{unknown}'")
+        return found
+
+    def module(self, weights: str = "embed") -> ModuleOp:
+        """The program. CompileError for what is no part of programs, with the line; what the function raises else."""
+        missing = next((n for n, type in self.parameters.items() if type is None and n not in self.statics), None)
+        if missing is not None:
+            raise InvalidArgumentError(
+                f"program '{self.name}': the static parameter '{missing}' has no value; "
+                f"write {self.name}.specialize({missing}=...)"
+            )
+        if current() is not None:
+            raise InvalidArgumentError(f"program '{self.name}': a program is not compiled while another one is traced")
+        trace = Trace(self.function.__code__.co_filename, weights)
+        given = {name: type for name, type in self.parameters.items() if type is not None}
+        with trace.at(f"line {self.function.__code__.co_firstlineno}"):
+            tensors = trace.begin([_input(name, type) for name, type in given.items()])
+            arrays = {name: Array(trace, each) for name, each in zip(given, tensors, strict=True)}
+            with trace.running():
+                made = self.function(**arrays, **self.statics)
+                results = {name: trace.tensor_of(each) for name, each in self._named(trace, made).items()}
+                trace.finish(self.name, results)
+        return trace.module
+
+    def _named(self, trace: Trace, made: Any) -> dict[str, Any]:
+        if made is None:
+            raise trace.fail(f"program '{self.name}' returns nothing", "return an array, a tuple or a dict of arrays")
+        if isinstance(made, dict):
+            return {str(name): each for name, each in made.items()}
+        if isinstance(made, (tuple, list)):
+            return {f"result{number}": each for number, each in enumerate(made)}
+        return {"result": made}
+
+    def mlir(self) -> str:
+        """The program as MLIR text. Raises as `module`."""
+        return str(self.module())
+
+    def python(self, *args: Any, **named: Any) -> Any:
+        """Runs the function itself, on arrays of NumPy."""
+        return self.function(*args, **{**self.statics, **named})
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}: {type or 'static'}" for name, type in self.parameters.items())
+        return f"<pydispatch program {self.name}({shown})>"
+
+
+def _input(name: str, type: TensorType) -> Input:
+    shape = tuple(f"{name}_size{axis}" if n is None else n for axis, n in enumerate(type.shape or ()))
+    return Input(name, dtype_from(DType(type.dtype)), shape)
+
+
+__all__ = ["CompileError", "ProgramSource", "_functions"]

@@ -1,0 +1,85 @@
+"""Arrays that a loaded program keeps from call to call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.frontends.graph.dtypes import dtype_of_numpy
+from pydispatch.frontends.ops import elementwise
+from pydispatch.programs.array import Array
+from pydispatch.programs.trace import Trace, current
+
+
+class State:
+    """An array that programs read and change: `value`. Each loaded program has its own, which begins as `first`."""
+
+    def __init__(self, first: Any) -> None:
+        self.first = np.array(first)
+        self._plain = self.first.copy()
+
+    @property
+    def value(self) -> Any:
+        """The array now: in a program a traced one, elsewhere that of NumPy which `program.python` has changed."""
+        trace = current()
+        return self._plain if trace is None else Array(trace, states_of(trace).now(self))
+
+    @value.setter
+    def value(self, new: Any) -> None:
+        trace = current()
+        if trace is not None:
+            with trace.here():
+                states_of(trace).change(self, new)
+            return
+        made = np.asarray(new, self.first.dtype)
+        if made.shape != self.first.shape:
+            raise InvalidArgumentError(f"state: expected shape {self.first.shape}, got {made.shape}")
+        self._plain = made
+
+
+class States:
+    """Those of the program that is being written."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._first: dict[State, Any] = {}
+        self._now: dict[State, Any] = {}
+        trace.at_end.append(self._store)
+
+    def now(self, state: State) -> Any:
+        if state not in self._first:
+            name = f"state{len(self._first)}"
+            made = self.trace.weight(name, state.first, dtype_of_numpy(state.first), is_own=True)
+            self._first[state] = self._now[state] = made
+            self.trace.parts(made)
+        return self._now[state]
+
+    def change(self, state: State, new: Any) -> None:
+        if len(self.trace._scopes) > 1:
+            raise self.trace.fail(
+                "state is changed in a branch or a loop", "give the new value back, and assign it after"
+            )
+        old = self.now(state)
+        made = elementwise.convert(self.trace, self.trace.tensor_of(new), old.dtype)
+        if made.shape != old.shape:
+            raise self.trace.fail(f"state of shape {old.shape} cannot become {made}", "state keeps its shape")
+        self._now[state] = made
+
+    def _store(self) -> None:
+        for state, first in self._first.items():
+            if self._now[state] is not first:
+                self.trace.store(first, self._now[state])
+
+
+def states_of(trace: Trace) -> States:
+    if trace.states is None:
+        trace.states = States(trace)
+    found: States = trace.states
+    return found
+
+
+def state(first: Any) -> State:
+    """State of programs. first: its array when a program is loaded; its type and shape stay."""
+    return State(first)

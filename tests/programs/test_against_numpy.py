@@ -1,0 +1,189 @@
+"""Functions of programs against NumPy's: the same function, traced and run by itself, on random arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.programs.array import Array
+from pydispatch.programs.program import ProgramSource
+
+RANDOM = np.random.default_rng(7)
+F = RANDOM.standard_normal((4, 6)).astype(np.float32)
+G = RANDOM.standard_normal((6,)).astype(np.float32)
+I = RANDOM.integers(-9, 9, (4, 6)).astype(np.int32)  # noqa: E741
+J = RANDOM.integers(1, 5, (4, 6)).astype(np.int32)
+Vector = Annotated[np.ndarray, pd.f32["n"]]
+TYPES = {"float32": pd.f32, "int32": pd.i32, "float64": pd.f64, "int64": pd.i64, "float16": pd.f16, "bool": pd.i1}
+
+
+def traced(function: Callable[..., Any], *args: np.ndarray[Any, Any]) -> Any:
+    """What the compiled program of a function gives. Rows have a size that the call decides, columns a known one."""
+    parameters = {}
+    for number, each in enumerate(args):
+        shape: list[Any] = list(each.shape)
+        if (shape and number == 0) or (shape and each.shape[0] == args[0].shape[0] and each.ndim == args[0].ndim):
+            shape[0] = "n"
+        parameters[f"x{number}"] = TYPES[each.dtype.name][tuple(shape)]
+    names = ", ".join(parameters)
+    scope: dict[str, Any] = {"function": function}
+    exec(f"def f({names}): return function({names})", scope)
+    f = scope["f"]
+    f.__annotations__ = {name: Annotated[np.ndarray, type] for name, type in parameters.items()}
+    return pd.device("cpu").load(pd.compile(pd.program(f))).f(*args)
+
+
+UNARY = {name: getattr(np, name) for name in (
+    "exp", "exp2", "expm1", "sin", "cos", "tan", "tanh", "sinh", "cosh", "arctan", "arcsinh", "floor", "ceil", "trunc",
+    "rint", "absolute", "negative", "sign", "square", "isnan", "isfinite", "isinf", "cbrt", "reciprocal")}  # fmt: skip
+POSITIVE = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "sqrt")}
+BINARY = {name: getattr(np, name) for name in (
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "maximum", "minimum", "equal", "not_equal",
+    "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor")}  # fmt: skip
+INTEGERS = {name: getattr(np, name) for name in (
+    "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "power")}  # fmt: skip
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    **{name: (function, (F,)) for name, function in UNARY.items()},
+    **{name: (function, (abs(F) + 1,)) for name, function in POSITIVE.items()},
+    **{name: (function, (F, F[::-1].copy() + 1)) for name, function in BINARY.items()},
+    **{f"{name} of integers": (function, (I, J)) for name, function in BINARY.items()},
+    **{f"{name} of integers": (function, (abs(I), J)) for name, function in INTEGERS.items()},
+    "broadcast": (lambda x, y: x * y - y / 2 + 3, (F, G)),
+    "types meet": (lambda x, y: x + y, (F, I)),
+    "numbers are weak": (lambda x: (x + 1) * 2 - x // 3 + x % 4, (I,)),
+    "a fraction makes integers floats": (lambda x: x * 0.5, (I,)),
+    "power": (lambda x: x**2 + x**3 + abs(x) ** 1.5, (F,)),
+    "where": (lambda x: np.where(x > 0, x, -1), (F,)),
+    "clip": (lambda x: np.clip(x, -0.5, 0.5), (F,)),
+    "not": (lambda x: ~(x > 0), (F,)),
+    "astype": (lambda x: x.astype(np.float16).astype(np.float32) + x.astype(np.int64), (F,)),
+    **{f"{name} of axis {axis}": (lambda x, name=name, axis=axis: getattr(np, name)(x, axis=axis), (F,))
+       for name in ("sum", "mean", "max", "min", "prod", "var", "std") for axis in (None, 0, 1)},
+    "sum of integers": (lambda x: x.sum(axis=0, keepdims=True), (I,)),
+    "all and any": (lambda x: (x > 0).all(axis=1) | (x > 1).any(axis=1), (F,)),
+    "argmax": (lambda x: np.argmax(x, axis=1) * 10 + np.argmin(x, axis=1), (F,)),
+    "argmax of all": (np.argmax, (F,)),
+    "cumsum": (lambda x: np.cumsum(x, axis=1), (F,)),
+    "reshape": (lambda x: x.reshape(2, -1, 3), (F,)),
+    "reshape by sizes": (lambda x: x.reshape(x.shape[0] * 2, x.shape[1] // 2), (F,)),
+    "transpose": (lambda x: x.T + x.swapaxes(0, 1) + np.transpose(x, (1, 0)), (F,)),
+    "moveaxis": (lambda x: np.moveaxis(x.reshape(4, 2, 3), 0, -1), (F,)),
+    "expand and squeeze": (lambda x: np.squeeze(np.expand_dims(x, (0, 2)), 0), (F,)),
+    "broadcast_to": (lambda x: np.broadcast_to(x, (2, 4, 6)), (F,)),
+    "concatenate": (lambda x, y: np.concatenate([x, y, x], axis=1), (F, F + 1)),
+    "stack": (lambda x, y: np.stack([x, y], axis=1), (F, F + 1)),
+    "split": (lambda x: np.split(x, 3, axis=1)[1], (F,)),
+    "split at": (lambda x: np.split(x, [2, 3], axis=1)[2], (F,)),
+    "flip": (lambda x: np.flip(x, 1) + np.flip(x), (F,)),
+    "roll": (lambda x: np.roll(x, 2, axis=1), (F,)),
+    "tile": (lambda x: np.tile(x, (2, 3)), (F,)),
+    "repeat": (lambda x: np.repeat(x, 2, axis=1), (F,)),
+    "pad": (lambda x: np.pad(x, ((1, 2), (0, 3)), constant_values=5), (F,)),
+    "pad at the edge": (lambda x: np.pad(x, ((1, 2), (2, 3)), mode="edge"), (F,)),
+    "like": (lambda x: np.zeros_like(x) + np.ones_like(x) * 2 + np.full_like(x, 3), (F,)),
+    "triangles": (lambda x: np.tril(x) - np.triu(x, 1), (F,)),
+    "matmul": (lambda x, y: x @ y.T, (F, F + 1)),
+    "matmul with a vector": (lambda x, y: x @ y, (F, G)),
+    "matmul with a constant": (lambda x: x @ np.eye(6, 5, dtype=np.float32), (F,)),
+    "einsum": (lambda x, y: np.einsum("ij,kj->ik", x, y), (F, F + 1)),
+    "tensordot": (lambda x, y: np.tensordot(x, y, axes=([1], [0])), (F, G)),
+    "outer": (lambda x: np.outer(x[:, 0], x[0]), (F,)),
+    "slices": (lambda x: x[1:, ::2] + x[:-1, 1::2], (F,)),
+    "an element, a row, a new axis": (lambda x: x[0, 1] + x[-1][None, :] + x[..., None][:, 0], (F[:1],)),
+    "backwards": (lambda x: x[:, ::-1], (F,)),
+    "a slice by a size": (lambda x: x[x.shape[0] // 2 :], (F,)),
+    "take": (lambda x: np.take(x, np.array([3, 0, 0]), axis=1), (F,)),
+    "places": (lambda x, y: x[y[:, 0] - 1], (F, J)),
+    "take_along_axis": (lambda x, y: np.take_along_axis(x, y, axis=1), (F, J)),
+    "sort": (lambda x: np.sort(x, axis=1), (F,)),
+    "argsort": (lambda x: np.argsort(x, axis=1), (F,)),
+    "pd's functions": (lambda x: pd.exp(x) + pd.tanh(x) - pd.rsqrt(abs(x) + 1) + pd.erf(x), (F,)),
+    "round": (np.round, (F * 4,)),
+    "a constant of many elements": (lambda x: x + BIG, (F,)),
+}  # fmt: skip
+BIG = RANDOM.standard_normal((50, 1, 6)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_is_as_numpy(name: str) -> None:
+    function, args = CASES[name]
+    with np.errstate(all="ignore"):
+        expected = np.asarray(function(*args))
+    result = np.asarray(traced(function, *args))
+    assert result.shape == expected.shape and result.dtype == expected.dtype, (result.dtype, expected.dtype)
+    tolerance = 2e-3 if expected.dtype == np.float16 else 2e-5
+    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_elements_are_assigned() -> None:
+    def assign(x: Any) -> Any:
+        y = x.copy()
+        y[1] = 0
+        y[:, 2:4] = y[:, :2] * 2
+        y[-1, -1] = 9
+        return y
+
+    np.testing.assert_allclose(traced(assign, F), assign(F), rtol=1e-6)
+
+
+def test_every_function_has_a_case() -> None:
+    """No row of the tables is never run: each is called by a case, under one of its names."""
+    called: set[str] = set()
+    tables = {"UFUNCS": Array.UFUNCS, "FUNCTIONS": Array.FUNCTIONS}
+    for name, table in tables.items():
+        spied = {key: (lambda *a, key=key, row=row, **k: called.add(key) or row(*a, **k)) for key, row in table.items()}
+        setattr(Array, name, spied)
+    try:
+        for function, args in CASES.values():
+            shapes = {f"x{n}": TYPES[a.dtype.name][a.shape] for n, a in enumerate(args)}
+            scope: dict[str, Any] = {"function": function}
+            exec(f"def f({', '.join(shapes)}): return function({', '.join(shapes)})", scope)
+            scope["f"].__annotations__ = shapes
+            ProgramSource(scope["f"]).module()
+    finally:
+        for name, table in tables.items():
+            setattr(Array, name, table)
+    rows = [each for table in tables.values() for each in table.items()]
+    same = {id(row) for key, row in rows if key in called}
+    unused = {key for key, row in rows if key not in called and id(row) not in same}
+    assert unused <= NOT_HERE, unused - NOT_HERE
+
+
+NOT_HERE = {
+    "<set>", "add.reduce", "maximum.reduce", "minimum.reduce", "multiply.reduce", "amax", "amin", "around",
+    "concat", "copy", "positive", "softmax", "vecdot", "cumprod", "arcsin", "arccos", "arccosh", "arctanh",
+    "arctan2", "copysign", "fmod", "logical_not", "invert", "empty_like", "erf", "matrix_transpose", "ravel",
+    "true_divide", "round",
+}  # fmt: skip
+"""Other names of what cases call, and those of tests of their own."""
+
+MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "inverse functions": (lambda x: np.arcsin(x) + np.arccos(x) + np.arctanh(x) + np.arccosh(x + 2), (F / 8,)),
+    "two arguments": (lambda x, y: np.arctan2(x, y) + np.copysign(x, y) + np.fmod(x, y), (F, F[::-1].copy())),
+    "reductions of ufuncs": (lambda x: np.add.reduce(x, axis=0) + np.maximum.reduce(x, axis=0), (F,)),
+    "cumprod": (lambda x: np.cumprod(x, axis=1), (F,)),
+    "logical_not": (lambda x: np.logical_not(x > 0), (F,)),
+    "mT": (lambda x: x.T if isinstance(x, np.ndarray) else x.mT, (F,)),
+    "flatten": (lambda x: x.flatten() + np.ravel(x), (F,)),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more(name: str) -> None:
+    function, args = MORE[name]
+    np.testing.assert_allclose(traced(function, *args), function(*args), rtol=2e-5, atol=2e-5)
+
+
+def test_python_runs_the_function() -> None:
+    @pd.program
+    def f(x: Vector, scale: pd.static = 2) -> Any:
+        return np.sqrt(x) * scale
+
+    assert f.python(np.array([4.0]))[0] == 4
+    assert math.isclose(f(np.array([9], np.float32))[0], 6)
+    assert f.specialize(scale=3)(np.array([9], np.float32))[0] == 9
