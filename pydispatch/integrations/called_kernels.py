@@ -9,7 +9,7 @@ import numpy as np
 
 from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.kernels.kernel import Grid, KernelSource
-from pydispatch.runtime.buffer import Buffer
+from pydispatch.runtime.buffer import Buffer, HostMemory
 
 Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
 """A function of a loaded program, and which of its arguments it writes."""
@@ -57,6 +57,7 @@ class Kernel(KernelSource):
                     f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
                 )
             self.check_count(args)
+            args = _in_process(args)
             function, written = self._on(args, True)
             try:
                 function(*args, *counts, out=_written(args, written))
@@ -76,6 +77,7 @@ class Kernel(KernelSource):
                 launched(self, args, None)
                 return
             self.check_count(args)
+            args = _in_process(args)
             function, written = self._on(args, False)
         else:
             function, written = self._host
@@ -130,6 +132,12 @@ def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | 
     from pydispatch.programs.launch import launch
 
     launch(kernel, args, grid)
+
+
+def _in_process(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Buffers of the CPU as arrays."""
+    on_host = [type(each) is Buffer and isinstance(each.memory, HostMemory) for each in args]
+    return tuple(each.numpy() if own else each for each, own in zip(args, on_host, strict=True))
 
 
 def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
