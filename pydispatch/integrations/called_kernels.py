@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.kernels.kernel import Grid, KernelSource
 from pydispatch.runtime.buffer import Buffer, HostMemory
 
+CHECKS = "checks=1"
+"""The option of CPU devices for whose buffers kernels check their indices."""
 Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
 """A function of a loaded program, and which of its arguments it writes."""
 
@@ -57,8 +60,11 @@ class Kernel(KernelSource):
                     f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
                 )
             self.check_count(args)
-            args = _in_process(args)
+            if not self.checks and CHECKS in self._device(args):
+                self._with_checks[grid](*args)
+                return
             function, written = self._on(args, True)
+            args = _in_process(args)
             try:
                 function(*args, *counts, out=_written(args, written))
             except KernelError as error:
@@ -77,8 +83,11 @@ class Kernel(KernelSource):
                 launched(self, args, None)
                 return
             self.check_count(args)
-            args = _in_process(args)
+            if not self.checks and CHECKS in self._device(args):
+                self._with_checks(*args)
+                return
             function, written = self._on(args, False)
+            args = _in_process(args)
         else:
             function, written = self._host
         try:
@@ -102,10 +111,17 @@ class Kernel(KernelSource):
                 f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}"
             )
 
+    def _device(self, args: tuple[Any, ...]) -> str:
+        view = args[self._view]
+        return view.device if type(view) is Buffer else "cpu"
+
+    @cached_property
+    def _with_checks(self) -> Kernel:
+        return self.checked()
+
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
         """The kernel's function on the device of its arrays, compiled when it is first called there."""
-        view = args[self._view]
-        device = view.device if type(view) is Buffer else "cpu"
+        view, device = args[self._view], self._device(args)
         found = self._loaded.get((device, grid_in_call))
         if found is None:
             found = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)

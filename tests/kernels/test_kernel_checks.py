@@ -97,3 +97,13 @@ def test_the_dimension_is_named() -> None:
 def test_plain_kernels_compare_no_indices() -> None:
     assert "cf.assert" not in columns.mlir().partition("func.func @columns(%a_x")[0]
     assert columns.checked().mlir().count("pyd.code") == 4  # two of y, which is found once, and two of x
+
+
+def test_a_device_checks() -> None:
+    device = pd.device("cpu?checks=1&workers=1")
+    assert device.name == "cpu?workers=1&checks=1"
+    x, y = device.upload(np.ones(100, np.float32)), device.upload(np.zeros(100, np.float32))
+    shifted(x, y, 0)
+    assert np.asarray(y).all()
+    with pytest.raises(pd.KernelError, match="the index i \\+ by is outside of dimension 0"):
+        shifted(x, y, 1)

@@ -227,11 +227,12 @@ def available() -> list[str]:
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     """See `Scheme.open`. Options: workers, 1 to 1024, without it one for each fast core; affinity, 0 or 1: each thread
-    stays on a CPU; chains, 0 or 1: whether dispatches that depend on each other tile by tile run so, 1 without it."""
+    stays on a CPU; chains, 0 or 1: whether dispatches that depend on each other tile by tile run so, 1 without it;
+    checks, 0 or 1: kernels in Python that are called with buffers of the device check their indices."""
     base, _, index = name.partition(":")
     if index not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
-    check_options(base, options, ("workers", "affinity", "chains"))
+    check_options(base, options, ("workers", "affinity", "chains", "checks"))
     affinity, chains = flag(base, options, "affinity"), flag(base, {"chains": "1", **options}, "chains")
     stated = options.get("workers", "1" if base == "local-sync" else None)
     if stated is not None:
@@ -244,6 +245,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
             threads = _open[workers, affinity] = Threads(Scheduler(workers, affinity=affinity))
     named = [f"workers={workers}"] if stated is not None else []
     named += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
+    named += ["checks=1"] if flag(base, options, "checks") else []
     return CpuDevice("?".join(["cpu", "&".join(named)]) if named else "cpu", threads, chains)
 
 
