@@ -104,3 +104,22 @@ class CompileError(Error):
         if self.note:
             parts.append(f"note: {self.note}")
         return "\n".join(parts)
+
+
+# Tracebacks and pickles name these as users do. SystemError_ stays: `pydispatch` has no name for it.
+for _kind in (
+    ArtifactError,
+    CheckError,
+    CommandError,
+    CompileError,
+    CompileWarning,
+    DeviceUnavailableError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    KernelError,
+    MissingImportError,
+    OutOfMemoryError,
+):
+    _kind.__module__ = "pydispatch"
+del _kind

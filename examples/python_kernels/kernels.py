@@ -148,10 +148,8 @@ def main(device: str = "cpu") -> None:
         (blur, (a, np.zeros_like(a)), (a + neighbours) / 5),
         (prefix_sums, (x, np.zeros_like(x)), lanes),
     ):
-        arrays: list[Any] = list(given)
-        if device != "cpu":  # arrays of NumPy are in the memory of the CPU already
-            opened: Any = pd.device(device)
-            arrays = [opened.upload(each) if isinstance(each, np.ndarray) else each for each in given]
+        opened = pd.device(device)
+        arrays: list[Any] = [opened.upload(each) if isinstance(each, np.ndarray) else each for each in given]
         kernel(*arrays)
         np.testing.assert_allclose(arrays[kernel.written[0]], expected, rtol=2e-5, atol=2e-5)
         print(f"{kernel.name}: right on {device}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.kernels.kernel import Grid, KernelSource
-from pydispatch.runtime.buffer import Buffer
+from pydispatch.runtime.buffer import Buffer, HostMemory
 
+CHECKS = "checks=1"
+"""The option of CPU devices for whose buffers kernels check their indices."""
 Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
 """A function of a loaded program, and which of its arguments it writes."""
 
@@ -25,9 +28,10 @@ class Kernel(KernelSource):
     """
 
     def __init__(
-        self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, statics: Any = None
-    ) -> None:
-        super().__init__(function, workgroup, grid, statics)
+        self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, statics: Any = None,
+        checks: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(function, workgroup, grid, statics, checks)
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
         self._view = next((number for number, each in enumerate(self.passed) if each.is_view), 0)
@@ -37,7 +41,11 @@ class Kernel(KernelSource):
 
     def specialize(self, **statics: Any) -> Kernel:
         """The kernel with values for static parameters. InvalidArgumentError for a name that is no static parameter."""
-        return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics})
+        return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics}, self.checks)
+
+    def checked(self) -> Kernel:
+        """The kernel for CPUs that ends with a KernelError, and the line, where an index is outside of its view."""
+        return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
         """The kernel over a grid of that many workgroups."""
@@ -52,8 +60,15 @@ class Kernel(KernelSource):
                     f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
                 )
             self.check_count(args)
+            if not self.checks and CHECKS in self._device(args):
+                self._with_checks[grid](*args)
+                return
             function, written = self._on(args, True)
-            function(*args, *counts, out=_written(args, written))
+            args = _in_process(args)
+            try:
+                function(*args, *counts, out=_written(args, written))
+            except KernelError as error:
+                raise self._explained(error) from None
 
         return launch
 
@@ -68,10 +83,25 @@ class Kernel(KernelSource):
                 launched(self, args, None)
                 return
             self.check_count(args)
+            if not self.checks and CHECKS in self._device(args):
+                self._with_checks(*args)
+                return
             function, written = self._on(args, False)
+            args = _in_process(args)
         else:
             function, written = self._host
-        function(*args, out=args[written] if type(written) is int else _written(args, written))
+        try:
+            function(*args, out=args[written] if type(written) is int else _written(args, written))
+        except KernelError as error:
+            raise self._explained(error) from None
+
+    def _explained(self, error: KernelError) -> KernelError:
+        """An error with the line of the kernel that it is about."""
+        text = self._plain.asserts.get(error.code or 0)
+        if text is None:
+            return error
+        message = f"{text}, in workgroup {error.workgroup} of '{self.name}'"
+        return KernelError(message, error.executable, error.export, error.workgroup, error.code)
 
     def check_count(self, args: tuple[Any, ...]) -> None:
         """InvalidArgumentError unless there are as many arguments as parameters."""
@@ -81,10 +111,17 @@ class Kernel(KernelSource):
                 f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}"
             )
 
+    def _device(self, args: tuple[Any, ...]) -> str:
+        view = args[self._view]
+        return view.device if type(view) is Buffer else "cpu"
+
+    @cached_property
+    def _with_checks(self) -> Kernel:
+        return self.checked()
+
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
         """The kernel's function on the device of its arrays, compiled when it is first called there."""
-        view = args[self._view]
-        device = view.device if type(view) is Buffer else "cpu"
+        view, device = args[self._view], self._device(args)
         found = self._loaded.get((device, grid_in_call))
         if found is None:
             found = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
@@ -111,6 +148,12 @@ def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | 
     from pydispatch.programs.launch import launch
 
     launch(kernel, args, grid)
+
+
+def _in_process(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Buffers of the CPU as arrays."""
+    on_host = [type(each) is Buffer and isinstance(each.memory, HostMemory) for each in args]
+    return tuple(each.numpy() if own else each for each, own in zip(args, on_host, strict=True))
 
 
 def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:

@@ -47,6 +47,9 @@ BINARY = {
 COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
 Environment = dict[str, Entity]
+FIRST_CODE = 0x50600000
+"""What workgroups return where the first statement of a kernel does not hold; the others count from there."""
+
 T = TypeVar("T")
 
 
@@ -62,6 +65,8 @@ class Expressions:
         self.environment: Environment = {}
         self.written: set[str] = set()
         self.calling: list[Source] = []
+        self.checks = False
+        self.asserts: dict[int, str] = {}
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
         return self.source.error(node, message, note)
@@ -237,8 +242,24 @@ class Expressions:
                 value = self._fixed(node, value, size, number)
             elif value.type not in INTEGERS:
                 raise self.error(node, f"an index of {value.type}", "convert it: pydispatch.i32(...)")
-            found.append(cast(self.writer, value, "index").name)
+            made = cast(self.writer, value, "index")
+            if self.checks and not (isinstance(value, Literal) and isinstance(size, Literal)):
+                self._check(nodes[number] if len(nodes) == len(entities) else node, made, size, number)
+            found.append(made.name)
         return ", ".join(found)
+
+    def _check(self, node: ast.expr, index: Scalar, size: Scalar | Literal, dimension: int) -> None:
+        extent = cast(self.writer, size, "index")
+        inside = self.writer.value(f"arith.cmpi ult, {index.name}, {extent.name} : index", "i1")
+        self.stated(node, inside, f"the index {ast.unparse(node)} is outside of dimension {dimension}")
+
+    def stated(self, node: ast.AST, condition: Scalar, text: str) -> None:
+        """Writes that a condition holds; where it does not, the kernel ends with a code of its own."""
+        code = FIRST_CODE + len(self.asserts)
+        self.asserts[code] = message = f"{self.source.location(node)}: {text}"
+        escaped = message.replace("\\", "\\\\").replace('"', '\\"')
+        self.writer.line(f'cf.assert {condition.name}, "{escaped}" {{pyd.code = {code} : i32}}')
+        self.writer.has_effects = True
 
     def _fixed(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:
         """A known index; below zero it counts from the end."""

@@ -21,13 +21,14 @@ class KernelSource(KernelLike):
 
     def __init__(
         self, function: Callable[..., Any], workgroup: Sequence[int] | int = (64,), grid: Grid = None,
-        statics: Mapping[str, Any] | None = None,
+        statics: Mapping[str, Any] | None = None, checks: bool = False,
     ) -> None:  # fmt: skip
         self.source = Source(function)
         self.parameters = self.source.parameters()
         self.workgroup = _workgroup(self.source.name, workgroup)
         self.grid = grid if callable(grid) or grid is None else _grid(self.source.name, grid)
         self.statics = self._statics(statics or {})
+        self.checks = checks
 
     @property
     def name(self) -> str:
@@ -56,7 +57,9 @@ class KernelSource(KernelLike):
                 f"kernel '{self.name}': the static parameter '{missing[0]}' has no value; "
                 f"write {self.name}.specialize({missing[0]}=...)"
             )
-        return lower(self.source, self.parameters, self.workgroup, self.statics, self.grid, grid_in_call)
+        return lower(
+            self.source, self.parameters, self.workgroup, self.statics, self.grid, grid_in_call, self.checks
+        )
 
     @cached_property
     def _plain(self) -> Lowered:

@@ -23,7 +23,7 @@ class Lowered:
     """A kernel as MLIR text. executable: its code, with the symbol `EXECUTABLE`. arguments, results: names and types of
     its function, the results named like the views that are written. body: of that function, without its return, over
     `%a_` and the name of each argument; `%r_` and a name is a result. written: positions among the parameters that are
-    no statics."""
+    no statics. asserts: what the kernel states, by the code that a workgroup returns where it does not hold."""
 
     name: str
     executable: tuple[str, ...]
@@ -31,6 +31,7 @@ class Lowered:
     results: tuple[tuple[str, str], ...]
     body: tuple[str, ...]
     written: tuple[int, ...]
+    asserts: Mapping[int, str]
 
     @property
     def text(self) -> str:
@@ -50,11 +51,14 @@ def lower(
     statics: Mapping[str, Any],
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool = False,
+    checks: bool = False,
 ) -> Lowered:
     """The program of a kernel. grid: numbers of workgroups, or a function of the parameters; None covers the first view
-    that is written. grid_in_call: three more arguments of the function are the grid. CompileError."""
+    that is written. grid_in_call: three more arguments of the function are the grid. checks: every index
+    is compared with its size. CompileError."""
     passed = [each for each in parameters if each.type is not None]
     phases = Phases(source, parameters, workgroup, statics)
+    phases.checks = checks
     symbols = _symbols(passed)
     lines = phases.lower(_environment(passed, symbols))
     written = [number for number, each in enumerate(passed) if each.name in phases.written]
@@ -71,6 +75,7 @@ def lower(
         tuple(arguments[number] for number in written),
         tuple(_host(source, passed, symbols, types, workgroup, statics, written, grid, grid_in_call)),
         tuple(written),
+        phases.asserts,
     )
 
 

@@ -303,12 +303,8 @@ class Statements(Expressions):
 
     def _assert_statement(self, node: ast.Assert) -> None:
         condition = cast(self.writer, self.condition(node.test), "i1")
-        text = f"{self.source.location(node)}: {ast.unparse(node.test)}"
-        if isinstance(node.msg, ast.Constant):
-            text = f"{self.source.location(node)}: {node.msg.value!s}"
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        self.writer.line(f'cf.assert {condition.name}, "{escaped}"')
-        self.writer.has_effects = True
+        text = str(node.msg.value) if isinstance(node.msg, ast.Constant) else ast.unparse(node.test)
+        self.stated(node, condition, text)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
         """A call of a function of Python: its statements, in the place of the call."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -146,6 +147,18 @@ class Buffer:
         return f"<pydispatch.Buffer {sizes}{self.element.name} on {self.device}>"
 
 
+def sizes_of(shape: Any) -> tuple[int, ...]:
+    """The sizes of a shape. InvalidArgumentError."""
+    try:
+        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        found = tuple(operator.index(size) for size in sizes)
+    except (TypeError, ValueError):
+        found = (-1,)
+    if isinstance(shape, (bool, str, bytes, Mapping)) or any(not 0 <= size < 1 << 63 for size in found):
+        raise InvalidArgumentError(f"empty: shape: expected a size, or a tuple of sizes of 0 or more, got {shape!r}")
+    return found
+
+
 def source_of(what: str, array: Any) -> NDArray[Any]:
     """A contiguous array with the elements of an object. InvalidArgumentError when not numeric, or masked."""
     if isinstance(array, np.ma.MaskedArray):
@@ -157,6 +170,25 @@ def source_of(what: str, array: Any) -> NDArray[Any]:
     if source.dtype.kind in "OSUMm":
         raise InvalidArgumentError(f"{what}: array: expected an array of numbers, got elements of {source.dtype}")
     return source
+
+
+class HostMemory:
+    """Bytes of the process, at a multiple of 64: `Memory`."""
+
+    def __init__(self, device_name: str, size: int) -> None:
+        self.device_name, self.size = device_name, size
+        room = np.empty(size + 64, np.uint8)
+        begin = -room.ctypes.data % 64
+        self._bytes = room[begin : begin + size]
+
+    def view(self) -> memoryview:
+        return memoryview(cast(Any, self._bytes))
+
+    def read(self, target: memoryview) -> None:
+        target[:] = self.view()[: target.nbytes]
+
+    def write(self, source: memoryview) -> None:
+        self.view()[: source.nbytes] = source
 
 
 class _Shown:

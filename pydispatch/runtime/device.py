@@ -13,8 +13,12 @@ from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 if TYPE_CHECKING:
     import os
 
+    from numpy.typing import DTypeLike
+
+    from pydispatch._core.arrays import ElementType
     from pydispatch._core.plugin import Plugin
     from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.runtime.buffer import Buffer
     from pydispatch.runtime.program.imports import Provider
     from pydispatch.runtime.program.program import Program
 
@@ -54,11 +58,28 @@ class Device(Protocol):
     def remove_plugin(self, provider: Provider) -> None:
         """Removes a registration."""
 
+    def upload(self, array: Any) -> Buffer:
+        """A buffer of the device with a copy of an array."""
+
+    def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = ...) -> Buffer:
+        """A buffer of the device with any content."""
+
+    def memory(self) -> dict[str, int]:
+        """live_bytes, free_bytes, peak_bytes and live_blocks."""
+
+    def trim(self) -> None:
+        """Gives memory that nobody uses back."""
+
     def describe(self) -> Mapping[str, Any]:
         """A human-readable description of the device."""
 
     def close(self) -> None:
         """Ends its threads. Loaded programs stay usable."""
+
+    def __enter__(self) -> Device:
+        """The device, which is closed at the end of the block."""
+
+    def __exit__(self, *unused: object) -> None: ...
 
 
 class Scheme(Protocol):

@@ -35,9 +35,8 @@ def results(kernel: Any, *args: Any) -> dict[str, Any]:
     found = {}
     for name in DEVICES:
         own = [each.copy() if isinstance(each, np.ndarray) else each for each in args]
-        if name != "cpu":
-            device: Any = pd.device(name)
-            own = [device.upload(each) if isinstance(each, np.ndarray) else each for each in own]
+        device = pd.device(name)
+        own = [device.upload(each) if isinstance(each, np.ndarray) else each for each in own]
         kernel(*own)
         found[name] = np.asarray(own[kernel.written[0]])
     return found

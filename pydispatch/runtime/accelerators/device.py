@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import os
 import sys
 import weakref
@@ -27,7 +26,7 @@ from pydispatch.runtime.accelerators.function import AcceleratorFunction
 from pydispatch.runtime.accelerators.host_calls import HostCalls, LinkedCommand
 from pydispatch.runtime.accelerators.libraries import Libraries, Resolution
 from pydispatch.runtime.accelerators.procedure import AcceleratorProcedure
-from pydispatch.runtime.buffer import Buffer, element_of, source_of
+from pydispatch.runtime.buffer import Buffer, element_of, sizes_of, source_of
 from pydispatch.runtime.program.commands import Commands, commands_of, provide
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.imports import Registry
@@ -178,7 +177,7 @@ class AcceleratorDevice(ABC):
 
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
         """A buffer with any content."""
-        sizes = _sizes(shape)
+        sizes = sizes_of(shape)
         element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
         nbytes = element.nbytes(math.prod(sizes))
         context = self._context
@@ -212,18 +211,6 @@ class AcceleratorDevice(ABC):
 
     def __exit__(self, *unused: object) -> None:
         self.close()
-
-
-def _sizes(shape: Any) -> tuple[int, ...]:
-    """The sizes of a shape. InvalidArgumentError."""
-    try:
-        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-        found = tuple(operator.index(size) for size in sizes)
-    except (TypeError, ValueError):
-        found = (-1,)
-    if isinstance(shape, (bool, str, bytes, Mapping)) or any(not 0 <= size < 1 << 63 for size in found):
-        raise InvalidArgumentError(f"empty: shape: expected a size, or a tuple of sizes of 0 or more, got {shape!r}")
-    return found
 
 
 class _Linker:

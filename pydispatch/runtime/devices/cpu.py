@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -11,11 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+import numpy as np
+
 from pydispatch._core import elf, sched
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
+from pydispatch.runtime.buffer import Buffer, HostMemory, element_of, sizes_of, source_of
 from pydispatch.runtime.options import check_options, flag, whole_number
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import CpuLinker
@@ -24,6 +28,9 @@ from pydispatch.runtime.program.program import Program
 from pydispatch.runtime.program.variants import Host
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from pydispatch._core.arrays import ElementType
     from pydispatch._core.plugin import Plugin
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.runtime.program.imports import Provider, Registry
@@ -158,6 +165,21 @@ class CpuDevice:
                 self._registry = Registry()
             return self._registry
 
+    def upload(self, array: Any) -> Buffer:
+        """A buffer with a copy of an array; calls take it as an array in its memory. InvalidArgumentError for element
+        types that programs do not have."""
+        source = source_of("upload", array)
+        buffer = self.empty(source.shape, element_of(source.dtype))
+        buffer.upload(source)
+        return buffer
+
+    def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
+        """A buffer with any content."""
+        sizes = sizes_of(shape)
+        element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
+        nbytes = element.nbytes(math.prod(sizes))
+        return Buffer(HostMemory(self.name, nbytes), sizes, element, nbytes)
+
     def memory(self) -> dict[str, int]:
         """live_bytes, free_bytes, peak_bytes and live_blocks of the pool of results and transients."""
         return dict(self._pool.stats())
@@ -205,11 +227,12 @@ def available() -> list[str]:
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     """See `Scheme.open`. Options: workers, 1 to 1024, without it one for each fast core; affinity, 0 or 1: each thread
-    stays on a CPU; chains, 0 or 1: whether dispatches that depend on each other tile by tile run so, 1 without it."""
+    stays on a CPU; chains, 0 or 1: whether dispatches that depend on each other tile by tile run so, 1 without it;
+    checks, 0 or 1: kernels in Python that are called with buffers of the device check their indices."""
     base, _, index = name.partition(":")
     if index not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
-    check_options(base, options, ("workers", "affinity", "chains"))
+    check_options(base, options, ("workers", "affinity", "chains", "checks"))
     affinity, chains = flag(base, options, "affinity"), flag(base, {"chains": "1", **options}, "chains")
     stated = options.get("workers", "1" if base == "local-sync" else None)
     if stated is not None:
@@ -222,6 +245,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
             threads = _open[workers, affinity] = Threads(Scheduler(workers, affinity=affinity))
     named = [f"workers={workers}"] if stated is not None else []
     named += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
+    named += ["checks=1"] if flag(base, options, "checks") else []
     return CpuDevice("?".join(["cpu", "&".join(named)]) if named else "cpu", threads, chains)
 
 

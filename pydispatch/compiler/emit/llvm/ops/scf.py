@@ -15,7 +15,7 @@ from pydispatch.compiler.emit.llvm.loops import Loop, kept_whole, known_lanes
 from pydispatch.compiler.emit.llvm.ops.calls import stop_on_failure
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import components, unflatten
-from pydispatch.compiler.kernel_ir.readers import attribute, integers
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers
 
 
 def result_phis(f: FunctionEmitter, results: list[SSAValue] | tuple[SSAValue, ...]) -> list[Phi]:
@@ -205,8 +205,8 @@ def _assert(f: FunctionEmitter, op: Operation) -> None:
             f"cf.assert cannot be compiled into a kernel for this target ('{text}')",
             "check on the host, or clamp in the kernel",
         )
-    condition = f.get(op.operands[0])
-    stop_on_failure(f, f.body.let(f"select i1 {condition}, i32 0, i32 {FAILED_ASSERTION}"))
+    condition, code = f.get(op.operands[0]), integer(op, "pyd.code", FAILED_ASSERTION)
+    stop_on_failure(f, f.body.let(f"select i1 {condition}, i32 0, i32 {code}"))
 
 
 ROWS: dict[str, Lowering] = {
