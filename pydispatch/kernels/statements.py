@@ -21,8 +21,9 @@ from pydispatch.kernels.entities import (
     is_number,
     rebuilt,
 )
-from pydispatch.kernels.expressions import BINARY, Environment, Expressions
+from pydispatch.kernels.expressions import BINARY, Expressions
 from pydispatch.kernels.names import leaves, targets_of
+from pydispatch.kernels.numbers import Environment
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
 

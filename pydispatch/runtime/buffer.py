@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -170,6 +171,27 @@ def source_of(what: str, array: Any) -> NDArray[Any]:
     if source.dtype.kind in "OSUMm":
         raise InvalidArgumentError(f"{what}: array: expected an array of numbers, got elements of {source.dtype}")
     return source
+
+
+class MakesBuffers:
+    """The part of devices that makes buffers."""
+
+    def upload(self, array: Any) -> Buffer:
+        """A buffer with a copy of an array. InvalidArgumentError for element types that programs do not have."""
+        source = source_of("upload", array)
+        buffer = self.empty(source.shape, element_of(source.dtype))
+        buffer.upload(source)
+        return buffer
+
+    def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
+        """A buffer with any content."""
+        sizes = sizes_of(shape)
+        element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
+        nbytes = element.nbytes(math.prod(sizes))
+        return Buffer(self._memory_of(nbytes), sizes, element, nbytes)
+
+    def _memory_of(self, nbytes: int) -> Memory:
+        raise NotImplementedError
 
 
 class HostMemory:

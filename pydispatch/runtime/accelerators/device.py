@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
-
-import numpy as np
 
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.device import Runner, constant_bytes, exports_of, link_executable
@@ -26,7 +23,7 @@ from pydispatch.runtime.accelerators.function import AcceleratorFunction
 from pydispatch.runtime.accelerators.host_calls import HostCalls, LinkedCommand
 from pydispatch.runtime.accelerators.libraries import Libraries, Resolution
 from pydispatch.runtime.accelerators.procedure import AcceleratorProcedure
-from pydispatch.runtime.buffer import Buffer, element_of, sizes_of, source_of
+from pydispatch.runtime.buffer import MakesBuffers
 from pydispatch.runtime.program.commands import Commands, commands_of, provide
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.imports import Registry
@@ -36,10 +33,8 @@ from pydispatch.runtime.program.program import Program, _verify
 from pydispatch.runtime.program.variants import Chosen, Host
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
     from typing_extensions import Self
 
-    from pydispatch._core.arrays import ElementType
     from pydispatch._core.program import Module
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.runtime.accelerators.context import Context
@@ -54,7 +49,7 @@ _sharing: weakref.WeakKeyDictionary[Any, Sharing] = weakref.WeakKeyDictionary()
 """Of each open device the derived constants of its programs."""
 
 
-class AcceleratorDevice(ABC):
+class AcceleratorDevice(MakesBuffers, ABC):
     """Functions of its programs take and return `pydispatch.Buffer`."""
 
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
@@ -78,7 +73,7 @@ class AcceleratorDevice(ABC):
         """What `load` returns."""
         return AcceleratorProgram(module, name, self, executor, imports)
 
-    def _loaded(self) -> None:  # noqa: B027
+    def _loaded(self) -> None:
         """A program was loaded."""
 
     @property
@@ -168,21 +163,10 @@ class AcceleratorDevice(ABC):
         else:
             self._libraries.remove(provider)
 
-    def upload(self, array: Any) -> Buffer:
-        """A buffer with a copy of an array. InvalidArgumentError for element types that programs do not have."""
-        source = source_of("upload", array)
-        buffer = self.empty(source.shape, element_of(source.dtype))
-        buffer.upload(source)
-        return buffer
-
-    def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
-        """A buffer with any content."""
-        sizes = sizes_of(shape)
-        element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
-        nbytes = element.nbytes(math.prod(sizes))
+    def _memory_of(self, nbytes: int) -> DeviceMemory:
         context = self._context
         context.require_usable()
-        return Buffer(DeviceMemory(context, context.acquire(nbytes), nbytes), sizes, element, nbytes)
+        return DeviceMemory(context, context.acquire(nbytes), nbytes)
 
     def memory(self) -> dict[str, int]:
         """live_bytes, free_bytes, peak_bytes and live_blocks of the device's memory."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import threading
@@ -12,14 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import numpy as np
-
 from pydispatch._core import elf, sched
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
-from pydispatch.runtime.buffer import Buffer, HostMemory, element_of, sizes_of, source_of
+from pydispatch.runtime.buffer import HostMemory, MakesBuffers
 from pydispatch.runtime.options import check_options, flag, whole_number
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import CpuLinker
@@ -28,9 +25,6 @@ from pydispatch.runtime.program.program import Program
 from pydispatch.runtime.program.variants import Host
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from pydispatch._core.arrays import ElementType
     from pydispatch._core.plugin import Plugin
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.runtime.program.imports import Provider, Registry
@@ -57,7 +51,7 @@ _open: weakref.WeakValueDictionary[tuple[int, bool], Threads] = weakref.WeakValu
 _opening = threading.Lock()
 
 
-class CpuDevice:
+class CpuDevice(MakesBuffers):
     """The CPUs that this process may use.
 
     Threads and memory are shared by all devices with the same number of workers, and affinity; plugins and imports
@@ -165,20 +159,8 @@ class CpuDevice:
                 self._registry = Registry()
             return self._registry
 
-    def upload(self, array: Any) -> Buffer:
-        """A buffer with a copy of an array; calls take it as an array in its memory. InvalidArgumentError for element
-        types that programs do not have."""
-        source = source_of("upload", array)
-        buffer = self.empty(source.shape, element_of(source.dtype))
-        buffer.upload(source)
-        return buffer
-
-    def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
-        """A buffer with any content."""
-        sizes = sizes_of(shape)
-        element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
-        nbytes = element.nbytes(math.prod(sizes))
-        return Buffer(HostMemory(self.name, nbytes), sizes, element, nbytes)
+    def _memory_of(self, nbytes: int) -> HostMemory:
+        return HostMemory(self.name, nbytes)
 
     def memory(self) -> dict[str, int]:
         """live_bytes, free_bytes, peak_bytes and live_blocks of the pool of results and transients."""

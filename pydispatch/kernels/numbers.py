@@ -1,0 +1,94 @@
+"""What the writers of a kernel have in common: the source, the environment, and values that have to be numbers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydispatch.errors import CompileError
+from pydispatch.kernels.arithmetic import TypeMismatch, cast, joined
+from pydispatch.kernels.entities import Entity, Group, Literal, Memory, Scalar, described
+from pydispatch.kernels.source import Source
+from pydispatch.kernels.writer import Writer
+
+Environment = dict[str, Entity]
+
+T = TypeVar("T")
+
+
+class Numbers:
+    """environment: what local names stand for. written: parameters that are written. calling: the functions around the
+    one that is being written. position(node, kind, axis): the numbers of the invocation."""
+
+    meeting_rule = "all invocations of a workgroup come to it together, not within conditions that differ between them"
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.writer = Writer(source)
+        self.environment: Environment = {}
+        self.written: set[str] = set()
+        self.calling: list[Source] = []
+        self.checks = False
+        self.asserts: dict[int, str] = {}
+
+    def error(self, node: ast.AST, message: str, note: str) -> CompileError:
+        return self.source.error(node, message, note)
+
+    # ---- what subclasses do
+
+    def evaluate(self, node: ast.expr) -> Entity:
+        raise NotImplementedError
+
+    def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        raise NotImplementedError
+
+    def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
+        raise NotImplementedError
+
+    # ---- numbers
+
+    def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal:
+        if isinstance(entity, (Scalar, Literal)):
+            return entity
+        if isinstance(entity, Memory):
+            dims = ", ".join("ijkl"[: len(entity.shape)])
+            raise self.error(
+                node, f"expected a number, got {described(entity)}", f"read an element: {ast.unparse(node)}[{dims}]"
+            )
+        remedy = "take one of its elements" if isinstance(entity, Group) else "kernels compute with numbers"
+        raise self.error(node, f"expected a number, got {described(entity)}", remedy)
+
+    def number(self, node: ast.expr) -> Scalar | Literal:
+        return self.as_number(node, self.evaluate(node))
+
+    def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal:
+        """A value of type i1, or a known one."""
+        value = self.as_number(node, self.evaluate(node) if entity is None else entity)
+        if isinstance(value, Literal):
+            return Literal(bool(value.value))
+        if value.type != "i1":
+            raise self.error(node, f"expected a condition, got {value.type}", f"compare it: {ast.unparse(node)} != 0")
+        return value
+
+    def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T:
+        try:
+            return make()
+        except TypeMismatch as error:
+            raise self.error(node, error.args[0], error.args[1]) from None
+
+    def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal:
+        """Something that is computed while compiling."""
+        try:
+            return make()
+        except (ValueError, OverflowError, ZeroDivisionError) as error:
+            raise self.error(node, f"{ast.unparse(node)}: {error}", "give other numbers") from None
+
+    def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar:
+        """A value that is stored where a type is given: numbers and shorter integers fit, others do not."""
+        value = self.as_number(node, entity)
+        meets = self.number_or_error(node, lambda: joined(value, Scalar("", type), what))
+        if meets != type:
+            assert isinstance(value, Scalar)
+            raise self.error(node, f"{what} is {type}, and this is {value.type}", f"convert it: pydispatch.{type}(...)")
+        return cast(self.writer, value, type)

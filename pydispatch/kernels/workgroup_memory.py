@@ -1,0 +1,102 @@
+"""Memory of the workgroup: what kernels ask for, and variables that live across barriers."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+
+from pydispatch.kernels.entities import Group, Known, Literal, Memory, Scalar, Slot, described
+from pydispatch.kernels.loops import Loops
+from pydispatch.kernels.source import Source
+from pydispatch.patterns.types import DType
+
+WORKGROUP_MEMORY = "#gpu.address_space<workgroup>"
+MOST_SHARED = 48 << 10
+"""Bytes of workgroup memory that every device has."""
+
+
+class WorkgroupMemory(Loops):
+    """prologue: lines at the beginning of the kernel. local: the number of the invocation along each axis, None where
+    all invocations are together."""
+
+    def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
+        super().__init__(source)
+        self.workgroup = tuple(workgroup)
+        self.prologue: list[str] = []
+        self.local: list[Scalar] | None = None
+        self.shared_bytes = 0
+
+    def _slot_type(self, type: str) -> str:
+        shape = "".join(f"{size}x" for size in reversed(self.workgroup))
+        return f"memref<{shape}{type}, {WORKGROUP_MEMORY}>"
+
+    def _place(self) -> str:
+        assert self.local is not None
+        return ", ".join(each.name for each in reversed(self.local))
+
+    def _restored(self, slot: Slot) -> Scalar:
+        self.writer.has_effects = True
+        return self.writer.value(
+            f"memref.load %kept_{slot.name}[{self._place()}] : {self._slot_type(slot.type)}", slot.type
+        )
+
+    def _keep(self, node: ast.AST, name: str, slot: Slot) -> None:
+        value = self.environment.get(name)
+        if not isinstance(value, Scalar):
+            raise self.error(
+                node,
+                f"'{name}' is used after a barrier, and is {described(value) if value else 'nothing'}",
+                "use one variable for each number",
+            )
+        if not slot.type:
+            slot.type = value.type
+            self._allocate(node, f"%kept_{name}", self._slot_type(value.type), self._count(), value.type)
+        self.writer.line(f"memref.store {value.name}, %kept_{name}[{self._place()}] : {self._slot_type(slot.type)}")
+        self.writer.has_effects = True
+
+    def _count(self) -> int:
+        return math.prod(self.workgroup)
+
+    def _allocate(self, node: ast.AST, name: str, type: str, count: int, dtype: str) -> None:
+        self.shared_bytes += count * {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "f32": 4, "i32": 4}.get(dtype, 8)
+        if self.shared_bytes > MOST_SHARED:
+            raise self.error(
+                node,
+                f"the kernel needs {self.shared_bytes} bytes of workgroup memory; devices have {MOST_SHARED}",
+                "make shared memory or the workgroup smaller, or keep fewer variables across barriers",
+            )
+        self.prologue.append(f"{name} = memref.alloc() : {type} {self.writer.place()}")
+
+    def _shared(self, node: ast.stmt) -> None:
+        value = getattr(node, "value", None)
+        is_plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if not is_plain or not isinstance(value, ast.Call):
+            raise self.error(
+                node, "workgroup memory is given one name", "write tile = pydispatch.shared((16, 16), pydispatch.f32)"
+            )
+        assert isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        name = node.targets[0].id
+        if isinstance(self.environment.get(name), Memory):
+            raise self.error(node, f"'{name}' is workgroup memory already", "give it another name")
+        given = [self.evaluate(each) for each in value.args]
+        if len(given) != 2 or not isinstance(given[1], Known) or not isinstance(given[1].value, DType):
+            raise self.error(
+                value, "shared takes a shape and a type", "write pydispatch.shared((16, 16), pydispatch.f32)"
+            )
+        shape = given[0].items if isinstance(given[0], Group) else (given[0],)
+        sizes = []
+        for each in shape:
+            if not isinstance(each, Literal) or not isinstance(each.value, int) or each.value < 1:
+                raise self.error(
+                    value.args[0],
+                    f"the shape of workgroup memory is known when the kernel is compiled, got {described(each)}",
+                    "use numbers, pydispatch.group_size(...) or pydispatch.static parameters",
+                )
+            sizes.append(each)
+        dtype, count = given[1].value.name, 1
+        for size in sizes:
+            count *= int(size.value)
+        type = f"memref<{''.join(f'{size.value}x' for size in sizes)}{dtype}, {WORKGROUP_MEMORY}>"
+        self._allocate(node, f"%shared_{name}", type, count, dtype)
+        self.environment[name] = Memory(f"%shared_{name}", dtype, tuple(sizes), type)
