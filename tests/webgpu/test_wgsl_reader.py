@@ -68,7 +68,8 @@ def test_which_buffers_are_written() -> None:
     """Not those that are only declared so."""
     names = "abcde"
     buffers = [f"@group(0) @binding({i}) var<storage, read_write> {n}: array<u32>;" for i, n in enumerate(names)]
-    text = "\n".join(buffers).replace("d: array<u32>", "d: array<atomic<u32>>").replace("c: array<u32>", "c: array<vec2u>")
+    text = "\n".join(buffers).replace("c: array<u32>", "c: array<vec2u>")
+    text = text.replace("d: array<u32>", "d: array<atomic<u32>>")
     text += """
     fn helper(i: u32) { e[i] <<= 2u; }
     @compute @workgroup_size(1) fn f() {
