@@ -178,8 +178,8 @@ class Program {
     } catch (error) {
       failure = error;
     }
-    const memory = await device.popErrorScope();
-    const invalid = await device.popErrorScope();
+    // Both at once: other calls may open scopes of their own meanwhile.
+    const [memory, invalid] = await Promise.all([device.popErrorScope(), device.popErrorScope()]);
     if (failure ?? memory ?? invalid) {
       for (const buffer of owned) buffer.destroy();
       throw failure ?? new Error(`${found.name}: ${(memory ?? invalid).message}`);
