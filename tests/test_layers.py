@@ -86,7 +86,7 @@ LAYERS = [
     "errors", "files", "logs", "garbage", "bytecode", "packages", "extensions", "ir.core", "ir.dialects", "ir",
     "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv",
     "formats.wgsl",
-    "formats.program", "formats.artifact",
+    "formats.program", "formats.artifact", "formats.web",
     "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",
     "frontends.graph", "frontends.ops", "frontends.source", "programs", "frontends",
     "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",

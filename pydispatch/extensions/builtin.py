@@ -89,7 +89,7 @@ DEVICES = {
 FRONTENDS = ("onnx", "python", "stablehlo", "torch", "tosa")
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""
 
-SUBCOMMANDS = ("bench", "check", "compile", "devices", "fatelf", "inspect", "match", "plugin", "run")
+SUBCOMMANDS = ("bench", "check", "compile", "devices", "export", "fatelf", "inspect", "match", "plugin", "run")
 """Files of `cli`."""
 
 

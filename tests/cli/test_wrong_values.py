@@ -23,7 +23,8 @@ VALUES = ("", "x", "-1", "9" * 30, "٣", "\udcff", "/dev/full", "/dev/zero", "pi
           "4xf32=@/dev/zero", "4xf٣2=1", "4xf32=٣", "99999999999999xf32", "nan")  # fmt: skip
 WORDS = {
     "compile": ["p.mlir", "-o", "o.pdx"], "run": ["p.pdx", "--input=4xf32=1"], "check": ["p.mlir", "--jobs=1"],
-    "inspect": ["p.pdx"], "match": ["p.mlir"], "devices": ["cpu"], "fatelf join": ["p.pdx"], "fatelf dump": ["p.pdx"],
+    "export": ["p.pdx", "--web", "-osite"], "inspect": ["p.pdx"], "match": ["p.mlir"], "devices": ["cpu"],
+    "fatelf join": ["p.pdx"], "fatelf dump": ["p.pdx"],
     "fatelf split": ["p.pdx"], "fatelf select": ["p.pdx"],
     "bench": ["p.pdx", "--input=4xf32=1", "--seconds=0.001", "--warm-up=0"],
 }  # fmt: skip

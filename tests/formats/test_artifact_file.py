@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import pickle
 import stat
 import struct
 import subprocess
@@ -112,7 +113,8 @@ def test_same_input_same_bytes_and_every_way_back(tmp_path: Path) -> None:
     assert example().to_bytes() == data
     example().save(tmp_path / "a.pdx")
     assert (tmp_path / "a.pdx").read_bytes() == data
-    for again in (Artifact.from_bytes(data), Artifact.from_file(tmp_path / "a.pdx")):
+    pickled = pickle.loads(pickle.dumps(example()))
+    for again in (Artifact.from_bytes(data), Artifact.from_file(tmp_path / "a.pdx"), pickled):
         again.verify()
         assert again.to_bytes() == data
         assert again.functions == {"mul": "(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>"}

@@ -283,6 +283,10 @@ class Artifact:
             yield from parts
         yield plan.tail
 
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        """An artifact is pickled as its file."""
+        return Artifact.from_bytes, (self.to_bytes(),)
+
     def to_bytes(self) -> bytes:
         """The bytes of the file. The same artifact gives the same bytes."""
         return b"".join(self._parts())

@@ -27,7 +27,8 @@ class Program:
     are new, 64-byte aligned, and never share memory with an argument.
 
 `out=` accepts an array, or a tuple with one entry per result (None: allocate one): exact shape and type,
-    contiguous and writable. An output that overlaps an argument is written after the run.
+    contiguous and writable. An output that overlaps an argument is written after the run, unless it is the argument
+    that the result begins as: then it is changed in place.
 
     Calls raise InvalidArgumentError for arguments that do not fit and KernelError when a kernel reports a failure.
     Every function may be called from any thread; the GIL is released while kernels run.

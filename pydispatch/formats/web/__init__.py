@@ -1,0 +1,1 @@
+"""Programs as files that a page loads: docs/webgpu.md."""

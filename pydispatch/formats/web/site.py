@@ -1,0 +1,156 @@
+"""An artifact → the files of a site: the program as JSON, its shaders and constants, and the module that runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydispatch.errors import ArtifactError, InvalidArgumentError
+from pydispatch.files import write
+from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, VariantEntry
+from pydispatch.formats.artifact.strict import count, listed, table, text
+from pydispatch.formats.web.functions import WebProgram
+from pydispatch.formats.wgsl import access, interface
+from pydispatch.formats.wgsl.interface import entry_of
+from pydispatch.formats.wgsl.read import read
+
+FORMAT = "webgpu-wgsl-fb"
+VERSION = 1
+"""Of program.json, which pydispatch.js compares."""
+
+
+def files(artifact: Artifact, where: str) -> dict[str, bytes]:
+    """Relative paths → contents of the site for a program. where: begins messages.
+
+    Raises InvalidArgumentError, by name, for what a page cannot run, and ArtifactError for a broken artifact.
+    """
+    try:
+        return _files(artifact)
+    except (ArtifactError, InvalidArgumentError) as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def save(artifact: Artifact, folder: Path, where: str) -> list[str]:
+    """Writes the files into a folder, which is made; returns their paths in it. Nothing is written when one is
+    refused."""
+    made = files(artifact, where)
+    for name, data in made.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write("the output", path, data)
+    return list(made)
+
+
+def _files(artifact: Artifact) -> dict[str, bytes]:
+    artifact.verify()
+    program = WebProgram(bytes(artifact.read(PROGRAM)))
+    found: dict[str, bytes] = {"pydispatch.js": Path(__file__).with_name("pydispatch.js").read_bytes()}
+    executables = [
+        {"name": entry.name, "constants": constants, "variants": _variants(artifact, number, entry, conditions, found)}
+        for number, (entry, (constants, conditions)) in enumerate(
+            zip(artifact.executables, program.executables(), strict=True)
+        )
+    ]
+    functions = program.functions()
+    constants = program.constants()
+    members: dict[str, int] = {}
+    for constant in constants:
+        if "member" in constant:
+            member = constant.pop("member")
+            name = f"constants/{members.setdefault(member, len(members))}.bin"
+            constant["file"] = name
+            found[name] = bytes(artifact.read(member))
+    content = {
+        "version": VERSION, "functions": functions, "constants": constants, "queries": program.queries(),
+        "executables": executables,
+        "exports": [{"executable": e, "ordinal": o, "constants": n} for e, o, n in program.exports()],
+    }  # fmt: skip
+    return {"program.json": _json(content), **found}
+
+
+def _variants(
+    artifact: Artifact, number: int, entry: Any, conditions: list[int | None], found: dict[str, bytes]
+) -> list[dict[str, Any]]:
+    """The variants of an executable for WebGPU; their texts are added to `found`."""
+    made = []
+    for index, (variant, condition) in enumerate(zip(entry.variants, conditions, strict=True)):
+        if variant.format != FORMAT:
+            continue
+        if variant.extra.get("dynamic"):
+            raise InvalidArgumentError(f"executable '{entry.name}' is given at run time; a page has none to give")
+        if variant.imports:
+            names = ", ".join(f"'{name}'" for name in variant.imports)
+            raise InvalidArgumentError(
+                f"executable '{entry.name}' imports {names} at load; a page has no plugins: link the functions when "
+                "the program is compiled"
+            )
+        prefix = f"shaders/{number}-{index}"
+        modules, kernels = _kernels(artifact, entry.name, variant, prefix, found)
+        requires = list(variant.requires)
+        made.append(
+            {"index": index, "condition": condition, "requires": requires, "modules": modules, "kernels": kernels}
+        )
+    if not made:
+        raise InvalidArgumentError(
+            f"executable '{entry.name}' has no variant for WebGPU; compile the program with --target webgpu"
+        )
+    return made
+
+
+def _kernels(
+    artifact: Artifact, name: str, variant: VariantEntry, prefix: str, found: dict[str, bytes]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Files of the modules, and what each export is in them."""
+    code = bytes(artifact.read(variant.member))
+    try:
+        notes = table(variant.extra["wgsl"])
+        ranges = [(count(at), count(size)) for at, size in (listed(pair, 2) for pair in listed(notes["modules"]))]
+        entries = [(count(at), text(entry)) for at, entry in (listed(pair, 2) for pair in listed(notes["entries"]))]
+        overrides = [text(each) for each in listed(notes.get("overrides", []))]
+        modules = [read(code[at : at + size], f"executable '{name}'") for at, size in ranges]
+        functions = [(at, modules[at].entry(entry)) for at, entry in entries]
+    except (KeyError, ValueError, IndexError) as error:
+        raise ArtifactError(f"executable '{name}': the key \"wgsl\" of its variant: {error}") from None
+    paths = [f"{prefix}-{i}.wgsl" for i in range(len(modules))]
+    found |= {path: code[at : at + size] for path, (at, size) in zip(paths, ranges, strict=True)}
+    kernels = []
+    for (at, function), (_, wanted) in zip(functions, entries, strict=True):
+        if function is None:
+            raise ArtifactError(f"executable '{name}': there is no entry point '{wanted}'")
+        entry = entry_of(modules[at], function)
+        is_written = access.written(modules[at], function)
+        count_of = max(entry.bindings, default=-1) + 1
+        declared = ["read_write" if entry.bindings.get(i) else "read" for i in range(count_of)]
+        values = []
+        for each in modules[at].overrides:
+            id_ = each.number("id")
+            word = overrides.index(each.name) if each.name in overrides else id_
+            if word is not None:
+                key = each.name if id_ is None else str(id_)
+                values.append({"key": key, "type": each.type or "i32", "word": word})
+        kernels.append(
+            {
+                "module": at, "entry": entry.name, "declared": declared,
+                "written": [i in is_written for i in range(count_of)], "hasConstants": entry.constant_bytes != 0,
+                "limits": {k: v for k, v in interface.limits(entry).items() if v > interface.LEAST[k]},
+                "overrides": values,
+            }
+        )  # fmt: skip
+    return paths, kernels
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    """One line for each instruction and record, so that a person can read it."""
+
+    def lines(value: Any, depth: int) -> str:
+        flat = json.dumps(value, ensure_ascii=False)
+        if len(flat) <= 110 or not isinstance(value, (dict, list)) or not value:
+            return flat
+        blanks = " " * (depth + 1)
+        if isinstance(value, dict):
+            parts = [f"{json.dumps(key)}: {lines(each, depth + 1)}" for key, each in value.items()]
+            return "{\n" + ",\n".join(blanks + part for part in parts) + "\n" + " " * depth + "}"
+        return "[\n" + ",\n".join(blanks + lines(each, depth + 1) for each in value) + "\n" + " " * depth + "]"
+
+    return (lines(content, 0) + "\n").encode()
