@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import reference
 
 ROOT = Path(__file__).parents[2]
-WORKER = "https://unpkg.com/iframe-worker/shim"  # what the theme would load for pages that are opened as files
+WORKER = re.compile(r"https://[^\"]+/iframe-worker/shim")  # for pages that are opened as files
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
@@ -48,9 +48,9 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
 
 
 def on_post_page(output: str, *, page: Any, config: Any) -> str:
-    assert WORKER in output, f"the theme no longer loads {WORKER}: docs/site/worker.js may be needless"
-    return output.replace(WORKER, posixpath.relpath("assets/worker.js", posixpath.dirname(page.file.dest_uri) or "."))
+    assert WORKER.search(output), f"the theme no longer loads {WORKER.pattern}: docs/site/worker.js may be needless"
+    return WORKER.sub(posixpath.relpath("assets/worker.js", posixpath.dirname(page.file.dest_uri) or "."), output)
 
 
 def on_post_template(output: str, *, template_name: str, config: Any) -> str:
-    return output.replace(WORKER, "/assets/worker.js")
+    return WORKER.sub("/assets/worker.js", output)
