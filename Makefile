@@ -1,7 +1,8 @@
 # make demo   sets everything up in .venv, compiles, inspects and runs the example
 # make test   sets everything up and runs every test; it ends with what it leaves out and for what that is
-# make test-NAME  a suite of tests/suites: torch, models, onnx, stablehlo, jax, ray, levels, cross, machines, pythons, ptx, gpu
+# make test-NAME  a suite of tests/suites: torch, docs, models, onnx, stablehlo, jax, ray, levels, cross, machines, pythons, ptx, gpu
 # make test-all   `make test` and every suite
+# make docs   the documents as a site with a reference: build/site/index.html
 # make fuzz   libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each
 # make reliability  faults looked for by chance: RELIABILITY_SECONDS in all, an hour; docs/reliability.md
 # make coverage  branches of the C core that tests and fuzzing take
@@ -22,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo test test-all test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-python test-ops test-wheel lint clean
+.PHONY: demo docs test test-all test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -68,6 +69,12 @@ demo: $(VENV)/.demo
 	$(call watch,compile) $(BIN)/pydispatch compile examples/mixed/program.mlir --iree-hal-executable-object-search-path=examples/mixed -o build/demo/mixed.pdx
 	$(call watch,inspect) $(BIN)/pydispatch inspect build/demo/mixed.pdx
 	$(call watch,run) $(BIN)/pydispatch run build/demo/mixed.pdx --function=mixed_invocation --input=8xf32=2 --input=8xf32=4
+
+# ---- documents
+
+docs: $(VENV)/.demo  ## The documents as a site with a reference, build/site/index.html.
+	$(call watch,packages of the site) $(BIN)/pip $(PIP) --no-build-isolation -e ".[compiler,c,docs]"
+	NO_MKDOCS_2_WARNING=1 $(call watch,site) $(BIN)/python -m mkdocs build --strict
 
 # ---- tests
 

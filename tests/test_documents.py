@@ -81,10 +81,45 @@ def test_readme_commands(folder: Path) -> None:
     assert devices.startswith("cpu\n") and "workers: " in devices
 
 
-def test_readme_links() -> None:
-    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#:\s]+)\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name} points at {target}"
+def headings(document: Path) -> set[str]:
+    """The anchors of a document's headings."""
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", title).strip().lower() for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    return {re.sub(r"[-\s]+", "-", title) for title in plain}
+
+
+def test_links() -> None:
+    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", document.read_text()):
+            path = document.parent / target if target else document
+            assert path.exists(), f"{document.name} points at {target}"
+            assert not anchor or anchor in headings(path), f"{document.name} points at {target}#{anchor}"
+
+
+def test_every_document_is_in_the_navigation_of_the_site_once() -> None:
+    listed = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    written = [path.name for path in (ROOT / "docs").glob("*.md")]
+    assert sorted(listed) == sorted([*written, "index.md"])  # index.md is the README
+
+
+def test_tutorial(folder: Path) -> None:
+    text = "\n".join(blocks("docs/tutorial.md", "python"))
+    parts = re.split(r"^# (\w+\.py)$", text, flags=re.MULTILINE)[1:]
+    files = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert list(files) == ["classify.py", "server.py", "ask.py"]
+    for name, code in files.items():
+        (folder / name).write_text(code)
+    assert execute([sys.executable, "classify.py"], folder).splitlines() == printed(files["classify.py"])
+    inspected, ran = [execute_command(words, folder) for words in commands("docs/tutorial.md")]
+    assert all(f"embedded-elf-{arch}" in inspected for arch in ("x86_64", "arm_64"))
+    assert ran.startswith("EXEC @classify\n") and "2x3xf32=" in ran
+    with subprocess.Popen([sys.executable, "server.py", "0"], cwd=folder, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            port = server.stdout.readline().split()[-1]
+            assert execute([sys.executable, "ask.py", port], folder).splitlines() == printed(files["ask.py"])
+        finally:
+            server.kill()
 
 
 def test_every_way_to_dispatch_has_a_test_on_every_device() -> None:

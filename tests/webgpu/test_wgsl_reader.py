@@ -9,7 +9,7 @@ from webgpu_programs import SHADER
 
 import pydispatch as pd
 from pydispatch.formats.wgsl import interface
-from pydispatch.formats.wgsl.access import all_read_write
+from pydispatch.formats.wgsl.access import all_read_write, written
 from pydispatch.formats.wgsl.read import is_wgsl, read
 from pydispatch.formats.wgsl.types import layout
 from pydispatch.link.wgsl.link import link, open_library
@@ -62,6 +62,25 @@ def test_what_is_broken_names_the_place(text: str, message: str) -> None:
     with pytest.raises(pd.ArtifactError, match="is no WGSL"):
         read(b"fn f() {}\0", "x")
     assert not is_wgsl(b"\x7fELF\0fn ")
+
+
+def test_which_buffers_are_written() -> None:
+    """Not those that are only declared so."""
+    names = "abcde"
+    buffers = [f"@group(0) @binding({i}) var<storage, read_write> {n}: array<u32>;" for i, n in enumerate(names)]
+    text = "\n".join(buffers).replace("c: array<u32>", "c: array<vec2u>")
+    text = text.replace("d: array<u32>", "d: array<atomic<u32>>")
+    text += """
+    fn helper(i: u32) { e[i] <<= 2u; }
+    @compute @workgroup_size(1) fn f() {
+      let i = a[0] >> 3u;
+      if (a[i] <= 3u && a[b[i]] == 2u) { c[a[i]].x = b[1]; }
+      atomicAdd(&d[0], 1u);
+      helper(1u);
+    }
+    @compute @workgroup_size(1) fn g() { a[1]++; b[c[0].x] += 3u; }"""
+    module = read(text.encode(), "x")
+    assert [written(module, each) for each in module.entry_points] == [{2, 3, 4}, {0, 1}]
 
 
 def test_any_change_is_an_error_or_another_module() -> None:

@@ -178,8 +178,8 @@ class Program {
     } catch (error) {
       failure = error;
     }
-    const memory = await device.popErrorScope();
-    const invalid = await device.popErrorScope();
+    // Both at once: other calls may open scopes of their own meanwhile.
+    const [memory, invalid] = await Promise.all([device.popErrorScope(), device.popErrorScope()]);
     if (failure ?? memory ?? invalid) {
       for (const buffer of owned) buffer.destroy();
       throw failure ?? new Error(`${found.name}: ${(memory ?? invalid).message}`);
@@ -274,15 +274,22 @@ class Program {
       within(buffers[number], at, bytes, label);
       return { buffer: buffers[number].buffer, at, bytes };
     });
+    // A dispatch either reads a buffer or writes it, and no byte through two bindings: what is only read of a buffer that
+    // is bound for writing is read from a copy when it is declared so, or lies in what another binding has.
     const isWritten = (i) => known.kernel.written[i] === true;
-    const written = new Set(ranges.filter((_, i) => isWritten(i)).map(({ buffer }) => buffer));
+    const isOpen = (i) => known.kernel.declared[i] === 'read_write';
+    const end = ({ at, bytes }) => at + Math.max(LEAST, bytes);
+    const isShared = (i) => ranges.some((other, k) => {
+      if (k === i || other.buffer !== ranges[i].buffer || other.bytes === 0) return false;
+      if (isOpen(i) !== isOpen(k)) return !isOpen(i);
+      return isOpen(i) && (isWritten(k) || k < i) && other.at < end(ranges[i]) && ranges[i].at < end(other);
+    });
     const back = [];
     const places = ranges.map(({ buffer, at, bytes }, binding) => {
       const size = Math.max(LEAST, Math.ceil(bytes / 4) * 4);
       const moves = at % this.device.limits.minStorageBufferOffsetAlignment !== 0 || at + size > buffer.size;
-      // A buffer is read or written by a dispatch, not both: what is only read is read from a copy.
       if (bytes === 0) return { buffer: this.memory(LEAST, own).buffer, offset: 0, size };
-      if (!moves && (isWritten(binding) || !written.has(buffer))) return { buffer, offset: at, size };
+      if (!moves && (isWritten(binding) || !isShared(binding))) return { buffer, offset: at, size };
       if (at % 4) throw new Error(`${label}, binding ${binding}: byte ${at} of a buffer; pages bind multiples of 4`);
       const middle = this.memory(bytes, own).buffer;
       const whole = Math.ceil(bytes / 4) * 4;
@@ -323,7 +330,7 @@ class Program {
       entries: types.map((type, binding) => ({ binding, visibility: 0x4, buffer: { type } })), // COMPUTE
     });
     const storage = Array.from({ length: count }, (_, i) => (
-      kernel.written[i] === true ? 'storage' : 'read-only-storage'));
+      kernel.declared[i] === 'read_write' ? 'storage' : 'read-only-storage'));
     const layouts = [group(storage)];
     if (kernel.hasConstants) layouts.push(group([]), group([]), group(['uniform']));
     known.module ??= device.createShaderModule({ label, code: known.text });

@@ -11,7 +11,7 @@ from pydispatch.files import write
 from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, VariantEntry
 from pydispatch.formats.artifact.strict import count, listed, table, text
 from pydispatch.formats.web.functions import WebProgram
-from pydispatch.formats.wgsl import interface
+from pydispatch.formats.wgsl import access, interface
 from pydispatch.formats.wgsl.interface import entry_of
 from pydispatch.formats.wgsl.read import read
 
@@ -119,7 +119,9 @@ def _kernels(
         if function is None:
             raise ArtifactError(f"executable '{name}': there is no entry point '{wanted}'")
         entry = entry_of(modules[at], function)
-        written = [entry.bindings.get(i) for i in range(max(entry.bindings, default=-1) + 1)]
+        is_written = access.written(modules[at], function)
+        count_of = max(entry.bindings, default=-1) + 1
+        declared = ["read_write" if entry.bindings.get(i) else "read" for i in range(count_of)]
         values = []
         for each in modules[at].overrides:
             id_ = each.number("id")
@@ -129,7 +131,8 @@ def _kernels(
                 values.append({"key": key, "type": each.type or "i32", "word": word})
         kernels.append(
             {
-                "module": at, "entry": entry.name, "written": written, "hasConstants": entry.constant_bytes != 0,
+                "module": at, "entry": entry.name, "declared": declared,
+                "written": [i in is_written for i in range(count_of)], "hasConstants": entry.constant_bytes != 0,
                 "limits": {k: v for k, v in interface.limits(entry).items() if v > interface.LEAST[k]},
                 "overrides": values,
             }

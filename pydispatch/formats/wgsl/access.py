@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydispatch.formats.wgsl.module import Module
+from pydispatch.formats.wgsl.module import Declaration, Module
+
+_ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}
 
 
 def all_read_write(module: Module) -> str:
@@ -16,3 +18,32 @@ def all_read_write(module: Module) -> str:
             parts += [module.text[at : tokens[start].start], "<storage, read_write>"]
             at = tokens[end].end
     return "".join([*parts, module.text[at:]])
+
+
+def written(module: Module, function: Declaration) -> set[int]:
+    """The bindings of group 0 that a function may write: those whose variable is assigned to, or whose address is
+    taken, in what it reaches. Fewer than are declared read_write."""
+    reached = module.reached([function])
+    numbers = {each.name: each.number("binding") for each in reached if each.kind == "var" and each.space == "storage"}
+    found: set[int] = set()
+    for each in reached:
+        for i in range(each.first, each.end) if each.kind == "fn" else ():
+            number = numbers.get(module.tokens[i].text)
+            if number is not None and (module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1)):
+                found.add(number)
+    return found
+
+
+def _is_assigned(module: Module, at: int) -> bool:
+    """Whether an assignment follows the name before token `at`, with the elements and members that are taken of it."""
+    tokens, depth = module.tokens, 0
+    while at + 2 < len(tokens):
+        text = tokens[at].text
+        depth += (text == "[") - (text == "]")
+        if depth == 0 and text == ".":
+            at += 1
+        elif depth == 0 and text != "]":
+            shifts = [each.text for each in tokens[at : at + 3]]
+            return text in _ASSIGNMENTS or shifts in (["<", "<", "="], [">", ">", "="])
+        at += 1
+    return False

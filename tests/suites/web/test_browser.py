@@ -53,6 +53,19 @@ func.func @rows(%a: tensor<6x5xi32>) -> tensor<9x5xi32> {
   %c = tensor.concat dim(0) %t, %a : (tensor<3x5xi32>, tensor<6x5xi32>) -> tensor<9x5xi32>
   return %c : tensor<9x5xi32>
 }
+func.func @square(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %r = linalg.matmul ins(%a, %a : tensor<8x8xf32>, tensor<8x8xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %r : tensor<8x8xf32>
+}
+func.func @halves(%a: tensor<128xf32>) -> tensor<63xf32> {
+  %s = tensor.extract_slice %a[1] [63] [1] : tensor<128xf32> to tensor<63xf32>
+  %t = tensor.extract_slice %a[33] [63] [1] : tensor<128xf32> to tensor<63xf32>
+  %c = arith.addf %s, %t : tensor<63xf32>
+  return %c : tensor<63xf32>
+}
 func.func @wide(%a: tensor<7xi64>, %b: tensor<7xf16>) -> (tensor<7xi64>, tensor<7xf16>) {
   %c = arith.muli %a, %a : tensor<7xi64>
   %d = arith.addf %b, %b : tensor<7xf16>
@@ -116,7 +129,7 @@ def test_results_and_errors(tmp_path: Path) -> None:
     found = _calls(tmp_path / "site", PROGRAM, [
         ("add", [a, b]), ("scale", [table, 2.5]), ("matmul", [left, right]), ("rows", [rows]),
         ("wide", [wide, half.view(np.uint16)]), ("add", [empty, empty]), ("add", [a, b[:10]]), ("add", [a]),
-        ("nothing", []), ("add", [rows, a]), ("scale", [table, a]),
+        ("nothing", []), ("add", [rows, a]), ("scale", [table, a]), ("square", [left[:8, :8]]), ("halves", [a[:128]]),
     ])  # fmt: skip
     results = [each.get("results") for each in found]
     assert all(results[:6]), found
@@ -128,10 +141,12 @@ def test_results_and_errors(tmp_path: Path) -> None:
     np.testing.assert_array_equal(_array(results[4][0], np.int64), wide * wide)
     np.testing.assert_array_equal(_array(results[4][1], np.uint16), (half + half).view(np.uint16))
     assert results[5][0] == {"data": [], "shape": [0]}
-    errors = [each["error"] for each in found[6:]]
+    np.testing.assert_allclose(_array(results[11][0], np.float32), left[:8, :8] @ left[:8, :8], rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(_array(results[12][0], np.float32), a[1:64] + a[33:96])
+    errors = [each["error"] for each in found[6:11]]
     assert "1000" in errors[0] and "10" in errors[0]
     assert errors[1].startswith("add takes 2 values, got 1: (")
-    assert errors[2] == "there is no function 'nothing'; the program has add, scale, matmul, rows, wide"
+    assert errors[2] == "there is no function 'nothing'; the program has add, scale, matmul, rows, square, halves, wide"
     assert errors[3] == "add, argument 0 (a): expected a Float32Array for f32"
     assert errors[4] == "scale, argument 1 (s): expected a number for f32, got object"
 
