@@ -199,7 +199,7 @@ def test_patterns(wrong: list[Any]) -> None:
     assert try_all([*wrong[1:]], pd.matcher, "matcher") == len(wrong) - 1
     try_all(wrong, lambda value: pd.pattern(benefit=value), "benefit")
     try_all(wrong, lambda value: pd.pattern(phase=value), "phase")
-    no_numbers = [value for value in wrong if not (isinstance(value, (int, float)) or hasattr(value, "__array_ufunc__"))]
+    no_numbers = [each for each in wrong if not (isinstance(each, (int, float)) or hasattr(each, "__array_ufunc__"))]
     for operation in (pd.exp, pd.log, pd.sqrt, pd.rsqrt, pd.tanh, pd.erf):  # numbers and arrays are computed by NumPy
         assert try_all(no_numbers, operation) == len(no_numbers)
     assert try_all(wrong, pd.argmax) == len(wrong)
