@@ -1,16 +1,14 @@
 """Kernels in Python against the same loops in Numba (parallel) and in C (OpenMP), and the time that compiling takes.
 
-    python bench/python_kernels.py [--only saxpy]
+    python bench/python_kernels.py [--only saxpy] [--seconds S] [--json FILE]
 
-Needs Numba and a C compiler (`cc`). Sizes are those of a last-level cache and beyond; every implementation takes the
-same arrays and writes the same results, which are compared first; then they take turns. Figures are least times in
-microseconds, on all cores. `compile` is what a kernel that was never compiled takes, in milliseconds, when the compiler
-has compiled others before.
+Needs Numba and gcc. Sizes are those of a last-level cache and beyond; every implementation takes the same arrays and
+writes the same results, which are compared first; then they take turns, on all cores. Compiling is what a kernel that
+was never compiled takes, when the compiler has compiled others before.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import functools
 import importlib.util
@@ -24,12 +22,13 @@ from typing import Any
 
 import numpy as np
 from python_kernels_numba import FUNCTIONS
+from report.figures import OURS, Figures, Row, parser, rows_of, table
 
 import pydispatch as pd
 from pydispatch.bench.measure import measure
 
-SECONDS, PAUSE = 0.3, 0.06
-"""For each contender; between them, since threads of some spin after a call."""
+PAUSE = 0.06
+"""Seconds between contenders, since threads of some spin after a call."""
 SOURCE = Path(__file__).with_name("python_kernels.c")
 EXAMPLES = Path(__file__).parent.parent / "examples/python_kernels/kernels.py"
 
@@ -68,7 +67,7 @@ def in_c(folder: Path) -> dict[str, Callable[..., None]]:
     """The kernels of python_kernels.c as functions of arrays."""
     library = folder / "kernels.so"
     flags = ["-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC"]
-    subprocess.run(["cc", *flags, str(SOURCE), "-o", str(library), "-lm"], check=True)
+    subprocess.run(["gcc", *flags, str(SOURCE), "-o", str(library), "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))
 
     def function(name: str) -> Callable[..., None]:
@@ -89,32 +88,43 @@ def in_c(folder: Path) -> dict[str, Callable[..., None]]:
 
 
 def compile_times(module: Any, name: str) -> float:
-    """Milliseconds from a kernel's source to its artifact, nothing of it kept."""
+    """Seconds from a kernel's source to its artifact, nothing of it kept."""
     given: Any = getattr(module, name)
     found = []
     for _ in range(3):
         fresh = pd.kernel(workgroup=given.workgroup, grid=given.grid)(given.__wrapped__)
         begin = time.perf_counter()
         pd.compile(fresh, cpu="native")
-        found.append(1e3 * (time.perf_counter() - begin))
+        found.append(time.perf_counter() - begin)
     return min(found)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", choices=list(works()))
-    only = parser.parse_args().only
+    options = parser(__doc__)
+    options.add_argument("--only", choices=list(works()))
+    options.add_argument("--seconds", type=float, default=0.3, help="for each contender (0.3)")
+    chosen = options.parse_args()
     module = examples()
-    print(f"{'':12} {'ours':>9} {'Numba':>9} {'C':>9}  Numba/ours  C/ours  compile")
+    figures = Figures(
+        "Kernels in Python",
+        "Least times of contenders in turns, two threads. Numba: parallel; C: gcc -O3 -march=native -ffast-math, "
+        "OpenMP. Products, histograms and prefix sums are written as each language has them: with tiles in workgroup "
+        "memory and steps of log n here, as plain loops there.",
+    )
     with tempfile.TemporaryDirectory() as folder:
         c = in_c(Path(folder))
         for name, args in works().items():
-            if only not in (None, name):
+            if chosen.only not in (None, name):
                 continue
-            report(name, (getattr(module, name), FUNCTIONS[name], c[name]), args, compile_times(module, name))
+            rows = compared(name, (getattr(module, name), FUNCTIONS[name], c[name]), args, chosen.seconds)
+            rows.append(Row("compile", OURS, compile_times(module, name), size=name, against=""))
+            print(table(rows), flush=True)
+            figures.rows += rows
+    if chosen.json:
+        figures.save(chosen.json)
 
 
-def report(name: str, calls: tuple[Callable[..., None], ...], args: tuple[Any, ...], compiled: float) -> None:
+def compared(name: str, calls: tuple[Callable[..., None], ...], args: tuple[Any, ...], seconds: float) -> list[Row]:
     results = []
     for call in calls:
         copies = [each.copy() if isinstance(each, np.ndarray) else each for each in args]
@@ -123,13 +133,9 @@ def report(name: str, calls: tuple[Callable[..., None], ...], args: tuple[Any, .
     for other in results[1:]:
         for mine, theirs in zip(results[0], other, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-3, err_msg=name)
-    called = zip(("ours", "Numba", "C"), calls, results, strict=True)
+    called = zip((OURS, "Numba", "C"), calls, results, strict=True)
     contenders = {who: functools.partial(call, *given) for who, call, given in called}
-    ours, numba, c = (1e6 * each.least for each in measure(contenders, SECONDS, pause=PAUSE))
-    print(
-        f"{name:12} {ours:9.1f} {numba:9.1f} {c:9.1f}  {numba / ours:10.2f}  {c / ours:6.2f}  {compiled:4.0f} ms",
-        flush=True,
-    )
+    return rows_of("a call", measure(contenders, seconds, pause=PAUSE), name, workers=2, least=True)
 
 
 if __name__ == "__main__":

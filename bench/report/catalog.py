@@ -39,6 +39,7 @@ CATALOG = (
     Benchmark("constants", ("constants.py",), 0.5, needs=()),
     Benchmark("throughput", ("throughput.py",), 3, needs=FRAMEWORKS, quick=("--seconds", "0.1", "--batches", "1")),
     Benchmark("batched", ("batched.py",), 1.5, needs=(), quick=("--requests", "200")),
+    Benchmark("python-kernels", ("python_kernels.py",), 0.5, needs=("module numba", "tool gcc")),
     Benchmark("kernels", ("kernels/run.py",), 8, needs=FRAMEWORKS, quick=("--seconds", "0.01", "--only", "softmax")),
     Benchmark("drawn-kernels", ("kernels/run.py", "--random", "50", "--seed", "20", "--workers", "1"), 2,
               needs=FRAMEWORKS, quick=("--seconds", "0.01", "--random", "3")),

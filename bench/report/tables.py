@@ -269,6 +269,8 @@ TABLES = {
     "embedding": Block("embedding"),
     "host-commands": Block("host-commands"),
     "ptx-interpreter": Block("ptx-interpreter"),
+    "python-kernels": Block("python-kernels", names=("a call",)),
+    "python-kernels-compile": Block("python-kernels", across, names=("compile",)),
     "kernels": Block("kernels", cells),
     "kernels-summary": Block("kernels", summary),
     "kernels-losses": Block("kernels", losses),
