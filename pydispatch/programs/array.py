@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -29,7 +30,45 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     is_traced = True
 
     def __init__(self, trace: Trace, tensor: Tensor) -> None:
-        self.trace, self.tensor = trace, tensor
+        self.trace, self._tensor = trace, tensor
+        self._scope = trace.scope
+        self._changes = 0
+        self._view: _View | None = None
+
+    @property
+    def tensor(self) -> Tensor:
+        """Its elements now: those of a view follow the array that it shows."""
+        view = self._view
+        if view is not None and view.seen != view.changes():
+            made = view.derive().tensor
+            if self._scope is not self.trace.scope:
+                return made  # a value of a branch or a loop, unknown after it
+            self._tensor, view.seen = made, view.changes()
+        return self._tensor
+
+    @tensor.setter
+    def tensor(self, new: Tensor) -> None:
+        if self._scope is not self.trace.scope:
+            raise self.fail(
+                "an array from outside of a branch or a loop is assigned to in it",
+                "give the new array back: y = pydispatch.cond(c, lambda: ..., lambda: y)",
+            )
+        view = self._view
+        if view is not None:
+            if view.index is None:
+                raise self.fail(
+                    "a view that is no slice is assigned to", "assign to the array that it shows, or to x.copy()"
+                )
+            value = Array(self.trace, new)
+            view.owner.tensor = self.FUNCTIONS["<set>"](self.trace, view.owner, view.index, value).tensor
+            view.seen = view.changes()
+        self._tensor = new
+        self._changes += 1
+
+    def shows(self, owner: Array, derive: Callable[[], Array], index: Any = None) -> Array:
+        """This array as a view of another one. index: that at which its elements are assigned there."""
+        self._view = _View(owner, derive, index)
+        return self
 
     # ---- what it is
 
@@ -69,19 +108,55 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             if method == "__call__"
             else self.FUNCTIONS.get(f"{ufunc.__name__}.{method}")
         )
-        if handler is None or options.keys() - {"dtype", "axis", "keepdims"}:
+        out = options.pop("out", None)
+        allowed = {"axis", "dtype", "keepdims"} if method == "reduce" else set()
+        if handler is None or options.keys() - allowed:
             shown = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
             with_options = f" with {', '.join(options)}" if handler is not None else ""
             raise self.fail(f"{shown}{with_options} is not a part of programs", _NAMES)
         with self.trace.here():
-            return handler(self.trace, *inputs, **options)
+            made = handler(self.trace, *inputs, **options)
+            return made if out is None else self._into(out[0], made, ufunc.__name__)
+
+    def _into(self, out: Any, made: Array, name: str) -> Array:
+        """Puts what a function gives into an array, as `x += 1` does."""
+        if not isinstance(out, Array) or made.shape != out.shape or not np.can_cast(made.dtype, out.dtype, "same_kind"):
+            raise self.trace.fail(f"numpy.{name} gives {made.tensor}, which {out!r} cannot take", "write y = x + ...")
+        out.tensor = self.FUNCTIONS["astype"](self.trace, made, out.dtype).tensor
+        return out
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         handler = self.FUNCTIONS.get(function.__name__)
         if handler is None:
             raise self.fail(f"numpy.{function.__name__} is not a part of programs", _NAMES)
         with self.trace.here():
-            return handler(self.trace, *args, **options)
+            return self._called(function.__name__, args, options)
+
+    def _called(self, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
+        handler = self.FUNCTIONS[name]
+        options = {key: each for key, each in options.items() if not _says_nothing(key, each)}
+        try:
+            inspect.signature(handler).bind(self.trace, *args, **options)
+        except TypeError as error:
+            raise self.trace.fail(f"numpy.{name}: {error} in programs", _NAMES) from None
+        made = handler(self.trace, *args, **options)
+        if name in _VIEWS and isinstance(args[0], Array):
+            owner = args[0]
+            if isinstance(made, Array):
+                made.shows(owner, lambda: self._again(name, handler, args, options))
+            else:
+                for number, each in enumerate(made):
+                    each.shows(owner, lambda number=number: handler(self.trace, *args, **options)[number])
+        return made
+
+    def _again(self, name: str, handler: Handler, args: Sequence[Any], options: dict[str, Any]) -> Array:
+        if name in ("reshape", "ravel"):
+            raise self.fail(
+                "a reshaped array is used after the array was assigned to; NumPy shares elements in some orders only",
+                "reshape after the assignment, or x.reshape(...).copy()",
+            )
+        made: Array = handler(self.trace, *args, **options)
+        return made
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise self.fail(
@@ -108,7 +183,11 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Array:
         with self.trace.here():
-            return self.FUNCTIONS["<get>"](self.trace, self, index)
+            made: Array = self.FUNCTIONS["<get>"](self.trace, self, index)
+            keys = index if isinstance(index, tuple) else (index,)
+            if any(isinstance(each, (Array, np.ndarray, list)) for each in keys):
+                return made
+            return made.shows(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
         with self.trace.here():
@@ -118,7 +197,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _do(self, name: str, *args: Any, **options: Any) -> Any:
         with self.trace.here():
-            return self.FUNCTIONS[name](self.trace, self, *args, **options)
+            return self._called(name, (self, *args), options)
 
     @property
     def T(self) -> Array:  # noqa: N802
@@ -128,22 +207,52 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     def mT(self) -> Array:  # noqa: N802
         return self._do("matrix_transpose")
 
-    def astype(self, dtype: Any, **_: Any) -> Array:
-        return self._do("astype", dtype)
+    def astype(self, dtype: Any, **options: Any) -> Array:
+        return self._do("astype", dtype, **options)
 
-    def reshape(self, *shape: Any, **_: Any) -> Array:
-        return self._do("reshape", shape[0] if len(shape) == 1 else shape)
+    def reshape(self, *shape: Any, **options: Any) -> Array:
+        return self._do("reshape", shape[0] if len(shape) == 1 else shape, **options)
 
     def transpose(self, *axes: Any) -> Array:
         return self._do("transpose", axes[0] if len(axes) == 1 else axes or None)
 
-    def flatten(self) -> Array:
-        return self._do("reshape", (-1,))
+    def flatten(self, **options: Any) -> Array:
+        return self._do("reshape", (-1,), **options).copy()
 
-    ravel = flatten
+    def ravel(self, **options: Any) -> Array:
+        return self._do("reshape", (-1,), **options)
 
     def copy(self) -> Array:
         return Array(self.trace, self.tensor)
+
+
+class _View:
+    """What a view shows: derive gives it anew from its owner, index says where in the owner it lies."""
+
+    def __init__(self, owner: Array, derive: Callable[[], Array], index: Any) -> None:
+        self.owner, self.derive, self.index = owner, derive, index
+        self.seen = self.changes()
+
+    def changes(self) -> int:
+        above = self.owner._view
+        return self.owner._changes + (0 if above is None else above.changes())
+
+
+_VIEWS = {"reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims",
+          "squeeze", "broadcast_to", "split", "flip"}  # fmt: skip
+"""Functions that give views in NumPy."""
+
+_SAY_NOTHING: dict[str, tuple[Any, ...]] = {
+    "out": (None,), "where": (True, np._NoValue), "initial": (np._NoValue,), "order": ("C", "K", None),
+    "mode": ("raise",), "dtype": (None,), "casting": ("unsafe", "same_kind"), "like": (None,), "device": (None,),
+}  # fmt: skip
+"""Options of NumPy that a function may be given without a parameter for them, with the values that ask for nothing."""
+
+
+def _says_nothing(option: str, value: Any) -> bool:
+    if option in ("kind", "stable", "copy", "subok", "optimize"):
+        return True  # how, not what; sorting is stable
+    return any(value is each or (isinstance(value, str) and value == each) for each in _SAY_NOTHING.get(option, ()))
 
 
 def _method(name: str) -> Callable[..., Any]:

@@ -24,7 +24,11 @@ class State:
     def value(self) -> Any:
         """The array now: in a program a traced one, elsewhere that of NumPy which `program.python` has changed."""
         trace = current()
-        return self._plain if trace is None else Array(trace, states_of(trace).now(self))
+        if trace is None:
+            return self._plain
+        now = states_of(trace).now(self)
+        held = Array(trace, now)
+        return Array(trace, now).shows(held, lambda: held)  # its elements are not assigned, `value` is
 
     @value.setter
     def value(self, new: Any) -> None:

@@ -17,7 +17,7 @@ from pydispatch.frontends.graph.dtypes import DTYPES, DType, dtype_of_numpy
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 
-PACKAGE = str(Path(__file__).resolve().parents[1])
+_NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(np.__file__).resolve().parent))
 LARGEST_CONSTANT = 64
 """Elements of a constant that is written into the program; larger arrays are weights."""
 
@@ -47,6 +47,11 @@ class Trace(Builder):
         """What is written belongs to the line of the user's source that is running."""
         with self.at(_line(self.filename)):
             yield
+
+    @property
+    def scope(self) -> Any:
+        """What is being written: the program, or the branch or loop in it."""
+        return self._scopes[-1] if self._scopes else None
 
     def tensor_of(self, value: Any, dtype: DType | None = None) -> Tensor:
         """A traced array, an array of NumPy, a number, or a size, as a tensor."""
@@ -84,10 +89,10 @@ def current() -> Trace | None:
 
 
 def _line(filename: str) -> str:
-    """The innermost line that is not of this package."""
+    """The innermost line that is neither of this package nor of NumPy."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (
-        frame.f_code.co_filename.startswith(PACKAGE) or "contextlib" in frame.f_code.co_filename
+        frame.f_code.co_filename.startswith(_NOT_THE_USERS) or "contextlib" in frame.f_code.co_filename
     ):
         frame = frame.f_back
     if frame is None:

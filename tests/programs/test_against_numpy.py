@@ -19,7 +19,8 @@ G = RANDOM.standard_normal((6,)).astype(np.float32)
 I = RANDOM.integers(-9, 9, (4, 6)).astype(np.int32)  # noqa: E741
 J = RANDOM.integers(1, 5, (4, 6)).astype(np.int32)
 Vector = Annotated[np.ndarray, pd.f32["n"]]
-TYPES = {"float32": pd.f32, "int32": pd.i32, "float64": pd.f64, "int64": pd.i64, "float16": pd.f16, "bool": pd.i1}
+TYPES = {"float32": pd.f32, "int32": pd.i32, "float64": pd.f64, "int64": pd.i64, "float16": pd.f16, "bool": pd.i1,
+         "int8": pd.i8}  # fmt: skip
 
 
 def traced(function: Callable[..., Any], *args: np.ndarray[Any, Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import BOOL, DTYPES, F32, F64, DType, dtype_of_numpy
+from pydispatch.frontends.graph.dtypes import BOOL, DTYPES, F16, F32, F64, DType, dtype_of_numpy
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import (
@@ -33,12 +33,14 @@ def dtype_from(given: Any) -> DType:
 def promoted(t: Trace, *given: Any) -> list[Tensor]:
     """Operands as tensors of one type, by NumPy's rules."""
     types = [numpy_dtype(each.tensor.dtype) if isinstance(each, Array) else each for each in given]
-    if all(isinstance(each, Weak) for each in given):
-        return [t.tensor_of(each) for each in given]
+    if all(is_bare(each) for each in given):
+        kinds = [np.asarray(1 if isinstance(each, Expr) else each) for each in given]
+        dtype = dtype_of_numpy(np.empty(0, np.result_type(*kinds)))
+        return [as_type(t, each, dtype) for each in given]
     named = {each.tensor.dtype for each in given if isinstance(each, Array)}
     if (
         len(named) == 1
-        and all(isinstance(each, (Array, int, float, Expr)) for each in given)
+        and all(isinstance(each, Array) or is_bare(each) for each in given)
         and not _widens(named, given)
     ):
         dtype = next(iter(named))
@@ -46,6 +48,11 @@ def promoted(t: Trace, *given: Any) -> list[Tensor]:
         known = [1 if isinstance(each, Expr) else each for each in types]
         dtype = dtype_of_numpy(np.empty(0, np.result_type(*known)))
     return [as_type(t, each, dtype) for each in given]
+
+
+def is_bare(value: Any) -> bool:
+    """Whether a number takes the type of the arrays beside it; those of NumPy have types of their own."""
+    return isinstance(value, Weak) and not isinstance(value, np.generic)
 
 
 def _widens(named: set[DType], given: Sequence[Any]) -> bool:
@@ -56,17 +63,33 @@ def _widens(named: set[DType], given: Sequence[Any]) -> bool:
 
 def as_type(t: Trace, value: Any, dtype: DType) -> Tensor:
     if isinstance(value, Weak) and not isinstance(value, Expr):
+        if type(value) is int and dtype.is_integer and not dtype.is_bool and not _holds(dtype, value):
+            raise t.fail(f"{value} is no {dtype}", "convert the array: x.astype(numpy.int64)")
         return t.constant(np.asarray(value).astype(dtype.numpy) if dtype.has_numpy_values else value, dtype)
     return elementwise.convert(t, t.tensor_of(value), dtype)
 
 
+def _holds(dtype: DType, value: int) -> bool:
+    limits = np.iinfo(dtype.numpy)
+    return bool(limits.min <= value <= limits.max)
+
+
 def floats(t: Trace, *given: Any) -> list[Tensor]:
-    """Operands as tensors of one float type: of integers, that of NumPy."""
+    """Operands as tensors of one float type: of integers, the one that holds them in NumPy."""
     made = promoted(t, *given)
     if made[0].dtype.is_float or made[0].dtype.is_complex:
         return made
-    dtype = F32 if made[0].dtype.bits <= 16 and not made[0].dtype.is_bool else F64
+    bits = made[0].dtype.bits
+    dtype = F16 if bits <= 8 else F32 if bits <= 16 else F64
     return [elementwise.convert(t, each, dtype) for each in made]
+
+
+def quotients(t: Trace, *given: Any) -> list[Tensor]:
+    """Operands as tensors of one float type: integers of every width become f64, as NumPy divides them."""
+    made = promoted(t, *given)
+    if made[0].dtype.is_float or made[0].dtype.is_complex:
+        return made
+    return [elementwise.convert(t, each, F64) for each in made]
 
 
 def axes_of(axis: Any) -> list[int] | None:

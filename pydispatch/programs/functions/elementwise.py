@@ -14,8 +14,15 @@ from pydispatch.frontends.ops import (
     shapes,
 )
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import dtype_from, floats, promoted, truth
+from pydispatch.programs.functions.common import dtype_from, floats, is_bare, promoted, quotients, truth
 from pydispatch.programs.trace import Trace
+
+
+def _numbers(t: Trace, *given: Any) -> list[Tensor]:
+    made = promoted(t, *given)
+    if made[0].dtype.is_bool:
+        raise t.fail("conditions are no numbers", "use ~, ^, or x.astype(numpy.int32)")
+    return made
 
 
 def _binary(name: str, of: Callable[..., list[Tensor]] = promoted) -> Callable[..., Array]:
@@ -57,12 +64,21 @@ def _logical(name: str) -> Callable[..., Array]:
 def floor_divide(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
     x, y = promoted(t, a, b)
     if x.dtype.is_float:
-        return Array(t, elementwise.unary(t, "floor", elementwise.binary(t, "div", x, y)))
+        return _floor_of_floats(t, x, y)
     quotient = Array(t, elementwise.binary(t, "div", x, y))
     if x.dtype.is_unsigned:
         return quotient
     rest = Array(t, elementwise.binary(t, "rem", x, y))
     return quotient - ((rest != 0) & ((rest < 0) != (Array(t, y) < 0)))
+
+
+def _floor_of_floats(t: Trace, x: Tensor, y: Tensor) -> Array:
+    """The floor of the exact quotient, as NumPy and Python find it: 1 // 0.1 is 9, where 1 / 0.1 rounds to 10."""
+    a, b = Array(t, x), Array(t, y)
+    rest = Array(t, elementwise.binary(t, "rem", x, y))
+    quotient = (a - rest) / b - ((rest != 0) & ((rest < 0) != (b < 0)))
+    below = np.floor(quotient)
+    return where(t, b == 0, a / b, below + (quotient - below > 0.5))
 
 
 def remainder(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
@@ -76,8 +92,8 @@ def remainder(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
 
 
 def power(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
-    if isinstance(b, (int, float)) and b in (2, 3, 0.5) and isinstance(a, Array):
-        (x,) = promoted(t, a) if b != 0.5 else floats(t, a)
+    if is_bare(b) and b in (2, 3, 0.5) and isinstance(a, Array):
+        x = promoted(t, a, b)[0]
         if b == 0.5:
             return Array(t, elementwise.unary(t, "sqrt", x))
         square = elementwise.binary(t, "mul", x, x)
@@ -118,7 +134,7 @@ def clip(t: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -
     return np.minimum(made, high) if high is not None else made
 
 
-def astype(t: Trace, a: Any, dtype: Any, **_: Any) -> Array:
+def astype(t: Trace, a: Any, dtype: Any) -> Array:
     return Array(t, elementwise.convert(t, t.tensor_of(a), dtype_from(dtype)))
 
 
@@ -138,18 +154,19 @@ def around(t: Trace, a: Any, decimals: int = 0) -> Array:
 
 
 Array.UFUNCS |= {
-    "add": _binary("add"), "subtract": _binary("sub"), "multiply": _binary("mul"), "divide": _binary("div", floats),
-    "true_divide": _binary("div", floats), "floor_divide": floor_divide, "remainder": remainder,
+    "add": _binary("add"), "subtract": _binary("sub", _numbers), "multiply": _binary("mul"),
+    "divide": _binary("div", quotients),
+    "true_divide": _binary("div", quotients), "floor_divide": floor_divide, "remainder": remainder,
     "fmod": _binary("rem"), "power": power, "float_power": power, "maximum": _binary("max"), "minimum": _binary("min"),
     "arctan2": _binary("atan2", floats), "copysign": _binary("copysign", floats), "bitwise_and": _binary("and"),
     "bitwise_or": _binary("or"), "bitwise_xor": _binary("xor"), "left_shift": _binary("shift_left"),
     "right_shift": _binary("shift_right"), "logical_and": _logical("and"), "logical_or": _logical("or"),
     "logical_xor": _logical("xor"), "equal": _compare("eq"), "not_equal": _compare("ne"), "less": _compare("lt"),
     "less_equal": _compare("le"), "greater": _compare("gt"), "greater_equal": _compare("ge"),
-    "negative": _unary("neg", promoted), "positive": lambda t, a, dtype=None: a, "absolute": absolute,
-    "fabs": absolute, "sign": _unary("sign", promoted), "square": square, "reciprocal": reciprocal, "invert": invert,
+    "negative": _unary("neg", _numbers), "positive": lambda t, a, dtype=None: a, "absolute": absolute,
+    "fabs": absolute, "sign": _unary("sign", _numbers), "square": square, "reciprocal": reciprocal, "invert": invert,
     "logical_not": lambda t, a, dtype=None: Array(t, elementwise.unary(t, "not", truth(t, a))),
-    "floor": _kept("floor"), "ceil": _kept("ceil"), "trunc": _kept("trunc"), "rint": _kept("round_even"),
+    "floor": _kept("floor"), "ceil": _kept("ceil"), "trunc": _kept("trunc"), "rint": _unary("round_even"),
     "isnan": _test("is_nan", False), "isinf": _test("is_inf", False), "isfinite": _test("is_finite", True),
     "arcsin": _unary("asin"), "arccos": _unary("acos"), "arctan": _unary("atan"), "arcsinh": _unary("asinh"),
     "arccosh": _unary("acosh"), "arctanh": _unary("atanh"), "exp": _unary("exp"), "exp2": _unary("exp2"),
@@ -160,5 +177,5 @@ Array.UFUNCS |= {
 
 Array.FUNCTIONS |= {
     "astype": astype, "where": where, "clip": clip, "round": around, "around": around, "erf": _unary("erf"),
-    "copy": lambda t, a, **_: a.copy(),
+    "copy": lambda t, a: a.copy(),
 }  # fmt: skip

@@ -134,7 +134,7 @@ def put(t: Trace, a: Array, index: Any, value: Any) -> Array:
     return Array(t, indexing.dynamic_update_slice(t, x, shapes.reshape(t, update, sizes), starts))
 
 
-def take(t: Trace, a: Any, indices: Any, axis: int | None = None, **_: Any) -> Array:
+def take(t: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:
     x = t.tensor_of(a)
     if axis is None:
         x, axis = shapes.reshape(t, x, shapes.inferred(t, x, (-1,))), 0
@@ -146,14 +146,19 @@ def take_along_axis(t: Trace, a: Any, indices: Any, axis: int = -1) -> Array:
     return Array(t, gathers.take_along(t, x, _places(t, indices), axis % x.rank))
 
 
-def sort(t: Trace, a: Any, axis: int = -1, **_: Any) -> Array:
+def _flat(t: Trace, a: Any, axis: int | None) -> tuple[Tensor, int]:
     x = t.tensor_of(a)
+    return (x, axis) if axis is not None else (shapes.reshape(t, x, shapes.inferred(t, x, (-1,))), 0)
+
+
+def sort(t: Trace, a: Any, axis: int | None = -1) -> Array:
+    x, axis = _flat(t, a, axis)
     (made,) = ordering.sort(t, [x], axis % x.rank, lambda s, u, v: ordering.less(s, u[0], v[0]))
     return Array(t, made)
 
 
-def argsort(t: Trace, a: Any, axis: int = -1, **_: Any) -> Array:
-    x = t.tensor_of(a)
+def argsort(t: Trace, a: Any, axis: int | None = -1) -> Array:
+    x, axis = _flat(t, a, axis)
     return Array(t, ordering.sort_with_places(t, x, axis % x.rank)[1])
 
 

@@ -18,7 +18,7 @@ def matmul(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
     return Array(t, products.matmul(t, x, y))
 
 
-def einsum(t: Trace, equation: str, *operands: Any, **_: Any) -> Array:
+def einsum(t: Trace, equation: str, *operands: Any) -> Array:
     return Array(t, products.einsum(t, equation, *promoted(t, *operands)))
 
 
@@ -38,8 +38,11 @@ def outer(t: Trace, a: Any, b: Any) -> Array:
     return reshape(t, a, (-1, 1)) * reshape(t, b, (1, -1))
 
 
-Array.UFUNCS |= {"matmul": matmul}
+def vecdot(t: Trace, a: Any, b: Any) -> Array:
+    return einsum(t, "...i,...i->...", a, b)
+
+
+Array.UFUNCS |= {"matmul": matmul, "vecdot": vecdot}
 Array.FUNCTIONS |= {
-    "dot": matmul, "matmul": matmul, "vecdot": lambda t, a, b: einsum(t, "...i,...i->...", a, b), "einsum": einsum,
-    "tensordot": tensordot, "outer": outer,
+    "dot": matmul, "matmul": matmul, "einsum": einsum, "tensordot": tensordot, "outer": outer,
 }  # fmt: skip

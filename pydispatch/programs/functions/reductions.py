@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydispatch.frontends.graph.dtypes import DTYPES, I64, DType
+from pydispatch.frontends.graph.dtypes import DTYPES, F16, F32, I64, DType
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import (
     elementwise,
@@ -14,7 +14,7 @@ from pydispatch.frontends.ops import (
     shapes,
 )
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import axes_of, dtype_from, floats, truth
+from pydispatch.programs.functions.common import axes_of, dtype_from, quotients, truth
 from pydispatch.programs.trace import Trace
 
 
@@ -28,7 +28,7 @@ def _summed(x: Tensor, dtype: Any) -> DType:
 
 
 def _reduction(name: str) -> Callable[..., Array]:
-    def made(t: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **_: Any) -> Array:
+    def made(t: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
         x = t.tensor_of(a)
         if name in ("add", "mul"):
             x = elementwise.convert(t, x, _summed(x, dtype))
@@ -43,15 +43,21 @@ def _truths(name: str) -> Callable[..., Array]:
     )
 
 
+def _averaged(t: Trace, a: Any, dtype: Any) -> Tensor:
+    (x,) = quotients(t, a)
+    return x if dtype is None else elementwise.convert(t, t.tensor_of(a), dtype_from(dtype))
+
+
 def mean(t: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    (x,) = floats(t, a)
-    return Array(t, reductions.mean(t, x, axes_of(axis), keepdims))
+    x = _averaged(t, a, dtype)
+    wide = elementwise.convert(t, x, F32) if x.dtype == F16 else x  # NumPy adds halves up in f32
+    return Array(t, elementwise.convert(t, reductions.mean(t, wide, axes_of(axis), keepdims), x.dtype))
 
 
 def var(
     t: Trace, a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False, correction: int = 0
 ) -> Array:
-    (x,) = floats(t, a)
+    x = _averaged(t, a, dtype)
     return Array(t, reductions.variance(t, x, axes_of(axis), keepdims, ddof or correction))
 
 

@@ -20,7 +20,7 @@ from pydispatch.programs.functions.elementwise import where
 from pydispatch.programs.trace import Trace
 
 
-def reshape(t: Trace, a: Any, shape: Any, *_: Any, **__: Any) -> Array:
+def reshape(t: Trace, a: Any, shape: Any) -> Array:
     x = t.tensor_of(a)
     return Array(t, shapes.reshape(t, x, shapes.inferred(t, x, shape_of(shape))))
 
@@ -65,11 +65,11 @@ def broadcast_to(t: Trace, a: Any, shape: Any) -> Array:
     return Array(t, shapes.broadcast_to(t, x, shape_of(shape)))
 
 
-def concatenate(t: Trace, arrays: Sequence[Any], axis: int = 0, **_: Any) -> Array:
+def concatenate(t: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
     return Array(t, shapes.concat(t, promoted(t, *arrays), axis))
 
 
-def stack(t: Trace, arrays: Sequence[Any], axis: int = 0, **_: Any) -> Array:
+def stack(t: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
     made = promoted(t, *arrays)
     return Array(t, shapes.stack(t, made, axis % (made[0].rank + 1)))
 
@@ -92,11 +92,17 @@ def flip(t: Trace, a: Any, axis: Any = None) -> Array:
     return Array(t, indexing.reverse(t, x, [each % x.rank for each in axes_of(axis) or range(x.rank)]))
 
 
-def roll(t: Trace, a: Any, shift: int, axis: int) -> Array:
+def roll(t: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
     x = t.tensor_of(a)
+    if axis is None:
+        return reshape(t, roll(t, reshape(t, a, (-1,)), shift, 0), x.shape)
+    if isinstance(axis, (tuple, list)):
+        for each, along in zip(shift, axis, strict=True):
+            a = roll(t, a, each, along)
+        return Array(t, t.tensor_of(a))
     size = x.shape[axis]
-    amount = shift % size
-    return concatenate(t, [_slice(t, a, axis, size - amount, size), _slice(t, a, axis, 0, size - amount)], axis)
+    first = -shift % size if shift < 0 else size - shift % size  # sizes that calls decide divide what is >= 0 only
+    return concatenate(t, [_slice(t, a, axis, first, size), _slice(t, a, axis, 0, first)], axis)
 
 
 def _slice(t: Trace, a: Any, axis: int, start: Size, end: Size) -> Array:
@@ -139,7 +145,7 @@ def pad(t: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_value
 
 
 def _filled(value: float) -> Callable[..., Array]:
-    def made(t: Trace, like: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Array:
+    def made(t: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
         x = t.tensor_of(like)
         return Array(
             t,
@@ -151,7 +157,7 @@ def _filled(value: float) -> Callable[..., Array]:
     return made
 
 
-def full_like(t: Trace, like: Any, value: Any, dtype: Any = None, **_: Any) -> Array:
+def full_like(t: Trace, like: Any, value: Any, dtype: Any = None) -> Array:
     x = t.tensor_of(like)
     filled = as_type(t, value, dtype_from(dtype) if dtype else x.dtype)
     return Array(t, shapes.broadcast_to(t, filled, x.shape))

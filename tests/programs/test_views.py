@@ -1,0 +1,157 @@
+"""Views, types and options in programs: what NumPy does with them, or a refusal with its line, never another result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_against_numpy import F, I, traced
+
+import pydispatch as pd
+
+SLICES = [np.s_[0], np.s_[-1], np.s_[1:], np.s_[:, 1:], np.s_[:-1, 1], np.s_[-1, 0], np.s_[...]]
+SHAPES: list[Callable[[Any], Any]] = [
+    lambda v: v, lambda v: v.T, lambda v: np.swapaxes(v, 0, 1), lambda v: np.flip(v, 0)
+]  # fmt: skip
+STEP = st.tuples(st.sampled_from(["view", "shape", "assign", "add", "copy"]), st.integers(0, 9), st.integers(0, 9))
+
+
+def steps_of(steps: list[tuple[str, int, int]]) -> Callable[[Any], Any]:
+    """A function that takes views of views, assigns to them, and shows what each of them has at the end."""
+
+    def function(x: Any) -> Any:
+        arrays, writable, depths = [x.copy()], [True], [0]
+        for kind, which, how in steps:
+            number = which % len(arrays)
+            array = arrays[number]
+            index = SLICES[how % len(SLICES)]
+            before = len(arrays)
+            if kind == "view" and depths[number] < 2:
+                arrays.append(array[np.s_[1:] if how % 2 else np.s_[:, 1:]])
+                writable.append(writable[number])
+            elif kind == "shape":
+                arrays.append(SHAPES[how % 4](array))
+                writable.append(writable[number] and how % 4 == 0)
+            elif kind == "copy":
+                arrays.append(array.copy())
+                writable.append(True)
+            elif kind == "assign" and writable[number]:
+                array[index] = array[index] * 2 + how
+            elif kind == "add" and writable[number]:
+                array += how
+            if len(arrays) > before:
+                depths.append(depths[number] + (kind == "view"))
+        return sum(each.sum() * (number + 1) for number, each in enumerate(arrays))
+
+    return function
+
+
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.lists(STEP, min_size=3, max_size=9))
+def test_views_share_their_elements(steps: list[tuple[str, int, int]]) -> None:
+    function = steps_of(steps)
+    np.testing.assert_allclose(traced(function, F), function(F), rtol=1e-4, atol=1e-3)
+
+
+def _through_a_row(x: Any) -> Any:
+    y = x.copy()
+    row = y[1]
+    row[2] = 9
+    y[1] += 1
+    return y + row
+
+
+def _after(x: Any) -> Any:
+    y = x.copy()
+    turned = y.T
+    y[0] = 5
+    return turned
+
+
+SMALL = I.astype(np.int8)
+SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "a row is assigned to": (_through_a_row, (F,)),
+    "a view follows": (_after, (F,)),
+    "numbers of NumPy have types": (lambda x: x * np.float64(2) + x ** np.float64(2), (F,)),
+    "a fraction as a power": (lambda x: x**2.0, (abs(I),)),
+    "numbers alone": (lambda x: np.where(x > 0, 1, 0.5), (F,)),
+    "a quotient that rounds up": (lambda x: (x * 0 + 1) // np.float32(0.1), (F,)),
+    "functions of i8": (lambda x: np.sqrt(x * x) + np.exp(x // 4), (SMALL,)),
+    "quotients of i8": (lambda x: x / 2 + x.mean(axis=1, keepdims=True) + x.std(), (SMALL,)),
+    "the mean of halves": (lambda x: (x * 0 + np.float16(6e4)).mean(), (F.astype(np.float16),)),
+    "the type of a mean": (lambda x: x.mean(dtype=np.float64), (F,)),
+    "rint of integers": (np.rint, (I,)),
+    "roll back": (lambda x: np.roll(x, -2, axis=0) + np.roll(x, (1, -3), axis=(0, 1)) + np.roll(x, 5), (F,)),
+    "sort all": (lambda x: np.sort(x, axis=None), (F,)),
+    "vecdot": (lambda x: np.vecdot(x, x), (F,)),
+    "options that ask for nothing": (lambda x: np.sort(x, kind="stable").reshape((-1,), order="C"), (F,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_is_the_same(name: str) -> None:
+    function, args = SAME[name]
+    expected, result = np.asarray(function(*args)), np.asarray(traced(function, *args))
+    assert result.dtype == expected.dtype and result.shape == expected.shape, (result.dtype, expected.dtype)
+    np.testing.assert_allclose(result, expected, rtol=2e-3 if expected.dtype == np.float16 else 2e-5, atol=1e-5)
+
+
+def _in_a_branch(x: Any) -> Any:
+    y = x.copy()
+
+    def assign() -> Any:
+        y[0] = 5
+        return y
+
+    return pd.cond(x[0, 0] > 0, assign, lambda: y)
+
+
+def _assigned_view(x: Any) -> Any:
+    turned = x.T
+    turned[0] = 7
+    return x
+
+
+def _reshaped_before(x: Any) -> Any:
+    y = x.copy()
+    flat = y.reshape(-1)
+    y[0] = 5
+    return flat + 0
+
+
+STATE = pd.state(np.zeros(2, np.float32))
+
+
+def _assigned_state(x: Any) -> Any:
+    STATE.value[0] = 1
+    return x
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], Any, str]] = {
+    "an order": (lambda x: x.reshape((6, 4), order="F"), F, "order"),
+    "initial": (lambda x: np.max(x, axis=0, initial=9), F, "initial"),
+    "where of a sum": (lambda x: np.sum(x, where=np.array([True] * 6)), F, "where"),
+    "a type of a function": (lambda x: np.add(x, 1, dtype=np.float64), F, "numpy.add with dtype"),
+    "a mode of take": (lambda x: np.take(x, [9], axis=1, mode="wrap"), F, "mode"),
+    "a number out of range": (lambda x: x + 2**40, I, "1099511627776 is no i32"),
+    "a fraction into integers": (lambda x: x.copy().__iadd__(1.5), I, "which <traced array"),
+    "minus a condition": (lambda x: -(x > 0), F, "conditions are no numbers"),
+    "conditions apart": (lambda x: (x > 0) - (x > 1), F, "conditions are no numbers"),
+    "a transposed view": (_assigned_view, F, "a view that is no slice is assigned to"),
+    "elements of state": (_assigned_state, F, "a view that is no slice is assigned to"),
+    "an array from outside of a branch": (_in_a_branch, F, "from outside of a branch or a loop"),
+    "reshaped before": (_reshaped_before, F, "reshape after the assignment"),
+    "divmod": (lambda x: divmod(x, 2)[0], F, "numpy.divmod is not a part"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_is_refused(name: str) -> None:
+    function, x, message = REFUSED[name]
+    with pytest.raises(pd.CompileError) as error:
+        traced(function, x)
+    assert message in str(error.value) and "test_views.py, line " in str(error.value), str(error.value)
