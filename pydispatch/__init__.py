@@ -54,6 +54,10 @@ if TYPE_CHECKING:
         shared,
         where,
     )
+    from pydispatch.kernels.tiles.functions import arange, full, load, zeros
+    from pydispatch.kernels.tiles.functions import max as max  # no part of *, where they would hide those of Python
+    from pydispatch.kernels.tiles.functions import min as min
+    from pydispatch.kernels.tiles.functions import sum as sum
     from pydispatch.patterns import (
         CFunction,
         CustomOperation,
@@ -116,6 +120,7 @@ __all__ = [
     "Program",
     "View",
     "WholeKernel",
+    "arange",
     "argmax",
     "atomic_add",
     "atomic_max",
@@ -140,6 +145,7 @@ __all__ = [
     "fma",
     "from_jax",
     "from_torch",
+    "full",
     "get_include",
     "global_id",
     "grid_size",
@@ -155,6 +161,7 @@ __all__ = [
     "i64",
     "index",
     "kernel",
+    "load",
     "local_id",
     "log",
     "log2",
@@ -178,6 +185,7 @@ __all__ = [
     "to_torch",
     "trace",
     "where",
+    "zeros",
 ]  # fmt: skip
 
 # Imported on first use: a machine that only runs artifacts needs only NumPy.
@@ -204,6 +212,7 @@ _LAZY = {
         ),
         "pydispatch.kernels.functions",
     ),
+    **dict.fromkeys(("arange", "full", "load", "max", "min", "sum", "zeros"), "pydispatch.kernels.tiles.functions"),
     **dict.fromkeys(("View", "static"), "pydispatch.kernels.annotations"),
     "kernel": "pydispatch.integrations.python_kernels",
     "program": "pydispatch.integrations.python_programs",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -70,6 +70,37 @@ class Slot:
     type: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A block of numbers that the workgroup has. element(indices): writes what computes one of them. reads: the memory
+    that it is computed from, and where an element reads it: the same place for all elements is the same for equal
+    values. buffer: the workgroup memory where it lies, "" for one that is computed where it is used. is_kept: whether
+    assignments to its variable are written into its buffer. product: what is computed as a whole. part: the part of a
+    view that it is."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    element: Callable[[Sequence[Scalar]], Scalar]
+    reads: Mapping[str, object] = field(default_factory=dict)
+    buffer: str = ""
+    is_kept: bool = False
+    product: Product | None = None
+    part: Any = None
+
+    @property
+    def size(self) -> str:
+        return "x".join(map(str, self.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """a @ b, added to `base` where there is one."""
+
+    a: Tile
+    b: Tile
+    base: Tile | None
+
+
 @dataclass(frozen=True)
 class Undefined:
     """A variable that only some ways through the kernel assign."""
@@ -77,7 +108,7 @@ class Undefined:
     reason: str
 
 
-Entity = Scalar | Literal | Group | Memory | Known | Formula | Kept | Undefined
+Entity = Scalar | Literal | Group | Memory | Tile | Known | Formula | Kept | Undefined
 
 FLOATS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
@@ -98,6 +129,8 @@ def described(entity: Entity) -> str:
                 if entity.parameter
                 else "memory of the workgroup"
             )
+        case Tile():
+            return f"a tile of {entity.size} {entity.dtype}"
         case Known():
             name = getattr(entity.value, "__name__", None) or getattr(entity.value, "name", None)
             return f"'{name}' of Python" if isinstance(name, str) else f"{entity.value!r} of Python"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 from pydispatch.errors import CompileError
 from pydispatch.kernels import calls
@@ -147,7 +148,11 @@ class Expressions(Numbers):
         """`%i, %j`, one for each dimension."""
         nodes = node.elts if isinstance(node, ast.Tuple) else [node]
         if any(isinstance(each, ast.Slice) for each in nodes):
-            raise self.error(node, "slices are not a part of kernels", "loop over range(...) and read elements")
+            raise self.error(
+                node,
+                "slices are tiles, which a workgroup has as a whole, and this kernel says what each invocation does",
+                "loop over range(...) and read elements, or use pydispatch.group_id instead of global_id and local_id",
+            )
         if given is None:
             entities = [self.evaluate(each) for each in nodes]
         else:
@@ -161,16 +166,23 @@ class Expressions(Numbers):
             )
         found = []
         for number, (entity, size) in enumerate(zip(entities, memory.shape, strict=True)):
-            value = self.as_number(node, entity)
-            if isinstance(value, Literal):
-                value = self._fixed(node, value, size, number)
-            elif value.type not in INTEGERS:
-                raise self.error(node, f"an index of {value.type}", "convert it: pydispatch.i32(...)")
-            made = cast(self.writer, value, "index")
-            if self.checks and not (isinstance(value, Literal) and isinstance(size, Literal)):
-                self._check(nodes[number] if len(nodes) == len(entities) else node, made, size, number)
-            found.append(made.name)
+            part = nodes[number] if len(nodes) == len(entities) else node
+            found.append(self.index(node, part, entity, size, number).name)
         return ", ".join(found)
+
+    def index(
+        self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int
+    ) -> Scalar:
+        """The index of one dimension. part: what of `node` it is."""
+        value = self.as_number(node, entity)
+        if isinstance(value, Literal):
+            value = self._fixed(node, value, size, dimension)
+        elif value.type not in INTEGERS:
+            raise self.error(node, f"an index of {value.type}", "convert it: pydispatch.i32(...)")
+        made = cast(self.writer, value, "index")
+        if self.checks and not (isinstance(value, Literal) and isinstance(size, Literal)):
+            self._check(part, made, size, dimension)
+        return made
 
     def _check(self, node: ast.expr, index: Scalar, size: Scalar | Literal, dimension: int) -> None:
         extent = cast(self.writer, size, "index")
@@ -200,31 +212,42 @@ class Expressions(Numbers):
     def _binop(self, node: ast.BinOp) -> Entity:
         symbol = BINARY.get(type(node.op))
         if symbol is None:
-            raise self.error(node, "matrix products are not a part of kernels", "write loops")
-        return binary(self.writer, symbol, self.number(node.left), self.number(node.right))
+            return self.matrix_product(node, self.evaluate(node.left), self.evaluate(node.right))
+        operands = node.left, node.right
+        return self.elementwise(
+            operands, [self.evaluate(each) for each in operands], lambda a, b: binary(self.writer, symbol, a, b)
+        )
+
+    def matrix_product(self, node: ast.BinOp | ast.AugAssign, a: Entity, b: Entity) -> Entity:
+        raise self.error(
+            node, f"'@' of {described(a)} and {described(b)}", "'@' multiplies tiles: x[i:i + 16, k:k + 16] is one"
+        )
 
     def _unaryop(self, node: ast.UnaryOp) -> Entity:
         if isinstance(node.op, ast.Not):
             return inverted(self.writer, self.condition(node.operand))
-        value = self.number(node.operand)
-        if isinstance(node.op, ast.USub):
-            return negated(self.writer, value)
-        return value if isinstance(node.op, ast.UAdd) else inverted(self.writer, value)
+        def changed(value: Scalar | Literal) -> Scalar | Literal:
+            if isinstance(node.op, ast.USub):
+                return negated(self.writer, value)
+            return value if isinstance(node.op, ast.UAdd) else inverted(self.writer, value)
+
+        return self.elementwise([node.operand], [self.evaluate(node.operand)], changed)
 
     def _compare(self, node: ast.Compare) -> Entity:
-        left, made = self.number(node.left), None
-        for operator, right_node in zip(node.ops, node.comparators, strict=True):
-            symbol = COMPARED.get(type(operator))
-            if symbol is None:
-                raise self.error(
-                    node, f"'{ast.unparse(node)}' is not a comparison of numbers", "use <, <=, ==, !=, >= and >"
-                )
-            right = self.number(right_node)
-            each = compare(self.writer, symbol, left, right)
-            made = each if made is None else self._both(made, each)
-            left = right
-        assert made is not None
-        return made
+        symbols = [COMPARED.get(type(operator), "") for operator in node.ops]
+        if "" in symbols:
+            raise self.error(
+                node, f"'{ast.unparse(node)}' is not a comparison of numbers", "use <, <=, ==, !=, >= and >"
+            )
+
+        def chain(*values: Scalar | Literal) -> Scalar | Literal:
+            made: Scalar | Literal = Literal(True)
+            for symbol, left, right in zip(symbols, values, values[1:], strict=False):
+                made = self._both(made, compare(self.writer, symbol, left, right))
+            return made
+
+        operands = [node.left, *node.comparators]
+        return self.elementwise(operands, [self.evaluate(each) for each in operands], chain)
 
     def _both(self, a: Scalar | Literal, b: Scalar | Literal) -> Scalar | Literal:
         for one, other in ((a, b), (b, a)):
@@ -326,11 +349,14 @@ class Expressions(Numbers):
         if remedy:
             raise self.error(node, f"{ast.unparse(node.func)} is not a part of kernels", remedy)
         if isinstance(function, DType):
-            return calls.convert(self, node, [self.evaluate(each) for each in node.args], function.name)
-        handler = calls.TABLE.get(function) if _is_hashable(function) else None
+            name = function.name
+            return self.called(
+                node, lambda low, at, given: calls.convert(low, at, given, name), [*map(self.evaluate, node.args)]
+            )
+        handler = self.handlers.get(function) if _is_hashable(function) else None
         given = [self.evaluate(each) for each in node.args]
         if handler is not None:
-            return handler(self, node, given)
+            return self.called(node, handler, given)
         if inspect.isfunction(function) and (function.__module__ or "").partition(".")[0] not in _LIBRARIES:
             return self.inlined(node, function, given)
         inner = getattr(function, "__wrapped__", None)
@@ -341,6 +367,12 @@ class Expressions(Numbers):
             if inspect.isfunction(inner)
             else "functions of Python that are written like kernels can, and those of pydispatch and math",
         )
+
+    handlers: Mapping[Any, calls.Handler] = calls.TABLE
+
+    def called(self, node: ast.Call, handler: calls.Handler, given: list[Entity]) -> Entity:
+        """What a function of `handlers` makes of its arguments."""
+        return handler(self, node, given)
 
     def writes(self, node: ast.AST, memory: Memory) -> None:
         if memory.parameter:

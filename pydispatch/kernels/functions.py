@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from pydispatch.errors import InvalidArgumentError
 
 
-def _outside(name: str) -> NoReturn:
+def outside(name: str) -> NoReturn:
     raise InvalidArgumentError(
         f"pydispatch.{name} is for functions under @pydispatch.kernel; it computes nothing outside"
     )
@@ -15,82 +15,82 @@ def _outside(name: str) -> NoReturn:
 
 def global_id(axis: int) -> int:
     """The number of this invocation along an axis of the grid: 0 runs along the last dimension of the result. index."""
-    _outside("global_id")
+    outside("global_id")
 
 
 def local_id(axis: int) -> int:
     """The number of this invocation in its workgroup, along an axis. index."""
-    _outside("local_id")
+    outside("local_id")
 
 
 def group_id(axis: int) -> int:
     """The number of this workgroup along an axis of the grid. index."""
-    _outside("group_id")
+    outside("group_id")
 
 
 def group_size(axis: int) -> int:
     """Invocations of a workgroup along an axis; known when the kernel is compiled."""
-    _outside("group_size")
+    outside("group_size")
 
 
 def grid_size(axis: int) -> int:
     """Workgroups along an axis of the grid. index."""
-    _outside("grid_size")
+    outside("grid_size")
 
 
 def barrier() -> None:
     """All invocations of the workgroup meet, and see what the others wrote before."""
-    _outside("barrier")
+    outside("barrier")
 
 
 def shared(shape: Any, dtype: Any) -> Any:
     """Memory of the workgroup, the same for all its invocations. Its content is undefined at first."""
-    _outside("shared")
+    outside("shared")
 
 
 def atomic_add(memory: Any, index: Any, value: Any) -> None:
     """memory[index] += value, whatever other invocations do with it at the same time."""
-    _outside("atomic_add")
+    outside("atomic_add")
 
 
 def atomic_max(memory: Any, index: Any, value: Any) -> None:
     """memory[index] = the larger of it and value, whatever other invocations do with it at the same time."""
-    _outside("atomic_max")
+    outside("atomic_max")
 
 
 def atomic_min(memory: Any, index: Any, value: Any) -> None:
     """memory[index] = the smaller of it and value, whatever other invocations do with it at the same time."""
-    _outside("atomic_min")
+    outside("atomic_min")
 
 
 def group_sum(value: Any) -> Any:
     """The sum of a value over the invocations of the workgroup, the same for all of them."""
-    _outside("group_sum")
+    outside("group_sum")
 
 
 def group_max(value: Any) -> Any:
     """The largest value over the invocations of the workgroup; NaN when one is."""
-    _outside("group_max")
+    outside("group_max")
 
 
 def group_min(value: Any) -> Any:
     """The smallest value over the invocations of the workgroup; NaN when one is."""
-    _outside("group_min")
+    outside("group_min")
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b; both are computed."""
-    _outside("where")
+    outside("where")
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
     """a * b + c, rounded once."""
-    _outside("fma")
+    outside("fma")
 
 
 def bitcast(value: Any, dtype: Any) -> Any:
     """The bits of a value as another type of the same width."""
-    _outside("bitcast")
+    outside("bitcast")
 
 
 def cdiv(a: int, b: int) -> int:

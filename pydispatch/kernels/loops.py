@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 
 from pydispatch.kernels.arithmetic import binary, cast, compare, default_type
-from pydispatch.kernels.entities import Formula, Kept, Known, Literal, Memory, Scalar, Undefined, flat
+from pydispatch.kernels.entities import Formula, Kept, Known, Literal, Memory, Scalar, Tile, Undefined, flat
 from pydispatch.kernels.names import assigned_in, leaves
 from pydispatch.kernels.statements import BREAK, CONTINUE, RETURN, Statements
 
@@ -61,7 +61,7 @@ class Loops(Statements):
         self._take(self.environment, forms, results)
         own = assigned_in([node]) - set(carried)
         for name in own:
-            if not isinstance(self.environment.get(name), (Formula, Kept, Memory)):
+            if not isinstance(self.environment.get(name), (Formula, Kept, Memory, Tile)):
                 line = self.source.location(node).line
                 self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
 

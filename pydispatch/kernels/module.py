@@ -12,6 +12,7 @@ from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.entities import Entity, Literal, Memory, Scalar
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.source import Source
+from pydispatch.kernels.tiles.tile_kernel import TileKernel, has_tiles
 from pydispatch.kernels.writer import Writer
 
 EXECUTABLE = "@python_kernel"
@@ -57,7 +58,8 @@ def lower(
     that is written. grid_in_call: three more arguments of the function are the grid. checks: every index
     is compared with its size. CompileError."""
     passed = [each for each in parameters if each.type is not None]
-    phases = Phases(source, parameters, workgroup, statics)
+    kind = TileKernel if has_tiles(source) else Phases
+    phases = kind(source, parameters, workgroup, statics)
     phases.checks = checks
     symbols = _symbols(passed)
     lines = phases.lower(_environment(passed, symbols))
@@ -125,7 +127,7 @@ def _kernel(
     source: Source,
     passed: Sequence[Parameter],
     symbols: Mapping[tuple[str, int], str],
-    phases: Phases,
+    phases: Phases | TileKernel,
     lines: Sequence[str],
 ) -> list[str]:
     sizes = list(dict.fromkeys(symbols.values()))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pydispatch.errors import CompileError
 from pydispatch.kernels.arithmetic import TypeMismatch, cast, joined
-from pydispatch.kernels.entities import Entity, Group, Literal, Memory, Scalar, described
+from pydispatch.kernels.entities import Entity, Group, Literal, Memory, Scalar, Tile, described
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
 
@@ -48,6 +48,12 @@ class Numbers:
 
     # ---- numbers
 
+    def elementwise(
+        self, nodes: Sequence[ast.expr], entities: Sequence[Entity], make: Callable[..., Scalar | Literal]
+    ) -> Entity:
+        """What an operation makes of numbers. nodes: what each stands for, for messages."""
+        return make(*map(self.as_number, nodes, entities))
+
     def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal:
         if isinstance(entity, (Scalar, Literal)):
             return entity
@@ -57,6 +63,8 @@ class Numbers:
                 node, f"expected a number, got {described(entity)}", f"read an element: {ast.unparse(node)}[{dims}]"
             )
         remedy = "take one of its elements" if isinstance(entity, Group) else "kernels compute with numbers"
+        if isinstance(entity, Tile):
+            remedy = "reduce it, pydispatch.max(tile), or choose among elements: pydispatch.where(tile > 0, a, b)"
         raise self.error(node, f"expected a number, got {described(entity)}", remedy)
 
     def number(self, node: ast.expr) -> Scalar | Literal:

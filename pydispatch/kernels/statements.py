@@ -132,23 +132,29 @@ class Statements(Expressions):
         self.assign(node.target, value, node.value)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
-        symbol = BINARY.get(type(node.op))
-        if symbol is None:
-            raise self.error(node, f"'{ast.unparse(node)}' is not a part of kernels", "write loops")
         if isinstance(node.target, ast.Subscript):
             memory = self._memory(node.target)
             indices = self.indices(node.target.slice, memory)
             old = self.writer.value(f"memref.load {memory.name}[{indices}] : {memory.type}", memory.dtype)
-            self._store(node.target, memory, indices, self._combined(node, symbol, old), node)
+            self._store(node.target, memory, indices, self._combined(node, old), node)
             return
         if not isinstance(node.target, ast.Name):
             raise self.error(
                 node.target, "only variables and elements are changed in place", "change an element of a view"
             )
-        self.assign(node.target, self._combined(node, symbol, self.number(node.target)), node)
+        self.assign(node.target, self._combined(node, self.evaluate(node.target)), node)
 
-    def _combined(self, node: ast.AugAssign, symbol: str, old: Scalar | Literal) -> Scalar | Literal:
-        return self.number_or_error(node, lambda: binary(self.writer, symbol, old, self.number(node.value)))
+    def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
+        symbol, value = BINARY.get(type(node.op)), self.evaluate(node.value)
+        if symbol is None:
+            return self.matrix_product(node, old, value)
+
+        def combined() -> Entity:
+            return self.elementwise(
+                (node.target, node.value), (old, value), lambda a, b: binary(self.writer, symbol, a, b)
+            )
+
+        return self.number_or_error(node, combined)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
         """origin: the expression that the value is of, which errors point at."""

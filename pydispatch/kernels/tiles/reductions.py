@@ -1,0 +1,123 @@
+"""Reductions of tiles: along an axis, and over all elements."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from pydispatch.kernels.arithmetic import binary
+from pydispatch.kernels.entities import Scalar, Tile
+from pydispatch.kernels.tiles.values import ZERO, TileValues
+from pydispatch.kernels.writer import spelled
+
+SYMBOLS = {"sum": "+", "max": "max", "min": "min"}
+
+
+def neutral(symbol: str, type: str) -> str:
+    """What changes no sum, maximum or minimum, in MLIR text."""
+    if symbol == "+":
+        return spelled(0, type)
+    if type in ("f16", "bf16", "f32", "f64"):
+        return spelled(-math.inf if symbol == "max" else math.inf, type)
+    width = {"i8": 8, "i16": 16, "i32": 32}.get(type, 64)
+    return spelled(-(1 << (width - 1)) if symbol == "max" else (1 << (width - 1)) - 1, type)
+
+
+class Reductions(TileValues):
+    """Writes reductions."""
+
+    def reduced(self, node: ast.AST, tile: Tile, symbol: str, axis: int | None, keepdims: bool) -> Scalar | Tile:
+        """The tile without an axis, or the number that all elements make."""
+        if axis is None or len(tile.shape) == 1:
+            total = self._total(tile, symbol)
+            return self.filled((1,) * len(tile.shape), total) if keepdims else total
+        kept = tuple(1 if number == axis else size for number, size in enumerate(tile.shape))
+        made = self.buffer(node, kept, tile.dtype)
+        if axis == len(tile.shape) - 1:
+            self._rows(made, tile, symbol)
+        else:
+            self._columns(made, tile, symbol, axis)
+        return made if keepdims else self.without(node, made, axis)
+
+    def _pair(self, symbol: str, a: Scalar, b: Scalar) -> Scalar:
+        """Two partial results as one; floats may be added in any order."""
+        first = len(self.writer.lines)
+        made = binary(self.writer, symbol, a, b)
+        assert isinstance(made, Scalar)
+        lines = self.writer.lines
+        lines[first:] = [
+            line.replace(f" : {a.type} loc", f" fastmath<reassoc> : {a.type} loc") if "arith.addf" in line else line
+            for line in lines[first:]
+        ]
+        return made
+
+    def _total(self, tile: Tile, symbol: str) -> Scalar:
+        type = tile.dtype
+        start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
+        result = Scalar(self.writer.fresh(), type)
+
+        def body(indices: list[Scalar]) -> None:
+            value = self.element(tile, indices)
+            inner = self.writer.nested()
+            a, b = Scalar(inner.fresh(), type), Scalar(inner.fresh(), type)
+            outer, self.writer = self.writer, inner
+            made = self._pair(symbol, a, b)
+            self.writer = outer
+            self.writer.lines += [
+                f"scf.reduce({value.name} : {type}) {{",
+                f"^bb0({a.name}: {type}, {b.name}: {type}):",
+                *(f"  {line}" for line in inner.lines),
+                f"  scf.reduce.return {made.name} : {type}",
+                "}",
+            ]
+
+        self.over(tile.shape, body, f"{result.name} = ", f" init ({start.name}) -> {type}")
+        return result
+
+    def _rows(self, made: Tile, tile: Tile, symbol: str) -> None:
+        """Along the last axis: one loop for each row."""
+        type, size = tile.dtype, tile.shape[-1]
+
+        def body(indices: list[Scalar]) -> None:
+            writer = self.writer
+            start = writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
+            counter, so_far = Scalar(writer.fresh(), "index"), Scalar(writer.fresh(), type)
+            self.writer = writer.nested()
+            value = self._pair(symbol, so_far, self.element(tile, [*indices[:-1], counter]))
+            self.writer.line(f"scf.yield {value.name} : {type}")
+            inner, self.writer = self.writer, writer
+            head, (total,) = writer.results([type])
+            writer.region(
+                f"{head}scf.for {counter.name} = {ZERO.name} to {self.extent(size).name} step %one "
+                f"iter_args({so_far.name} = {start.name}) -> ({type})",
+                inner,
+            )
+            self.store(made, indices, total)
+
+        self.over(made.shape, body)
+
+    def _columns(self, made: Tile, tile: Tile, symbol: str, axis: int) -> None:
+        """Along another axis: rows are added to the results, one after the other."""
+        type = tile.dtype
+        start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
+        self.over(made.shape, lambda indices: self.store(made, indices, start))
+        outer = self.writer
+        counter = Scalar(outer.fresh(), "index")
+        self.writer = outer.nested()
+
+        def body(indices: list[Scalar]) -> None:
+            where = [counter if number == axis else each for number, each in enumerate(indices)]
+            so_far = self.element(made, indices)
+            self.store(made, indices, self._pair(symbol, so_far, self.element(tile, where)))
+
+        self.over(made.shape, body)
+        inner, self.writer = self.writer, outer
+        end = self.extent(tile.shape[axis])
+        outer.region(f"scf.for {counter.name} = {ZERO.name} to {end.name} step %one", inner)
+
+    def without(self, node: ast.AST, tile: Tile, axis: int) -> Tile:
+        """A tile without an axis of size 1."""
+        shape = tile.shape[:axis] + tile.shape[axis + 1 :]
+        return self.lazy(
+            node, shape, tile.dtype, [tile], lambda at: self.element(tile, [*at[:axis], ZERO, *at[axis:]]), moved=True
+        )

@@ -1,0 +1,222 @@
+"""Slices of views: their static sizes, what they read, and how they are written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydispatch.kernels.arithmetic import cast, joined
+from pydispatch.kernels.entities import INTEGERS, Entity, Literal, Memory, Scalar, Tile, described
+from pydispatch.kernels.tiles.reductions import Reductions
+from pydispatch.kernels.tiles.values import MOST_DIMENSIONS, Shape
+
+EXAMPLE = "write x[i:i + 16]: its size is known when the kernel is compiled"
+
+
+@dataclass(frozen=True)
+class Range:
+    """One dimension of a part of a view: `size` elements from `start` on, or the one at `start` where size is None.
+    extent: of the view."""
+
+    start: Scalar | Literal
+    size: int | None
+    extent: Scalar | Literal
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is known to be."""
+        known = isinstance(self.start, Literal) and isinstance(self.extent, Literal) and self.size is not None
+        return self.size is None or (known and 0 <= self.start.value <= self.extent.value - self.size)  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a view, whose elements outside of it do not exist."""
+
+    memory: Memory
+    ranges: tuple[Range, ...]
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(each.size for each in self.ranges if each.size is not None)
+
+    @property
+    def place(self) -> object:
+        """Equal for parts that begin at the same place."""
+        return tuple(each.start for each in self.ranges)
+
+
+class Slices(Reductions):
+    """Reads and writes parts of views."""
+
+    def part(self, node: ast.Subscript, memory: Memory) -> Part:
+        nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(nodes) != len(memory.shape):
+            names = ", ".join("ijkl"[: len(memory.shape)])
+            raise self.error(
+                node,
+                f"{len(nodes)} {'index' if len(nodes) == 1 else 'indices'} of {described(memory)}",
+                f"give an index or a slice for each dimension: [{names}]",
+            )
+        ranges = tuple(
+            self._range(each, size, number)
+            if isinstance(each, ast.Slice)
+            else Range(self.index(node, each, self.evaluate(each), size, number), None, size)
+            for number, (each, size) in enumerate(zip(nodes, memory.shape, strict=True))
+        )
+        made = Part(memory, ranges)
+        if len(made.shape) > MOST_DIMENSIONS:
+            raise self.error(node, f"a tile of {len(made.shape)} dimensions", "tiles have one to three")
+        return made
+
+    def _range(self, node: ast.Slice, extent: Scalar | Literal, dimension: int) -> Range:
+        if node.step is not None:
+            raise self.error(node.step, "a slice with a step is not a part of kernels", EXAMPLE)
+        size = self._size(node, extent)
+        start: Scalar | Literal = Literal(0) if node.lower is None else self.number(node.lower)
+        if isinstance(start, Literal):
+            if not isinstance(start.value, int) or isinstance(start.value, bool):
+                raise self.error(node, f"a slice that begins at {start.value!r}", "write a whole number")
+            if start.value < 0:
+                raise self.error(
+                    node,
+                    f"a slice that begins at {start.value}; slices do not count from the end",
+                    f"write x.shape[{dimension}] - {-start.value}:x.shape[{dimension}]",
+                )
+        elif start.type not in INTEGERS:
+            raise self.error(node, f"a slice that begins at {described(start)}", "convert it: pydispatch.i32(...)")
+        return Range(start if isinstance(start, Literal) else cast(self.writer, start, "index"), size, extent)
+
+    def _size(self, node: ast.Slice, extent: Scalar | Literal) -> int:
+        """How many elements a slice has: its end is its beginning and a number that is known."""
+        ends = [{}, {}] if node.lower is None else [self._linear(node.lower), {}]
+        if node.upper is not None:
+            ends[1] = self._linear(node.upper)
+        elif isinstance(extent, Literal):
+            ends[1] = {"": int(extent.value)}
+        else:
+            raise self.error(node, f"the size of the slice '{ast.unparse(node)}' is known in calls only", EXAMPLE)
+        low, high = ends
+        distance = {name: high.get(name, 0) - low.get(name, 0) for name in low.keys() | high.keys()}
+        size = distance.pop("", 0)
+        if any(distance.values()):
+            raise self.error(
+                node,
+                f"the size of the slice '{ast.unparse(node)}' is not known when the kernel is compiled",
+                "end it with its beginning and a number or a pydispatch.static parameter: x[i:i + 16]",
+            )
+        if size < 1:
+            raise self.error(node, f"the slice '{ast.unparse(node)}' has {size} elements", EXAMPLE)
+        return size
+
+    def _linear(self, node: ast.expr) -> dict[str, int]:
+        """An expression as a sum: how often each of its terms is in it, and the number, under "". Terms are the text of
+        expressions, which have one value within one slice."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+            a, b = self._linear(node.left), self._linear(node.right)
+            if isinstance(node.op, ast.Mult):
+                if b.keys() - {""}:
+                    a, b = b, a
+                if not b.keys() - {""}:
+                    return {name: count * b.get("", 0) for name, count in a.items()}
+            else:
+                sign = 1 if isinstance(node.op, ast.Add) else -1
+                return {name: a.get(name, 0) + sign * b.get(name, 0) for name in a.keys() | b.keys()}
+        value = self._known(node)
+        return {ast.unparse(node): 1} if value is None else {"": value}
+
+    def _known(self, node: ast.expr) -> int | None:
+        """A whole number that is known when the kernel is compiled; nothing is written."""
+        outer, self.writer = self.writer, self.writer.nested()
+        try:
+            value = self.evaluate(node)
+        finally:
+            self.writer = outer
+        is_known = isinstance(value, Literal) and isinstance(value.value, int) and not isinstance(value.value, bool)
+        return value.value if is_known and isinstance(value, Literal) else None  # type: ignore[return-value]
+
+    # ---- accesses
+
+    def _inside(self, part: Part, indices: Sequence[Scalar]) -> tuple[str, Scalar | None]:
+        """The indices of an element of the view, and whether it exists; None where it always does."""
+        left, places = iter(indices), []
+        inside: Scalar | None = None
+        for each in part.ranges:
+            start = cast(self.writer, each.start, "index")
+            if each.size is None:
+                places.append(start.name)
+                continue
+            own = next(left)
+            is_first = isinstance(each.start, Literal) and each.start.value == 0
+            place = own if is_first else self.writer.value(f"arith.addi {start.name}, {own.name} : index", "index")
+            places.append(place.name)
+            if each.is_inside:
+                continue
+            end = cast(self.writer, each.extent, "index")
+            one = self.writer.value(f"arith.cmpi ult, {place.name}, {end.name} : index", "i1")
+            inside = one if inside is None else self.writer.value(f"arith.andi {inside.name}, {one.name} : i1", "i1")
+        return ", ".join(places), inside
+
+    def loaded(self, node: ast.AST, part: Part, other: Scalar | None = None) -> Tile:
+        """The tile of a part of a view. other: outside of it, instead of zero."""
+        memory = part.memory
+
+        def element(indices: Sequence[Scalar]) -> Scalar:
+            places, inside = self._inside(part, indices)
+            text = f"memref.load {memory.name}[{places}] : {memory.type}"
+            if inside is None:
+                return self.writer.value(text, memory.dtype)
+            outside = other or self.writer.constant(0, memory.dtype)
+            inner = self.writer.nested()
+            found = inner.value(text, memory.dtype)
+            inner.line(f"scf.yield {found.name} : {memory.dtype}")
+            rest = self.writer.nested()
+            rest.line(f"scf.yield {outside.name} : {memory.dtype}")
+            head, (made,) = self.writer.results([memory.dtype])
+            self.writer.branches(f"{head}scf.if {inside.name} -> ({memory.dtype})", inner, rest)
+            return made
+
+        made = self.lazy(node, part.shape, memory.dtype, [], element)
+        return Tile(made.shape, made.dtype, made.element, {memory.name: part.place}, part=part)
+
+    def write(self, node: ast.Subscript, part: Part, value: Entity, origin: ast.AST) -> None:
+        """Stores a tile, or one number, into a part of a view."""
+        memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
+        if isinstance(value, Tile):
+            tile = self.computed(origin, value)
+            padded = (1,) * (len(part.shape) - len(tile.shape)) + tile.shape
+            if len(padded) != len(part.shape) or any(a not in (1, b) for a, b in zip(padded, part.shape, strict=True)):
+                sizes = "x".join(map(str, part.shape))
+                raise self.error(
+                    origin, f"a tile of {tile.size} is stored into {sizes} elements", "store a tile of the same shape"
+                )
+            meets = self.number_or_error(
+                origin, lambda: joined(Scalar("", tile.dtype), Scalar("", memory.dtype), what)
+            )
+            if meets != memory.dtype:
+                raise self.error(
+                    origin,
+                    f"{what} is {memory.dtype}, and this is {described(tile)}",
+                    f"convert it: pydispatch.{memory.dtype}(...)",
+                )
+            place = tile.reads.get(memory.name, part.place)
+            if place != part.place or (memory.name in tile.reads and tile.shape != part.shape):
+                tile = self.placed(origin, tile, lent=True)
+        else:
+            tile = self.filled((1,) * len(part.shape), self.converted(origin, value, memory.dtype, what))
+        self.writes(node, memory)
+
+        def store(indices: list[Scalar]) -> None:
+            made = cast(self.writer, self.element(tile, indices), memory.dtype)
+            places, inside = self._inside(part, indices)
+            text = f"memref.store {made.name}, {memory.name}[{places}] : {memory.type}"
+            if inside is None:
+                self.writer.line(text)
+                return
+            inner = self.writer.nested()
+            inner.line(text)
+            self.writer.branches(f"scf.if {inside.name}", inner, None)
+
+        self.over(part.shape, store)
+

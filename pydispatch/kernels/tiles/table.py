@@ -1,0 +1,146 @@
+"""What functions mean in kernels whose values are tiles: one row for each."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, cast
+
+from pydispatch.kernels import functions
+from pydispatch.kernels.arithmetic import cast as converted
+from pydispatch.kernels.calls import TABLE, Context, Handler
+from pydispatch.kernels.entities import Entity, Group, Known, Literal, Scalar, Tile, described
+from pydispatch.kernels.tiles import functions as tile_functions
+from pydispatch.kernels.tiles.reductions import SYMBOLS
+from pydispatch.kernels.tiles.slices import Slices
+from pydispatch.kernels.tiles.values import MOST_DIMENSIONS, Shape
+from pydispatch.patterns.types import DType
+
+
+def _arguments(low: Slices, node: ast.Call, given: list[Entity], names: tuple[str, ...], least: int) -> dict[str, Any]:
+    """Arguments by name, given in order or by name: (their node, what they are)."""
+    found = dict(zip(names, zip(node.args, given, strict=True), strict=False))
+    for each in node.keywords:
+        if each.arg not in names or each.arg in found:
+            called = ast.unparse(node.func)
+            raise low.error(each.value, f"{called} has no argument '{each.arg}' here", f"it takes {', '.join(names)}")
+        found[each.arg] = each.value, low.evaluate(each.value)
+    missing = [name for name in names[:least] if name not in found]
+    if len(given) > len(names) or missing:
+        raise low.error(
+            node,
+            f"{ast.unparse(node.func)} takes {', '.join(names)}, got {len(given) + len(node.keywords)} arguments",
+            "help() shows what it takes",
+        )
+    return found
+
+
+def _shape(low: Slices, node: ast.expr, entity: Entity) -> Shape:
+    items = entity.items if isinstance(entity, Group) else (entity,)
+    sizes = []
+    for each in items:
+        if not isinstance(each, Literal) or not isinstance(each.value, int) or each.value < 1:
+            raise low.error(
+                node,
+                f"the shape of a tile is known when the kernel is compiled, got {described(each)}",
+                "use numbers or pydispatch.static parameters",
+            )
+        sizes.append(each.value)
+    if not 1 <= len(sizes) <= MOST_DIMENSIONS:
+        raise low.error(node, f"a tile of {len(sizes)} dimensions", "tiles have one to three")
+    return tuple(sizes)
+
+
+def _dtype(low: Slices, node: ast.expr, entity: Entity) -> str:
+    if not isinstance(entity, Known) or not isinstance(entity.value, DType):
+        raise low.error(node, f"{described(entity)} is no type of elements", "write pydispatch.f32")
+    return entity.value.name
+
+
+def _full(low: Slices, node: ast.Call, given: list[Entity], names: tuple[str, ...]) -> Entity:
+    found = _arguments(low, node, given, names, len(names))
+    shape, dtype = _shape(low, *found["shape"]), _dtype(low, *found["dtype"])
+    value = Literal(0) if "value" not in found else low.as_number(*found["value"])
+    what = "an element of the tile"
+    return low.filled(shape, low.converted(node, value, dtype, what))
+
+
+def _arange(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
+    (size,) = _shape(low, *_arguments(low, node, given, ("size",), 1)["size"])[:1]
+
+    def element(indices: Any) -> Scalar:
+        return converted(low.writer, indices[0], "i32")
+
+    return low.lazy(node, (size,), "i32", [], element)
+
+
+def _load(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
+    found = _arguments(low, node, given, ("part", "other"), 2)
+    part_node, part = found["part"]
+    if not isinstance(part, Tile) or part.part is None:
+        raise low.error(
+            part_node, f"load takes a slice of a view, got {described(part)}", "write load(x[i:i + 16], 1.0)"
+        )
+    other_node, other = found["other"]
+    made = low.converted(other_node, other, part.dtype, "what a slice is outside of its view")
+    return low.loaded(node, part.part, made)
+
+
+def _reduction(low: Slices, node: ast.Call, given: list[Entity], name: str) -> Entity:
+    called = ast.unparse(node.func)
+    found = _arguments(low, node, given, ("x", "axis", "keepdims"), 1)
+    tile_node, tile = found["x"]
+    if not isinstance(tile, Tile):
+        raise low.error(
+            tile_node,
+            f"{called} takes a tile, got {described(tile)}",
+            f"write {name}(a, b) for numbers" if name != "sum" else "slices are tiles: x[i:i + 16]",
+        )
+    if tile.dtype == "i1":
+        raise low.error(tile_node, f"{called} of conditions", "convert them: pydispatch.i32(...)")
+    _, axis = found.get("axis", (None, Known(None)))
+    _, keepdims = found.get("keepdims", (None, Literal(False)))
+    number = None if isinstance(axis, Known) and axis.value is None else axis
+    rank = len(tile.shape)
+    if number is not None:
+        if not isinstance(number, Literal) or isinstance(number.value, bool) or number.value not in range(-rank, rank):
+            raise low.error(
+                found["axis"][0],
+                f"axis {number.value if isinstance(number, Literal) else described(number)} of {described(tile)}",
+                f"its axes are 0 to {rank - 1}" if rank > 1 else "its axis is 0",
+            )
+        number = int(number.value) % rank
+    if not isinstance(keepdims, Literal) or not isinstance(keepdims.value, bool):
+        raise low.error(found["keepdims"][0], "keepdims is True or False", "write keepdims=True")
+    return low.reduced(node, low.computed(node, tile), SYMBOLS[name], number, keepdims.value)
+
+
+def _by_invocations(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
+    name = ast.unparse(node.func)
+    remedy = "leave it out: tiles need none"
+    if "group_" in name:
+        remedy = f"write pydispatch.{name.partition('group_')[2]}(tile)"
+    raise low.error(node, f"{name} in a kernel with tiles, which its workgroup runs as a whole", remedy)
+
+
+def _own(handler: Any, *more: Any) -> Handler:
+    return lambda low, node, given: handler(cast(Slices, low), node, given, *more)
+
+
+OWN_HANDLERS: dict[Any, Handler] = {
+    tile_functions.zeros: _own(_full, ("shape", "dtype")),
+    tile_functions.full: _own(_full, ("shape", "value", "dtype")),
+    tile_functions.arange: _own(_arange),
+    tile_functions.load: _own(_load),
+    **{getattr(tile_functions, name): _own(_reduction, name) for name in SYMBOLS},
+    **dict.fromkeys(
+        (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
+        _by_invocations,
+    ),
+}
+"""Functions that take tiles as they are; all others take their elements."""
+
+FUNCTIONS = frozenset(name for name, handler in OWN_HANDLERS.items() if handler is not _by_invocations)
+"""A kernel that calls one of them is one with tiles."""
+
+HANDLERS: dict[Any, Handler] = {**TABLE, **OWN_HANDLERS}
+TAKES_TILES = frozenset(OWN_HANDLERS.values())

@@ -1,0 +1,286 @@
+"""A kernel whose values are tiles: statements, control flow and functions. All invocations of a workgroup go through it
+together, and share the elements of each tile among them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from inspect import isfunction, ismodule
+from typing import Any
+
+from pydispatch.kernels import functions
+from pydispatch.kernels.annotations import Parameter
+from pydispatch.kernels.arithmetic import joined
+from pydispatch.kernels.calls import Handler
+from pydispatch.kernels.entities import Entity, Group, Known, Literal, Memory, Scalar, Tile, described
+from pydispatch.kernels.expressions import known
+from pydispatch.kernels.names import assigned_in, read_in
+from pydispatch.kernels.source import MISSING, Source
+from pydispatch.kernels.statements import RETURN
+from pydispatch.kernels.tiles.slices import Part, Slices
+from pydispatch.kernels.tiles.table import FUNCTIONS, HANDLERS, TAKES_TILES
+from pydispatch.kernels.tiles.values import MOVED, OWN
+from pydispatch.patterns.types import DType
+
+
+def has_tiles(source: Source) -> bool:
+    """Whether a kernel is written with tiles: not where it asks for the number of an invocation."""
+    found = False
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            called = _object(source, node.func)
+            if called in BY_INVOCATIONS:
+                return False
+            found = found or called in FUNCTIONS
+        elif isinstance(node, ast.Subscript):
+            found = found or _has_slice(node)
+        elif isinstance(node, (ast.BinOp, ast.AugAssign)):
+            found = found or isinstance(node.op, ast.MatMult)
+    return found
+
+
+def _object(source: Source, node: ast.expr) -> object:
+    """The function of Python that a name or an attribute of one stands for; MISSING for anything else."""
+    if isinstance(node, ast.Name):
+        return source.meaning(node.id)
+    made = getattr(_object(source, node.value), node.attr, MISSING) if isinstance(node, ast.Attribute) else MISSING
+    return made if isfunction(made) else made if ismodule(made) else MISSING
+
+
+BY_INVOCATIONS = (functions.global_id, functions.local_id)
+"""Functions of kernels that say what one invocation does."""
+
+
+class TileKernel(Slices):
+    """Writes a whole kernel. covered: how much of each dimension a workgroup writes of the views that it writes outside
+    of loops, by parameter."""
+
+    def __init__(
+        self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
+    ) -> None:
+        super().__init__(source, workgroup)
+        self.fixed = frozenset(each.name for each in parameters if each.type is None)
+        self._statics = statics
+        self._reads: dict[int, dict[str, int]] = {}
+        self._depth = 0
+        self.covered: dict[str, tuple[int, ...]] = {}
+
+    handlers = HANDLERS
+
+    def lower(self, environment: Mapping[str, Entity]) -> list[str]:
+        """The lines of the kernel's body, without what comes before it (`prologue`)."""
+        self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
+        self.block(self.source.body, frozenset({RETURN}))
+        return self.writer.lines
+
+    def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        if kind == "group":
+            return self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
+        if kind == "grid":
+            return self.writer.value(f"stream.dispatch.workgroup.count[{axis}] : index", "index")
+        if kind == "size":
+            return Literal(self.workgroup[axis] if axis < len(self.workgroup) else 1)
+        raise self.error(
+            node,
+            f"{kind}_id in a kernel with tiles, which its workgroup runs as a whole",
+            "compute the first index of a tile: pydispatch.group_id(0) * 16",
+        )
+
+    # ---- variables
+
+    def _reads_of(self, name: str) -> int:
+        """How often the function reads a variable."""
+        tree = self.source.tree
+        if id(tree) not in self._reads:
+            counts: dict[str, int] = {}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                    counts[node.id] = counts.get(node.id, 0) + 1
+                elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                    counts[node.target.id] = counts.get(node.target.id, 0) + 1
+            self._reads[id(tree)] = counts
+        return self._reads[id(tree)].get(name, 0)
+
+    def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
+        name, old = target.id, self.environment.get(target.id)
+        if not isinstance(value, Tile):
+            if isinstance(old, Tile):
+                raise self.error(
+                    origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
+                )
+            super().bind(target, value, origin)
+            return
+        self.check_name(target)
+        if isinstance(old, (Scalar, Group)):
+            raise self.error(
+                origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
+            )
+        if isinstance(old, Tile) and old.is_kept:
+            self._assign_kept(name, old, value, origin)
+        else:
+            value = _as_it_is(value)
+            self.environment[name] = self.placed(origin, value) if self._reads_of(name) > 1 else value
+
+    def _assign_kept(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
+        """Into the memory of a variable that loops or conditions change."""
+        if value is old:
+            return
+        meets = self.number_or_error(
+            origin, lambda: joined(Scalar("", value.dtype), Scalar("", old.dtype), f"'{name}'")
+        )
+        if value.shape != old.shape or meets != old.dtype:
+            remedy = "use another variable" if value.shape != old.shape else f"convert it: pydispatch.{old.dtype}(...)"
+            raise self.error(origin, f"'{name}' is {described(old)}, and this is {described(value)}", remedy)
+        self._settle(origin, lambda tile: old.buffer in tile.reads and tile is not value)
+        if value.reads.get(old.buffer, OWN) is MOVED:
+            value = self.placed(origin, value, lent=True)
+        self.fill(origin, old, value)
+
+    def _settle(self, node: ast.AST, which: Callable[[Tile], bool]) -> None:
+        """Computes variables that so far would be computed where they are used."""
+        for name, entity in self.environment.items():
+            if isinstance(entity, Tile) and not entity.buffer and which(entity):
+                self.environment[name] = self.placed(node, entity)
+
+    def _keep(self, node: ast.stmt, inner: Sequence[ast.AST]) -> None:  # type: ignore[override]
+        """Before statements that run several times, or not at all: what they read is computed, and what they change has
+        memory of its own."""
+        changed, read = assigned_in(inner), read_in(inner)
+        for name, entity in self.environment.items():
+            if not isinstance(entity, Tile) or entity.is_kept:
+                continue
+            if name in changed:
+                self.environment[name] = self.placed(node, entity, is_kept=True)
+            elif name in read and not entity.buffer:
+                self.environment[name] = self.placed(node, entity)
+
+    # ---- statements
+
+    def statement(self, node: ast.stmt) -> None:
+        super().statement(node)
+        self.give_back()
+
+    def _for_statement(self, node: ast.For) -> None:
+        self._keep(node, node.body)
+        self._within(lambda: super(TileKernel, self)._for_statement(node))
+
+    def _while_statement(self, node: ast.While) -> None:
+        self._keep(node, [*node.body, node.test])
+        self._within(lambda: super(TileKernel, self)._while_statement(node))
+
+    def _branches(
+        self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
+    ) -> None:
+        self._keep(node, [*then, *other])
+        super()._branches(node, then, other, at_end)
+
+    def _within(self, write: Callable[[], None]) -> None:
+        self._depth += 1
+        write()
+        self._depth -= 1
+
+    def _assign_statement(self, node: ast.Assign) -> None:
+        value = self.evaluate(node.value)
+        if isinstance(value, Group):  # all of it is known before any of it is assigned
+            value = Group(
+                tuple(self.placed(node, _as_it_is(each)) if isinstance(each, Tile) else each for each in value.items)
+            )
+        for target in node.targets:
+            self.assign(target, value, node.value)
+
+    def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
+        if isinstance(target, ast.Subscript):
+            memory = self._memory(target)
+            if _has_slice(target):
+                self._write(target, self.part(target, memory), value, origin)
+                return
+            self._settle(origin, lambda tile: memory.name in tile.reads)
+        super().assign(target, value, origin)
+
+    def _augassign_statement(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Subscript) and _has_slice(node.target):
+            part = self.part(node.target, self._memory(node.target))
+            self._write(node.target, part, self._combined(node, self.loaded(node.target, part)), node)
+            return
+        super()._augassign_statement(node)
+
+    def _write(self, target: ast.Subscript, part: Part, value: Entity, origin: ast.AST) -> None:
+        name = part.memory.name
+        self._settle(origin, lambda tile: name in tile.reads and tile is not value)
+        if not self._depth and part.memory.parameter:
+            self.covered.setdefault(part.memory.parameter, tuple(each.size or 1 for each in part.ranges))
+        self.write(target, part, value, origin)
+
+    def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
+        self._settle(node, lambda tile: True)
+        return super().inlined(
+            node, function, [_as_it_is(self.placed(node, each)) if isinstance(each, Tile) else each for each in given]
+        )
+
+    # ---- expressions
+
+    def _subscript(self, node: ast.Subscript) -> Entity:
+        base = self.evaluate(node.value)
+        if isinstance(base, Memory) and _has_slice(node):
+            return self.loaded(node, self.part(node, base))
+        if isinstance(base, Tile):
+            return self._with_axes(node, base)
+        return super()._subscript(node)
+
+    def _with_axes(self, node: ast.Subscript, tile: Tile) -> Tile:
+        """t[:, None]."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        kinds = [
+            "none" if isinstance(each, ast.Constant) and each.value is None else
+            "all" if isinstance(each, ast.Slice) and (each.lower, each.upper, each.step) == (None, None, None) else ""
+            for each in parts
+        ]  # fmt: skip
+        if "" in kinds or kinds.count("all") != len(tile.shape):
+            raise self.error(
+                node,
+                f"'{ast.unparse(node)}' of {described(tile)}",
+                "tiles have no elements that are read one by one: reduce them, or add axes, as in t[:, None]",
+            )
+        sizes = iter(tile.shape)
+        shape = tuple(1 if kind == "none" else next(sizes) for kind in kinds)
+        kept = [number for number, kind in enumerate(kinds) if kind == "all"]
+        tile = self.computed(node, tile)
+        return self.lazy(
+            node, shape, tile.dtype, [tile], lambda at: self.element(tile, [at[number] for number in kept]), moved=True
+        )
+
+    def _attribute(self, node: ast.Attribute) -> Entity:
+        if node.attr not in ("shape", "ndim", "dtype", "T"):
+            return super()._attribute(node)
+        base = self.evaluate(node.value)
+        if not isinstance(base, Tile):
+            return super()._attribute(node)
+        if node.attr == "shape":
+            return Group(tuple(map(Literal, base.shape)))
+        if node.attr == "ndim":
+            return Literal(len(base.shape))
+        if node.attr == "dtype":
+            return Known(DType(base.dtype))
+        tile = self.computed(node, base)
+        return self.lazy(
+            node, tile.shape[::-1], tile.dtype, [tile], lambda at: self.element(tile, at[::-1]), moved=True
+        )
+
+    def called(self, node: ast.Call, handler: Handler, given: list[Entity]) -> Entity:
+        if handler in TAKES_TILES:
+            return handler(self, node, given)
+        operands = [self.computed(node, each) if isinstance(each, Tile) else each for each in given]
+        if not any(isinstance(each, Tile) for each in operands):
+            return handler(self, node, given)
+        return self.combined(node, operands, lambda *elements: handler(self, node, list(elements)))
+
+
+def _as_it_is(tile: Tile) -> Tile:
+    """The tile that a variable is now, whatever is written into its memory later."""
+    return replace(tile, buffer="", is_kept=False) if tile.is_kept else tile
+
+
+def _has_slice(node: ast.Subscript) -> bool:
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return any(isinstance(each, ast.Slice) for each in parts)

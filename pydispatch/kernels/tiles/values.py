@@ -1,0 +1,195 @@
+"""Tiles as values: what computes an element where it is asked for, and memory of the workgroup that holds them."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydispatch.kernels.arithmetic import cast, default_type
+from pydispatch.kernels.entities import Entity, Literal, Scalar, Tile
+from pydispatch.kernels.source import Source
+from pydispatch.kernels.workgroup_memory import WORKGROUP_MEMORY, WorkgroupMemory
+
+MOVED = object()
+"""Where a tile reads memory at other places than that of the element."""
+OWN: object = ()
+"""Where a tile reads a buffer at the place of the element."""
+MOST_DIMENSIONS = 3
+
+Shape = tuple[int, ...]
+Body = Callable[[list[Scalar]], None]
+ZERO, ONE = Scalar("%zero", "index"), Scalar("%one", "index")
+
+
+class TileValues(WorkgroupMemory):
+    """Writes what the workgroup does with tiles."""
+
+    def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
+        super().__init__(source, workgroup)
+        self._extents: dict[int, Scalar] = {}
+        self._free: dict[tuple[Shape, str], list[str]] = {}
+        self._lent: list[tuple[tuple[Shape, str], str]] = []
+
+    # ---- loops over elements
+
+    def extent(self, size: int) -> Scalar:
+        """A number that everything in the kernel can use."""
+        if size < 2:
+            return ONE if size else ZERO
+        if size not in self._extents:
+            self._extents[size] = made = Scalar(f"%size{size}", "index")
+            self.prologue.append(f"{made.name} = arith.constant {size} : index")
+        return self._extents[size]
+
+    def over(self, shape: Shape, body: Body, result: str = "", reduced: str = "") -> None:
+        """A parallel loop over the elements of a tile; there is none over axes of size 1. A reduction has its name and
+        what its head ends with."""
+        outer = self.writer
+        self.writer = outer.nested()
+        indices = [ZERO if size == 1 else Scalar(self.writer.fresh(), "index") for size in shape]
+        looped = [(each, self.extent(size)) for each, size in zip(indices, shape, strict=True) if size != 1]
+        if not looped:
+            looped = [(Scalar(self.writer.fresh(), "index"), ONE)]
+        body(indices)
+        inner, self.writer = self.writer, outer
+        if not reduced:
+            inner.lines.append("scf.reduce")
+        names, ends = (", ".join(each.name for each in column) for column in zip(*looped, strict=True))
+        zeros, ones = (", ".join([each.name] * len(looped)) for each in (ZERO, ONE))
+        outer.region(f"{result}scf.parallel ({names}) = ({zeros}) to ({ends}) step ({ones}){reduced}", inner)
+
+    # ---- memory
+
+    def memory_type(self, shape: Shape, dtype: str) -> str:
+        return f"memref<{'x'.join(map(str, shape))}x{dtype}, {WORKGROUP_MEMORY}>"
+
+    def buffer(self, node: ast.AST, shape: Shape, dtype: str, is_kept: bool = False, lent: bool = False) -> Tile:
+        """A tile in memory that nothing has been written to. lent: until the end of the statement."""
+        key = shape, dtype
+        if free := self._free.get(key):
+            name = free.pop()
+        else:
+            name = f"%tile{self.writer.fresh()[1:]}"
+            self._allocate(node, name, self.memory_type(shape, dtype), math.prod(shape), dtype)
+        if lent:
+            self._lent.append((key, name))
+        return self.at_rest(name, shape, dtype, is_kept)
+
+    def give_back(self) -> None:
+        """Ends a statement, with what it borrowed."""
+        for key, name in self._lent:
+            self._free.setdefault(key, []).append(name)
+        self._lent.clear()
+
+    def at_rest(self, name: str, shape: Shape, dtype: str, is_kept: bool = False) -> Tile:
+        """The tile in a buffer."""
+        type = self.memory_type(shape, dtype)
+
+        def element(indices: Sequence[Scalar]) -> Scalar:
+            places = ", ".join(each.name for each in indices)
+            return self.writer.value(f"memref.load {name}[{places}] : {type}", dtype)
+
+        return Tile(shape, dtype, element, {name: OWN}, name, is_kept)
+
+    def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:
+        """Writes a tile into a buffer, which the value reads at the place of the element at most."""
+
+        def store(indices: list[Scalar]) -> None:
+            self.store(target, indices, cast(self.writer, self.element(value, indices), target.dtype))
+
+        self.over(target.shape, store)
+
+    def store(self, target: Tile, indices: Sequence[Scalar], value: Scalar) -> None:
+        """One element."""
+        places = ", ".join(each.name for each in indices)
+        type = self.memory_type(target.shape, target.dtype)
+        self.writer.line(f"memref.store {value.name}, {target.buffer}[{places}] : {type}")
+
+    def placed(self, node: ast.AST, value: Tile, is_kept: bool = False, lent: bool = False) -> Tile:
+        """A tile as memory. is_kept: in memory of its own. lent: until the end of the statement."""
+        if value.buffer and not is_kept:
+            return value
+        made = self.buffer(node, value.shape, value.dtype, is_kept, lent)
+        self.fill(node, made, value)
+        return made
+
+    # ---- elements
+
+    def element(self, tile: Tile, indices: Sequence[Scalar]) -> Scalar:
+        """An element of a tile that is broadcast to the shape that indices are of."""
+        own = indices[len(indices) - len(tile.shape) :]
+        return tile.element([ZERO if size == 1 else each for each, size in zip(own, tile.shape, strict=True)])
+
+    def lazy(
+        self, node: ast.AST, shape: Shape, dtype: str, of: Sequence[Tile],
+        element: Callable[[Sequence[Scalar]], Scalar], moved: bool = False,
+    ) -> Tile:  # fmt: skip
+        """A tile that is computed where it is used. of: what it is computed from; moved: at other places."""
+        reads: dict[str, object] = {}
+        for each in of:
+            for name, place in each.reads.items():
+                same = not moved and each.shape == shape and reads.get(name, place) == place
+                reads[name] = place if same else MOVED
+        source = self.source
+
+        def located(indices: Sequence[Scalar]) -> Scalar:
+            with self.writer.at(source, node):
+                return element(indices)
+
+        return Tile(shape, dtype, located, reads)
+
+    def broadcast(self, node: ast.AST, shapes: Sequence[Shape]) -> Shape:
+        """The shape that tiles meet in, as in NumPy."""
+        rank = max(map(len, shapes))
+        padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+        found = []
+        for sizes in zip(*padded, strict=True):
+            size = next((each for each in sizes if each != 1), 1)
+            if any(each not in (1, size) for each in sizes):
+                listed = " and ".join("x".join(map(str, shape)) for shape in shapes)
+                raise self.error(
+                    node,
+                    f"tiles of {listed} do not go together",
+                    "give axes of size 1, as t[:, None] or keepdims=True, or slices of equal sizes",
+                )
+            found.append(size)
+        return tuple(found)
+
+    def elementwise(
+        self, nodes: Sequence[ast.expr], entities: Sequence[Entity], make: Callable[..., Scalar | Literal]
+    ) -> Entity:
+        if not any(isinstance(each, Tile) for each in entities):
+            return super().elementwise(nodes, entities, make)
+        operands = [
+            self.computed(node, each) if isinstance(each, Tile) else self.as_number(node, each)
+            for node, each in zip(nodes, entities, strict=True)
+        ]
+        return self.combined(self.writer.node, operands, make)
+
+    def combined(
+        self, node: ast.AST, operands: Sequence[Tile | Any], make: Callable[..., Any]
+    ) -> Tile:
+        """The tile of what `make` makes of elements; operands that are no tiles are given as they are."""
+        tiles = [each for each in operands if isinstance(each, Tile)]
+        shape = self.broadcast(node, [each.shape for each in tiles])
+
+        def element_of(elements: Callable[[Tile], Scalar]) -> Scalar:
+            made = make(*(elements(each) if isinstance(each, Tile) else each for each in operands))
+            return cast(self.writer, made, default_type(made)) if isinstance(made, Literal) else made
+
+        outer, self.writer = self.writer, self.writer.nested()  # once for its type, and for its errors
+        try:
+            dtype = element_of(lambda tile: Scalar("%none", tile.dtype)).type
+        finally:
+            self.writer = outer
+        return self.lazy(node, shape, dtype, tiles, lambda at: element_of(lambda tile: self.element(tile, at)))
+
+    def computed(self, node: ast.AST, tile: Tile) -> Tile:
+        """A tile whose elements can be asked for: products are computed as a whole."""
+        return self.placed(node, tile, lent=True) if tile.product is not None else tile
+
+    def filled(self, shape: Shape, value: Scalar) -> Tile:
+        """The tile whose elements are all the same."""
+        return Tile(shape, value.type, lambda _: value)
