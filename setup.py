@@ -164,7 +164,7 @@ def extensions() -> list[Extension]:
             "cdivision": True,
             "embedsignature": True,
             "initializedcheck": False,
-            "freethreading_compatible": False,
+            "freethreading_compatible": True,
         },
     )
     return [Extension(LIBRARY, [path for module in written for path in module.sources], **settings)]
