@@ -178,7 +178,7 @@ class Slices(Reductions):
             return made
 
         made = self.lazy(node, part.shape, memory.dtype, [], element)
-        return Tile(made.shape, made.dtype, made.element, {memory.name: part.place}, part=part)
+        return Tile(made.shape, made.dtype, made.element, {memory.name: part.place}, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: Part, value: Entity, origin: ast.AST) -> None:
         """Stores a tile, or one number, into a part of a view."""

@@ -76,7 +76,7 @@ def _arange(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
 def _load(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
     found = _arguments(low, node, given, ("part", "other"), 2)
     part_node, part = found["part"]
-    if not isinstance(part, Tile) or part.part is None:
+    if not isinstance(part, Tile) or part.part is None or part.is_turned:
         raise low.error(
             part_node, f"load takes a slice of a view, got {described(part)}", "write load(x[i:i + 16], 1.0)"
         )

@@ -4,6 +4,7 @@ together, and share the elements of each tile among them."""
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import isfunction, ismodule
@@ -11,14 +12,15 @@ from typing import Any
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
-from pydispatch.kernels.arithmetic import joined
+from pydispatch.kernels.arithmetic import binary, joined
 from pydispatch.kernels.calls import Handler
 from pydispatch.kernels.entities import Entity, Group, Known, Literal, Memory, Scalar, Tile, described
 from pydispatch.kernels.expressions import known
-from pydispatch.kernels.names import assigned_in, read_in
+from pydispatch.kernels.names import assigned_in, read_in, targets_of
 from pydispatch.kernels.source import MISSING, Source
 from pydispatch.kernels.statements import RETURN
-from pydispatch.kernels.tiles.slices import Part, Slices
+from pydispatch.kernels.tiles.products import Products
+from pydispatch.kernels.tiles.slices import Part
 from pydispatch.kernels.tiles.table import FUNCTIONS, HANDLERS, TAKES_TILES
 from pydispatch.kernels.tiles.values import MOVED, OWN
 from pydispatch.patterns.types import DType
@@ -52,7 +54,7 @@ BY_INVOCATIONS = (functions.global_id, functions.local_id)
 """Functions of kernels that say what one invocation does."""
 
 
-class TileKernel(Slices):
+class TileKernel(Products):
     """Writes a whole kernel. covered: how much of each dimension a workgroup writes of the views that it writes outside
     of loops, by parameter."""
 
@@ -62,7 +64,7 @@ class TileKernel(Slices):
         super().__init__(source, workgroup)
         self.fixed = frozenset(each.name for each in parameters if each.type is None)
         self._statics = statics
-        self._reads: dict[int, dict[str, int]] = {}
+        self._uses_of: dict[ast.FunctionDef, tuple[Counter[str], Counter[str]]] = {}
         self._depth = 0
         self.covered: dict[str, tuple[int, ...]] = {}
 
@@ -89,18 +91,18 @@ class TileKernel(Slices):
 
     # ---- variables
 
-    def _reads_of(self, name: str) -> int:
-        """How often the function reads a variable."""
+    @property
+    def _uses(self) -> tuple[Counter[str], Counter[str]]:
+        """How often the function assigns each variable, and reads it."""
         tree = self.source.tree
-        if id(tree) not in self._reads:
-            counts: dict[str, int] = {}
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                    counts[node.id] = counts.get(node.id, 0) + 1
-                elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                    counts[node.target.id] = counts.get(node.target.id, 0) + 1
-            self._reads[id(tree)] = counts
-        return self._reads[id(tree)].get(name, 0)
+        if tree not in self._uses_of:
+            nodes = list(ast.walk(tree))
+            assigned = Counter(name for node in nodes for name in targets_of(node))
+            read = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+            read.update(node.target.id for node in nodes if isinstance(node, ast.AugAssign)
+                        and isinstance(node.target, ast.Name))  # fmt: skip
+            self._uses_of[tree] = assigned, read
+        return self._uses_of[tree]
 
     def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
         name, old = target.id, self.environment.get(target.id)
@@ -119,8 +121,10 @@ class TileKernel(Slices):
         if isinstance(old, Tile) and old.is_kept:
             self._assign_kept(name, old, value, origin)
         else:
-            value = _as_it_is(value)
-            self.environment[name] = self.placed(origin, value) if self._reads_of(name) > 1 else value
+            value, reads = _as_it_is(value), self._uses[1][name]
+            if not value.buffer and reads > 1:
+                value = self.placed(origin, value, is_kept=self._uses[0][name] > 1)
+            self.environment[name] = value
 
     def _assign_kept(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
         """Into the memory of a variable that loops or conditions change."""
@@ -263,9 +267,29 @@ class TileKernel(Slices):
         if node.attr == "dtype":
             return Known(DType(base.dtype))
         tile = self.computed(node, base)
-        return self.lazy(
+        made = self.lazy(
             node, tile.shape[::-1], tile.dtype, [tile], lambda at: self.element(tile, at[::-1]), moved=True
         )
+        return replace(made, part=tile.part, is_turned=not tile.is_turned) if len(tile.shape) == 2 else made
+
+    def _binop(self, node: ast.BinOp) -> Entity:
+        if not isinstance(node.op, ast.Add):
+            return super()._binop(node)
+        a, b = self.evaluate(node.left), self.evaluate(node.right)
+        made = self.summed(node, a, b)
+        return made or self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
+
+    def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
+        made = None
+        if isinstance(node.op, ast.Add) and isinstance(old, Tile):
+            value = self.evaluate(node.value)
+            made = self.summed(node, old, value) or self.number_or_error(
+                node,
+                lambda: self.elementwise(
+                    (ast.Name("", ast.Load()), node.value), (old, value), lambda x, y: binary(self.writer, "+", x, y)
+                ),
+            )
+        return made or super()._combined(node, old)
 
     def called(self, node: ast.Call, handler: Handler, given: list[Entity]) -> Entity:
         if handler in TAKES_TILES:
