@@ -13,6 +13,9 @@ from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.ir.op_info import Effects, info_of
 from pydispatch.ir.values import constant_index, shape_of
 
+KEPT_ORDER = "pyd.kept_order"
+"""Of a generic: the order of its operands' dimensions was chosen; it reads and writes none of them transposed."""
+
 
 def inputs_of(op: Operation) -> list[SSAValue]:
     """The operands of an operation and of everything inside its regions."""

@@ -139,7 +139,10 @@ def _layout(
     width = PANEL_BYTES // element.size
     if columns % width and not c.b.is_last(c.n):
         width //= 2  # 16, 48 or 80 channels
-    return None if columns % width or not _pays(c, type_, element.size, levels) else Layout(axis, width)
+    if columns % width or not _pays(c, type_, element.size, levels):
+        return None
+    order = tuple(c.b.where(d)[0] for d in (*c.reductions, c.k) if d in c.b.dims)
+    return Layout(axis, width, order=None if list(order) == sorted(order) else order)
 
 
 def _is_whole(c: Contraction) -> bool:
@@ -227,7 +230,7 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     if not isinstance(source, OpResult) or source.op.name not in SOURCES or not isinstance(source.type, TensorType):
         return []
     sizes, layout = shape_of(value), packed.layout
-    if layout.axis not in (0, len(sizes) - 1) or len(sizes) < 2:
+    if layout.axis not in (0, len(sizes) - 1) or len(sizes) < 2 or layout.order is not None:
         return []
     axis = 0 if layout.axis == 0 else 1
     columns = sizes[layout.axis]

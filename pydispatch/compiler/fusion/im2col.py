@@ -78,8 +78,8 @@ def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
     ops = [cast(GenericOp, op) for op in function.walk() if op.name == "linalg.generic" and op.parent is not None]
     found = [c for op in ops if (c := convolution_of(op)) is not None]
     for c, wanted in zip(found, map(pays, found) if decide is None else decide(found), strict=True):
-        if wanted:
-            _rewrite(c)
+        if wanted and (now := convolution_of(c.op)) is not None:  # its image may be written by one rewritten before
+            _rewrite(now)
 
 
 def pays(c: Convolution) -> bool:
