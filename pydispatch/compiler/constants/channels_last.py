@@ -170,17 +170,25 @@ def _moves(map_: AffineMap) -> bool:
 
 
 def _order_filter(op: GenericOp, known: Known) -> None:
-    """A constant with a value for each channel of windows whose channels come last has its channels last."""
+    """A constant that windows of an image with channels last are multiplied with has its channels last, too: steps in
+    the order in which an image has them, then rows."""
     g = structured(op)
     out = g.maps[-1].results
-    if not g.reduces or not out or not any(_moves(m) and m.results[-1] == out[-1] for m in g.maps[:-1]):
+    images = [m for m in g.maps[: len(g.inputs)] if _moves(m)]
+    if not g.reduces or not out or len(images) != 1:
         return
+    steps = [d for r in images[0].results for d in sorted(r.used_dims()) if d in g.loops]
+    last = [*steps, *(r.position for r in out if isinstance(r, AffineDimExpr))]
     maps = list(g.maps)
     for number, (value, map_) in enumerate(zip(g.inputs, g.maps, strict=False)):
-        if known.is_known(value) and is_projected_permutation(map_) and out[-1] in map_.results[:-1]:
-            axis = map_.results.index(out[-1])
-            order = [a for a in range(len(map_.results)) if a != axis] + [axis]
-            op.operands[number] = transposed(value, [order.index(d) for d in range(len(order))], op)
+        if map_ in images or not known.is_known(value) or not is_projected_permutation(map_):
+            continue
+        dims = [cast(AffineDimExpr, r).position for r in map_.results]
+        if not set(dims) <= set(last) or KEPT_ORDER not in op.attributes:
+            continue
+        order = sorted(range(len(dims)), key=lambda a: last.index(dims[a]))
+        if order != sorted(order):
+            op.operands[number] = transposed(value, [order.index(a) for a in range(len(order))], op)
             maps[number] = _reordered(map_, order)
     op.properties["indexing_maps"] = affine_maps(maps)
 

@@ -9,13 +9,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator
 
-from pydispatch.compiler.analysis.kinds import inputs_of, is_fill, is_view
+from pydispatch.compiler.analysis.kinds import CONSTANTS, inputs_of, is_fill, is_view
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.formats.program.opcodes import buffer_bytes
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.values import shape_of
-
-SOURCES = ("arith.constant", "flow.tensor.constant")
 
 COMPUTED = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flow.tensor.bitcast")
 """What may run before the first call: operations of these dialects, as long as they are one straight list."""
@@ -58,7 +56,7 @@ def known_of(function: Operation) -> Known:
 
 
 def _meet(known: Known, op: Operation) -> None:
-    if op.name in SOURCES:
+    if op.name in CONSTANTS:
         known.sources[op] = frozenset() if is_fill(op) else frozenset([op])
         known.costs[op] = Cost.FREE
         return

@@ -1,7 +1,6 @@
 """Panels: the layout of a constant factor in which register blocks read it, a fixed number of columns side by side.
 
-A tensor with the dimension n lies in panels along n when it is [n / width, the other dimensions, width], these in the
-order in which the product's loops go over them, or in theirs.
+A tensor with the dimension n lies in panels along n when it is [n / width, the other dimensions in their order, width].
 Where an instruction takes several steps of k at once (`cpu/arithmetic.py`), k is cut too, and the steps of a group come
 last: [n / width, the others with k / group, width, group].
 Its dispatch function turns panels into the tensor again, by one generic; kernels on CPUs read the panels themselves.
@@ -21,7 +20,6 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.tensor_ops.registry import source_of
-from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import GENERIC, structured
 
 PANEL_BYTES = 128
@@ -31,27 +29,21 @@ PANEL_BYTES = 128
 @dataclass(frozen=True)
 class Layout:
     """How the elements of a tensor lie in panels. axis: of the tensor, along which it is cut; width: columns of a
-    panel; group: so many neighbours along the dimension `steps` lie side by side, in each column; order: the other
-    dimensions as they lie in a panel, None for ascending ones."""
+    panel; group: so many neighbours along the dimension `steps` lie side by side, in each column."""
 
     axis: int
     width: int
     group: int = 1
     steps: int | None = None
-    order: tuple[int, ...] | None = None
-
-    def rest(self, rank: int) -> Sequence[int]:
-        """The dimensions that are not cut, as they lie in a panel."""
-        return [d for d in range(rank) if d != self.axis] if self.order is None else self.order
 
     def type_of(self, type: TensorType[Attribute]) -> TensorType[Attribute]:
         """The panels of a tensor of this type."""
         shape = list(type.get_shape())
         if self.steps is not None:
             shape[self.steps] //= self.group
+        columns = shape.pop(self.axis)
         inner = [self.width] if self.steps is None else [self.width, self.group]
-        rest = [shape[d] for d in self.rest(len(shape))]
-        return TensorType(type.element_type, [shape[self.axis] // self.width, *rest, *inner])
+        return TensorType(type.element_type, [columns // self.width, *shape, *inner])
 
     def places(self, rank: int) -> AffineMap:
         """Where the element of a tensor is in its panels."""
@@ -60,17 +52,15 @@ class Layout:
         if self.steps is not None:
             inner.append(dims[self.steps] % self.group)
             dims[self.steps] = dims[self.steps] // self.group
-        rest = [dims[d] for d in self.rest(rank)]
-        return AffineMap(rank, 0, (column // self.width, *rest, *inner))
+        del dims[self.axis]
+        return AffineMap(rank, 0, (column // self.width, *dims, *inner))
 
     def elements(self, rank: int) -> AffineMap:
         """Which element of a tensor of so many dimensions is at a place of its panels."""
         loops = rank + 1 + (self.steps is not None)  # [panel, other dimensions ..., column, step of a group]
         dims = [AffineExpr.dimension(d) for d in range(loops)]
-        reads: list[AffineExpr] = list(dims[:rank])
-        reads[self.axis] = dims[0] * self.width + dims[rank]
-        for place, dim in enumerate(self.rest(rank), 1):
-            reads[dim] = dims[place]
+        reads: list[AffineExpr] = dims[1:rank]
+        reads.insert(self.axis, dims[0] * self.width + dims[rank])
         if self.steps is not None:
             reads[self.steps] = reads[self.steps] * self.group + dims[rank + 1]
         return AffineMap(loops, 0, tuple(reads))
@@ -86,12 +76,14 @@ class Panels:
     def strides(self) -> list[int]:
         """Elements between neighbours along each dimension of the tensor, within a panel; along the groups' dimension
         those between groups, divided by their size."""
-        layout, rank = self.layout, len(self._middle) + 1
-        strides = [1] * rank
+        layout = self.layout
+        strides: list[int] = []
         step = layout.width
-        for dim, size in zip(reversed(layout.rest(rank)), reversed(self._middle), strict=True):
-            strides[dim] = step if dim == layout.steps else step * layout.group
+        rest = [d for d in range(len(self._middle) + 1) if d != layout.axis]
+        for dim, size in zip(reversed(rest), reversed(self._middle), strict=True):
+            strides.insert(0, step if dim == layout.steps else step * layout.group)
             step *= size
+        strides.insert(layout.axis, 1)
         return strides
 
     @property
@@ -130,21 +122,21 @@ def panels_of(value: SSAValue) -> Panels | None:
     type_ = g.inputs[0].type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return None
-    layout = _layout_of(g.maps[0], type_.get_shape()) if g.maps[1] == AffineMap.identity(len(g.iterators)) else None
-    return None if layout is None else Panels(g.inputs[0], layout)
-
-
-def _layout_of(places: AffineMap, shape: Sequence[int]) -> Layout | None:
-    """The layout in which elements have these places in panels of this shape."""
-    rank, results = places.num_dims, places.results
-    cut = len(results) - rank
-    if cut not in (1, 2) or len(results) != len(shape):
+    rank = len(g.iterators)
+    if g.maps[1] != AffineMap.identity(rank):
         return None
-    dims = [next(iter(dims_in(AffineMap(rank, 0, (r,)))), -1) for r in results]
-    width, group, steps = (shape[-1], 1, None) if cut == 1 else (shape[-2], shape[-1], dims[-1])
-    layout = Layout(dims[0], width, group, steps, tuple(dims[1:-cut]))
-    whole = sorted([layout.axis, *layout.rest(rank)]) == list(range(rank))
-    return layout if whole and places == layout.places(rank) else None
+    layouts = _layouts(rank, type_.get_shape())
+    return next((Panels(g.inputs[0], layout) for layout in layouts if g.maps[0] == layout.places(rank)), None)
+
+
+def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
+    """The layouts that panels of this shape may have, of a tensor of so many dimensions."""
+    if len(shape) == rank + 1:
+        return [Layout(axis, shape[-1]) for axis in range(rank)]
+    if len(shape) != rank + 2:
+        return []
+    pairs = [(axis, steps) for axis in range(rank) for steps in range(rank) if axis != steps]
+    return [Layout(axis, shape[-2], shape[-1], steps) for axis, steps in pairs]
 
 
 def _copy(value: SSAValue, result: TensorType[Attribute], reads: AffineMap) -> list[Operation]:
