@@ -15,10 +15,9 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import Float32Type, Float64Type, FunctionType, ModuleOp, TensorType, i32
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.analysis.kinds import is_view
+from pydispatch.compiler.analysis.kinds import CONSTANTS, is_constant
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.grouped import Grouped, grouped_factor, multiply_packed, packed_elements
-from pydispatch.compiler.constants.known import SOURCES
 from pydispatch.compiler.constants.relay import Matrix, in_panels
 from pydispatch.compiler.kernels.matmul.cpu.in_place import b_in_place
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
@@ -82,7 +81,7 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
 
 def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
     """Erases the functions whose constants nothing uses any more."""
-    constants = (op.properties.get("value") for op in module.walk() if op.name in SOURCES)
+    constants = (op.properties.get("value") for op in module.walk() if op.name in CONSTANTS)
     used = {c.function.data for c in constants if isinstance(c, DerivedAttr)}
     for name in [name for name in functions.made if name not in used]:
         functions.made[name].detach()
@@ -193,10 +192,8 @@ def _use_panels(packed: Packed) -> None:
 
 def _constant(op: flow.DispatchOp, packed: Packed) -> OpResult | None:
     """The constant, or view of one, that a dispatch gives; None when it gives something else."""
-    value = source = op.arguments[packed.index]
-    while isinstance(source, OpResult) and is_view(source.op) and len(source.op.operands) == 1:
-        source = source.op.operands[0]
-    return value if isinstance(value, OpResult) and isinstance(source, OpResult) and source.op.name in SOURCES else None
+    value = op.arguments[packed.index]
+    return value if isinstance(value, OpResult) and is_constant(value) else None
 
 
 def _give_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunctions) -> None:
@@ -224,7 +221,7 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     source: SSAValue = value
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
         source = source.op.operands[0]
-    if not isinstance(source, OpResult) or source.op.name not in SOURCES or not isinstance(source.type, TensorType):
+    if not isinstance(source, OpResult) or source.op.name not in CONSTANTS or not isinstance(source.type, TensorType):
         return []
     sizes, layout = shape_of(value), packed.layout
     if layout.axis not in (0, len(sizes) - 1) or len(sizes) < 2:
