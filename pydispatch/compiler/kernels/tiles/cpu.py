@@ -3,7 +3,9 @@ where all of it exists."""
 
 from __future__ import annotations
 
-from xdsl.dialects import memref
+from collections.abc import Callable
+
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -11,8 +13,9 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, choose
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, both
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.kernels.tiles.parts import (
     Part,
     branch,
@@ -53,71 +56,99 @@ def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
 
 def read(build: Builder, op: ReadTileOp) -> None:
     """The tile, in memory."""
-    _copy(build, part_of(op), op.tile)
+    _read(build, part_of(op), op.tile)
 
 
-def _copy(build: Builder, part: Part, tile: SSAValue, is_inside: bool = False) -> None:
+def _read(build: Builder, part: Part, tile: SSAValue) -> None:
+    """A copy, with the type of the tile."""
+    then, other = branch(build), branch(build)
+    _copy(then, part, tile)
+    _copy_what_exists(other, part, tile)
+    either(build, part.inside(build, shape_of(tile)), then, other)
+
+
+def _copy(build: Builder, part: Part, tile: SSAValue) -> None:
+    """All of it exists."""
     rows, columns = shape_of(tile)
-    if is_inside and part.turned and element_of(part.value) == element_of(tile):
-        target = Part(build.source, tile)
-        for row in range(0, rows, SIDE):
-            for column in range(0, columns, SIDE):
-                height, width = min(SIDE, rows - row), min(SIDE, columns - column)
-                turned = Part(build.source, part.value, part.first)
-                source = turned.view(build, column, row, (width, height))
-                build.add(TransposeOp(operands=[source, target.view(build, row, column, (height, width))]))
+    if not part.turned or element_of(part.value) != element_of(tile):
+        _copy_elements(build, part, tile, (0, 0), (rows, columns))
         return
-    type_ = element_of(tile)
+    target, source = Part(build.source, tile), Part(build.source, part.value, part.first)
+    for row in range(0, rows, SIDE):
+        for column in range(0, columns, SIDE):
+            height, width = min(SIDE, rows - row), min(SIDE, columns - column)
+            block = source.view(build, column, row, (width, height))
+            build.add(TransposeOp(operands=[block, target.view(build, row, column, (height, width))]))
 
-    def along(b: Builder, row: Index) -> None:
-        def at(inner: Builder, column: Index) -> None:
-            if is_inside:
-                places = (part.first[0], part.first[1])
-                own = (column, row) if part.turned else (row, column)
-                where = [inner.value(inner.plus(first, each)) for first, each in zip(places, own, strict=True)]
-                value = inner.add(memref.LoadOp.get(part.value, where))
-            else:
-                value = part.element(inner, row, column)
-            put(inner, converted(inner, value, type_), tile, row, column)
 
-        b.parallel(0, columns, at)
+def _copy_what_exists(build: Builder, part: Part, tile: SSAValue) -> None:
+    """Zeros, and on them what there is."""
+    shape = shape_of(tile)
+    zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
+    _elements(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))
+    ends = [part.existing(build, number, size) for number, size in enumerate(shape)]
+    _copy_elements(build, part, tile, (ends[0][0], ends[1][0]), (ends[0][1], ends[1][1]))
 
-    build.parallel(0, rows, along)
+
+def _copy_elements(
+    build: Builder, part: Part, tile: SSAValue, low: tuple[Index, Index], high: tuple[Index, Index]
+) -> None:
+    def one(b: Builder, row: Index, column: Index) -> None:
+        value = b.add(memref.LoadOp.get(part.value, part.place(b, row, column)))
+        put(b, converted(b, value, element_of(tile)), tile, row, column)
+
+    _elements(build, low, high, one)
+
+
+def _elements(
+    build: Builder, low: tuple[Index, Index], high: tuple[Index, Index], one: Callable[[Builder, Index, Index], None]
+) -> None:
+    build.parallel(
+        low[0], high[0], lambda b, row: b.parallel(low[1], high[1], lambda inner, column: one(inner, row, column))
+    )
 
 
 def multiply(build: Builder, op: MatmulOp, level: Level) -> None:
     """C += A·B."""
-    type_ = element_of(op.c)
-    reads = [_read_before(op, tile) for tile in (op.a, op.b)]
-    reads = [each if each is not None and is_for_products(each) else None for each in reads]
-    parts = [Part(op, tile) if each is None else part_of(each) for tile, each in zip((op.a, op.b), reads, strict=True)]
-    memory = [_memory(op, tile, number) for number, tile in enumerate((op.a, op.b))]
-    shapes = [shape_of(op.a), shape_of(op.b)]
-    inside: SSAValue | bool = True
-    for each, part, shape in zip(reads, parts, shapes, strict=True):
-        if each is not None:
-            inside = both(build, inside, part.inside(build, shape))
-
-    def product(b: Builder, is_inside: bool) -> None:
-        factors = []
-        for number, (each, part) in enumerate(zip(reads, parts, strict=True)):
-            in_place = element_of(part.value) == type_ and (each is None or is_inside)
-            if in_place and number == 1:
-                in_place = not part.turned
-            if not in_place:
-                _copy(b, part, memory[number], is_inside or each is None)
-            factors.append(part if in_place else Part(op, memory[number]))
-        _blocks(b, factors[0], factors[1], Part(op, op.c), (*shapes[0], shapes[1][1]), level)
-
-    if isinstance(inside, bool):
-        product(build, inside)
-    else:
-        then, other = branch(build), branch(build)
-        product(then, True)
-        product(other, False)
-        either(build, inside, then, other)
-    for each in {each for each in reads if each is not None}:
+    steps: Index = shape_of(op.a)[1]
+    factors, used = [], set[ReadTileOp]()
+    for number, tile in enumerate((op.a, op.b)):
+        source = _read_before(op, tile)
+        if source is None or not is_for_products(source):
+            factors.append(_in_type(build, op, tile, number))
+            continue
+        used.add(source)
+        part = part_of(source)
+        if not part.is_inside(1 - number, shape_of(tile)[1 - number]):
+            steps = build.least(steps, part.existing(build, 1 - number, shape_of(tile)[1 - number])[1])
+        factors.append(_taken(build, op, part, tile, number))
+    _blocks(build, factors[0], factors[1], Part(op, op.c), (*shape_of(op.c), steps), level)
+    for each in used:
         taken_away(each)
+
+
+def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, number: int) -> Part:
+    """A factor in memory, in the type of the sums."""
+    if element_of(tile) == element_of(op.c):
+        return Part(op, tile)
+    memory = _memory(op, tile, number)
+    _copy(build, Part(op, tile), memory)
+    return Part(op, memory)
+
+
+def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, number: int) -> Part:
+    """A factor that is a part of a view: in place, where its rows (of A) or columns (of B) exist, else as a copy."""
+    memory = _memory(op, tile, number)
+    if element_of(part.value) != element_of(memory) or (part.turned and number == 1):
+        _read(build, part, memory)
+        return Part(op, memory)
+    size = shape_of(tile)[number]
+    exists = part.is_whole(build, number, size)
+    if exists is True:
+        return part
+    then, other = branch(build), branch(build)
+    _copy_what_exists(other, part, memory)
+    return part.or_copy(build, exists, then, other, Part(op, memory))
 
 
 def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
@@ -146,10 +177,10 @@ def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
     return made.results[0]
 
 
-def _blocks(build: Builder, a: Part, b: Part, c: Part, sizes: tuple[int, int, int], level: Level) -> None:
+def _blocks(build: Builder, a: Part, b: Part, c: Part, sizes: tuple[int, int, Index], level: Level) -> None:
     """Columns of blocks, so that the rows of B that they read stay in the first cache."""
-    rows, steps, columns = sizes
-    tiles = choose(level, (bit_width(element_of(c.value)) or 32) // 8, rows, columns, steps, 1, 1, padded=False)
+    rows, columns, steps = sizes
+    tiles = choose(level, (bit_width(element_of(c.value)) or 32) // 8, rows, columns, None, 1, 1, padded=False)
 
     def block(inner: Builder, row: Index, column: Index, height: int, width: int) -> None:
         operands = [
