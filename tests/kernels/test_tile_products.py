@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -119,3 +121,49 @@ def test_types(kernel: Any, element: Any, total: Any) -> None:
     numbers = np.random.default_rng(2)
     a, b = (numbers.integers(-9, 9, shape).astype(element) for shape in ((20, 18), (18, 30)))
     check(kernel, (a, b, np.zeros((20, 30), total)), a.astype(total) @ b.astype(total))
+
+
+HalfA, HalfB = Annotated[pd.View, pd.f16["m", "k"]], Annotated[pd.View, pd.f16["k", "n"]]
+
+
+@pd.kernel(workgroup=64, grid=lambda a, b, c: (pd.cdiv(c.shape[1], 32), pd.cdiv(c.shape[0], 32)))
+def halves(a: HalfA, b: HalfB, c: C) -> None:
+    i, j = pd.group_id(1) * 32, pd.group_id(0) * 32
+    total = pd.full((32, 32), 1, pd.f32)
+    for k in range(0, a.shape[1], 16):
+        total += a[i : i + 32, k : k + 16] @ b[k : k + 16, j : j + 32]
+    c[i : i + 32, j : j + 32] = total
+
+
+@pd.kernel(workgroup=64, grid=1)
+def twice(a: Annotated[pd.View, pd.f32[32, 8]], b: Annotated[pd.View, pd.f32[8, 32]], c: C) -> None:
+    """Sums that other statements of the loop read, too."""
+    total = pd.zeros((32, 32), pd.f32)
+    for _ in range(2):
+        total += a[:, :] @ b[:, :]
+        total = total * 0.5
+    c[0:32, 0:32] = total
+
+
+def test_products_by_groups_of_invocations() -> None:
+    a, b, c = random(40, 33, 35)
+    a, b = a.astype(np.float16), b.astype(np.float16)
+    check(halves, (a, b, c), 1 + a.astype(np.float32) @ b.astype(np.float32), close)
+    a, b, c = random(32, 8, 32)
+    check(twice, (a, b, c), a @ b * 0.75, close)
+
+
+def ptx_of(kernel: Any, target: str, folder: Path) -> str:
+    path = folder / f"{kernel.name}.{target}.pdx"
+    pd.compile(kernel, targets=target).save(path)
+    with zipfile.ZipFile(path) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith(".ptx"))
+        return archive.read(name).decode()
+
+
+def test_tensor_cores_are_used(tmp_path: Path) -> None:
+    ptx = ptx_of(halves, "sm_80", tmp_path)
+    assert ptx.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 4
+    assert ptx.index("mma.sync") > ptx.index("ldmatrix") and ".local" not in ptx
+    assert "mma.sync" not in ptx_of(halves, "sm_70", tmp_path)
+    assert ptx_of(twice, "sm_80", tmp_path).count("fma.rn.f32") == 32 * 32 * 8 // 64

@@ -146,6 +146,9 @@ def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, number: int
     exists = part.is_whole(build, number, size)
     if exists is True:
         return part
+    if exists is False:
+        _copy_what_exists(build, part, memory)
+        return Part(op, memory)
     then, other = branch(build), branch(build)
     _copy_what_exists(other, part, memory)
     return part.or_copy(build, exists, then, other, Part(op, memory))

@@ -1,4 +1,4 @@
-"""Products of tiles on GPUs: loops over blocks of elements, or groups of 32 invocations (`pyd.mma`)."""
+"""Tiles on GPUs: copies and products as loops over elements."""
 
 from __future__ import annotations
 
@@ -62,7 +62,3 @@ def _added(build: Builder, a: SSAValue, b: SSAValue, total: SSAValue) -> SSAValu
     if isinstance(total.type, AnyFloat):
         return build.add(arith.AddfOp(total, build.add(arith.MulfOp(a, b))))
     return build.add(arith.AddiOp(total, build.add(arith.MuliOp(a, b))))
-
-
-def multiply_by_lanes(build: Builder, op: MatmulOp, invocations: int, generation: int) -> bool:
-    return False

@@ -9,7 +9,7 @@ from xdsl.ir import Block
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
 from pydispatch.compiler.kernels.ops.builder import Builder
-from pydispatch.compiler.kernels.tiles import cpu, gpu
+from pydispatch.compiler.kernels.tiles import cpu, gpu, lanes
 from pydispatch.compiler.kernels.tiles.parts import taken_away
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.ir.dialects.hal.dialect import ExecutableTargetAttr
@@ -45,7 +45,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
                     continue
             elif level is not None:
                 cpu.multiply(build, op, level)
-            elif generation is None or not gpu.multiply_by_lanes(build, op, invocations, generation):
+            elif generation is None or not lanes.multiply(build, op, invocations, generation):
                 gpu.multiply(build, op, invocations)
             _replace(op, build.block)
 

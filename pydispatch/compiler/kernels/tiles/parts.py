@@ -89,13 +89,10 @@ class Part:
         low = build.least(build.most(build.minus(0, start), 0), size)
         return low, build.most(build.least(build.minus(extent, start), size), 0)
 
-    def or_copy(
-        self, build: Builder, condition: SSAValue | bool, then: Builder, other: Builder, copy: Part
-    ) -> Part:  # fmt: skip
+    def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: Part) -> Part:
         """The matrix where it is when the condition holds, else its copy, that `other` writes."""
         rows, columns = shape_of(copy.value)
-        strides: list[Index] = [-1, -1] if self.turned else [-1, 1]
-        layout = StridedLayoutAttr([None if s == -1 else s for s in strides], None)
+        layout = StridedLayoutAttr([None, None if self.turned else 1], None)
         type_ = MemRefType(element_of(self.value), [rows, columns], layout)
         values = []
         for at, part in ((then, self), (other, copy)):
@@ -103,12 +100,11 @@ class Part:
             wide = MemRefType(type_.element_type, [rows, columns], layout, memref_type(view).memory_space)
             values.append(at.add(memref.MemorySpaceCastOp(at.add(memref.CastOp.get(view, wide)), type_)))
             at.add(scf.YieldOp(values[-1]))
-        assert not isinstance(condition, bool)
         made = build.add(scf.IfOp(condition, [type_], Region(then.block), Region(other.block)))
         layout_of = LayoutOp.create(operands=[made], result_types=[IndexType()] * 5)
         build.add(layout_of)
         offset, _, _, down, right = layout_of.results
-        stated = down, 1 if isinstance(strides[1], int) and strides[1] == 1 else right
+        stated = down, right if self.turned else 1
         return Part(build.source, made, layout=Strided(made, offset, (rows, columns), stated))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
