@@ -38,6 +38,10 @@ LEAST_BYTES, LEAST_TURNED_BYTES = 64 << 10, 1 << 10
 by every workgroup before it is read: 3x3 convolutions of 32x32x32 with a filter of 36 KiB ran at 119 GFLOP/s without
 panels, 220 with them (AMD EPYC Zen 5, one worker)."""
 
+FEW_PANELS = 2
+"""Of a factor's row, which is read whole: blocks of all columns follow each other in memory without panels, too. With
+them 8x65536x64 took 610 us, without 478; 64x16384x64 644 and 591; 3x3 filters of 56x56x64 898 and 891 (Zen 5)."""
+
 FEW_ROWS = 2
 """Rows of results up to which panels do not pay where the factor is in the second-level cache: one or two rows wait for
 the additions of a single panel. A larger factor passes from memory once, in the order in which panels lie.
@@ -160,7 +164,7 @@ def _pays(c: Contraction, type_: TensorType[Attribute], size: int, levels: Seque
     rows = None if rows is None else rows * prod(c.generic.extents[d] or 1 for d in c.outer)
     if not c.b.is_last(c.n):  # each row of the factor is a column of the product
         return total >= LEAST_TURNED_BYTES and (rows is None or rows > 4)
-    if total < LEAST_BYTES:
+    if total < LEAST_BYTES or columns * size <= FEW_PANELS * PANEL_BYTES:
         return False
     if (rows is not None and rows > FEW_ROWS) or total > min(level.model.l2.share for level in levels):
         return True
