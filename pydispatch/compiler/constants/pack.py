@@ -38,6 +38,14 @@ LEAST_BYTES, LEAST_TURNED_BYTES = 64 << 10, 1 << 10
 by every workgroup before it is read: 3x3 convolutions of 32x32x32 with a filter of 36 KiB ran at 119 GFLOP/s without
 panels, 220 with them (AMD EPYC Zen 5, one worker)."""
 
+LEAST_RAGGED = 4
+"""Panels of a product's factor from which on the last one may be filled with zeros. 66 products of 16 rows by 24 to 544
+columns, one in four of which has whole panels, took 2.59 ms, with the others' in panels, too, 1.79 (Zen 5)."""
+
+FEW_PANELS = 2
+"""Of a factor's row, which is read whole: blocks of all columns follow each other in memory without panels, too. With
+them 8x65536x64 took 610 us, without 478; 64x16384x64 644 and 591; 3x3 filters of 56x56x64 898 and 891 (Zen 5)."""
+
 FEW_ROWS = 2
 """Rows of results up to which panels do not pay where the factor is in the second-level cache: one or two rows wait for
 the additions of a single panel. A larger factor passes from memory once, in the order in which panels lie.
@@ -136,9 +144,11 @@ def _layout(
         return Layout(axis, width, group, steps) if whole and prod(type_.get_shape()) >= LEAST_TURNED_BYTES else None
     element = cast("Float32Type | Float64Type", type_.element_type)
     width = PANEL_BYTES // element.size
-    if columns % width and not c.b.is_last(c.n):
+    if columns % width and columns % (width // 2) == 0 and not c.b.is_last(c.n):
         width //= 2  # 16, 48 or 80 channels
-    return None if columns % width or not _pays(c, type_, element.size, levels) else Layout(axis, width)
+    if columns % width and (c.reductions or columns < LEAST_RAGGED * width):
+        return None
+    return Layout(axis, width) if _pays(c, type_, element.size, levels) else None
 
 
 def _is_whole(c: Contraction) -> bool:
@@ -160,7 +170,7 @@ def _pays(c: Contraction, type_: TensorType[Attribute], size: int, levels: Seque
     rows = None if rows is None else rows * prod(c.generic.extents[d] or 1 for d in c.outer)
     if not c.b.is_last(c.n):  # each row of the factor is a column of the product
         return total >= LEAST_TURNED_BYTES and (rows is None or rows > 4)
-    if total < LEAST_BYTES:
+    if total < LEAST_BYTES or columns * size <= FEW_PANELS * PANEL_BYTES:
         return False
     if (rows is not None and rows > FEW_ROWS) or total > min(level.model.l2.share for level in levels):
         return True
