@@ -3,8 +3,8 @@
     python bench/kernels/run.py [--only TEXT] [--workers 1 2] [--random N --seed S] [--json FILE]
 
 Needs an interpreter with JAX, onnx, onnxruntime and IREE's compiler and runtime, and a C compiler. Weights are
-arguments here, for IREE, JAX and NumPy; initializers for onnxruntime, which lays them out once. One process for each
-number of workers calls all kernels.
+arguments here, for IREE, JAX and NumPy; initializers for onnxruntime, which is compared with ours with constants. One
+process for each number of workers calls all kernels.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from typing import Any
 BENCH = Path(__file__).resolve().parents[1]
 sys.path[1:1] = [str(BENCH), str(BENCH / "models")]
 
-from report.figures import ROOF, Figures, Row, parser, table  # noqa: E402
+from report.figures import CONSTANT, OURS, ROOF, Figures, Row, parser, table  # noqa: E402
 
 METHOD = (
     "Least times; contenders alternate, with pauses, since threads of some spin after a call. With one worker the "
-    "process keeps to one core and its CPU time counts. Weights are arguments; initializers for onnxruntime, which "
-    "lays them out once. The roof is what multiply-adds in registers and a triad over as many bytes take."
+    "process keeps to one core and its CPU time counts. Weights are arguments; initializers for onnxruntime, which is "
+    "compared with ours with constant weights: both lay them out once. The roof is what multiply-adds in registers and "
+    "a triad over as many bytes take."
 )
 PEERS = ("iree", "onnxruntime", "jax", "numpy")
 
@@ -52,6 +53,12 @@ def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozen
     figures: dict[str, Any] = {"difference": differs(prepared(), expected), "tolerance": model.tolerance}
     figures["operations"], figures["bytes"] = work.operations, work.bytes
     contenders: dict[str, Callable[[], Any]] = {"pydispatch": prepared}
+    if jax.tree.leaves(model.weights) and work.text is None:
+        constants = model.call(lambda weights, *inputs: pydispatch.from_jax(
+            model.function, *inputs, params=weights, targets="cpu", cpu="native"
+        ))  # fmt: skip
+        contenders[CONSTANT] = pydispatch.device(f"cpu?workers={workers}").load(constants).main.prepare(*model.inputs)
+        figures["difference"] = max(figures["difference"], differs(contenders[CONSTANT](), expected))
     if "jax" in peers:
         jitted = jax.jit(model.function, keep_unused=True)
         on_device = jax.tree.map(jax.device_put, model.call(lambda *args: args))
@@ -130,7 +137,11 @@ def measured(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
 
 def rows(name: str, found: dict[str, Any], workers: int, roof: Any) -> list[Row]:
     """The figures of a kernel, with the least time that the machine allows."""
-    made = [Row("a call", who, value, size=name, workers=workers) for who, value in found["seconds"].items()]
+    with_constants = CONSTANT if CONSTANT in found["seconds"] else OURS
+    made = [
+        Row("a call", who, value, size=name, workers=workers, against=with_constants if who == "onnxruntime" else OURS)
+        for who, value in found["seconds"].items()
+    ]
     least = roof.seconds(found["operations"], found["bytes"])
     return [*made, Row("a call", ROOF, least, size=name, workers=workers)]
 

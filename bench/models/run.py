@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import compiling
 import counts
 from calling import measure
-from report.figures import OURS, Figures, Row, parser, table
+from report.figures import CONSTANT, OURS, Figures, Row, parser, table
 from works import Model, models
 
 from pydispatch.formats.artifact.artifact import Artifact
@@ -67,7 +67,7 @@ def rows(name: str, found: dict[str, Any]) -> list[Row]:
     made = []
     for workers, calls in found["calls"].items():
         for who, value in calls["seconds"].items():
-            against = f"{OURS}, constant weights" if who == "onnxruntime" else OURS
+            against = CONSTANT if who == "onnxruntime" else OURS
             made.append(Row("a call", who, value, size=name, workers=int(workers), against=against))
     for state, who in (("cold", OURS), ("warm", OURS), ("iree", "iree")):
         if (cost := found["compile"][state]) is not None:

@@ -25,6 +25,7 @@ PACKAGES = ("numpy", "llvmlite", "iree-base-compiler", "iree-base-runtime", "onn
 """Whose versions are kept with every file, where they are installed."""
 
 OURS = "pydispatch"
+CONSTANT = f"{OURS}, constant weights"
 ROOF = "roof"
 """The contender whose time is the least that the machine allows."""
 

@@ -12,7 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import geometric_mean, median
 
-from report.figures import OURS, ROOF, ROOT, Comparison, Figures, Row, comparisons, in_order, number, text, unit_of
+from report.figures import (
+    CONSTANT,
+    OURS,
+    ROOF,
+    ROOT,
+    Comparison,
+    Figures,
+    Row,
+    comparisons,
+    in_order,
+    number,
+    text,
+    unit_of,
+)
 
 DOCUMENTS = ("docs/benchmarks.md", "docs/kernel-benchmarks.md", "docs/benchmarking.md")
 BLOCK = re.compile(r"(<!-- figures: ([\w/-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -170,8 +183,8 @@ def listed(machines: Machines) -> Table:
 
 
 def cells(machines: Machines) -> Table:
-    """A line for each kernel; a column for each machine and number of workers: our time, its share of the roof, and the
-    advantages over the peers."""
+    """A line for each kernel; a column for each machine and number of workers: our time, that with constant weights in
+    brackets, its share of the roof, and the advantages over the peers."""
     keys = list(dict.fromkeys(row.size for figures in machines.values() for row in figures.rows))
     order = _peers(machines)
     heads, columns = [_corner(machines)], list[dict[str, Cell]]()
@@ -184,13 +197,15 @@ def cells(machines: Machines) -> Table:
 def compact(rows: Sequence[Row], order: Sequence[str]) -> dict[str, Cell]:
     """By size one cell with everything."""
     own = {row.size: row.value for row in rows if row.contender == OURS}
+    constant = {row.size: row.value for row in rows if row.contender == CONSTANT}
     roof = {row.size: row.value for row in rows if row.contender == ROOF}
     against = {(c.row.size, c.row.contender): ratio(c) for c in comparisons(rows)}
     made = {}
     for size, value in own.items():
         share = f", {100 * roof[size] / value:.0f} %" if size in roof else ""
         peers = " ".join(str(against.get((size, peer), "–")).replace(f" {MARK}", MARK) for peer in order)
-        made[size] = Cell(f"{number(value * 1e6)}{share}: {peers}")
+        other = f" ({number(constant[size] * 1e6)})" if size in constant else ""
+        made[size] = Cell(f"{number(value * 1e6)}{other}{share}: {peers}")
     return made
 
 

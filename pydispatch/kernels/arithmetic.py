@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from pydispatch.kernels.entities import FLOATS, INTEGERS, Literal, Scalar
-from pydispatch.kernels.writer import Writer
+from pydispatch.kernels.writer import Writer, spelled
 
 Number = Scalar | Literal
 
@@ -226,3 +227,13 @@ def inverted(writer: Writer, value: Number) -> Number:
         raise TypeMismatch(f"'~' of {value.type}", "use pydispatch.bitcast(value, pydispatch.i32) for its bits")
     ones = writer.constant(True if value.type == "i1" else -1, value.type)
     return writer.value(f"arith.xori {value.name}, {ones.name} : {value.type}", value.type)
+
+
+def neutral(symbol: str, type: str) -> str:
+    """What changes no sum, maximum or minimum, in MLIR text."""
+    if symbol == "+":
+        return spelled(0, type)
+    if is_float(type):
+        return spelled(-math.inf if symbol == "max" else math.inf, type)
+    width = INTEGERS[type]
+    return spelled(-(1 << (width - 1)) if symbol == "max" else (1 << (width - 1)) - 1, type)

@@ -76,7 +76,7 @@ class Tile:
     that it is computed from, and where an element reads it: the same place for all elements is the same for equal
     values. buffer: the workgroup memory where it lies, "" for one that is computed where it is used. is_kept: whether
     assignments to its variable are written into its buffer. product: what is computed as a whole. part: the part of a
-    view that it is."""
+    view that it is; is_turned: transposed."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -86,6 +86,7 @@ class Tile:
     is_kept: bool = False
     product: Product | None = None
     part: Any = None
+    is_turned: bool = False
 
     @property
     def size(self) -> str:

@@ -28,6 +28,7 @@ from pydispatch.kernels.entities import (
 )
 from pydispatch.kernels.numbers import Numbers
 from pydispatch.kernels.source import MISSING
+from pydispatch.kernels.syntax import REMEDIES, kind_of
 from pydispatch.kernels.writer import Writer
 from pydispatch.patterns.types import DType
 
@@ -58,8 +59,8 @@ class Expressions(Numbers):
         if method is None:
             raise self.error(
                 node,
-                f"{_kind(node)} is not a part of kernels",
-                _REMEDIES.get(type(node), "use numbers, tuples and elements of views"),
+                f"{kind_of(node)} is not a part of kernels",
+                REMEDIES.get(type(node), "use numbers, tuples and elements of views"),
             )
         with self.writer.at(self.source, node):
             try:
@@ -214,9 +215,8 @@ class Expressions(Numbers):
         if symbol is None:
             return self.matrix_product(node, self.evaluate(node.left), self.evaluate(node.right))
         operands = node.left, node.right
-        return self.elementwise(
-            operands, [self.evaluate(each) for each in operands], lambda a, b: binary(self.writer, symbol, a, b)
-        )
+        values = [self.evaluate(each) for each in operands]
+        return self.elementwise(operands, values, lambda a, b: binary(self.writer, symbol, a, b))
 
     def matrix_product(self, node: ast.BinOp | ast.AugAssign, a: Entity, b: Entity) -> Entity:
         raise self.error(
@@ -398,34 +398,3 @@ def _is_hashable(value: object) -> bool:
     except TypeError:
         return False
     return not isinstance(value, ModuleType)
-
-
-def _kind(node: ast.AST) -> str:
-    return _KINDS.get(type(node), f"'{type(node).__name__}'")
-
-
-_KINDS: dict[type[ast.AST], str] = {
-    ast.List: "a list",
-    ast.Dict: "a dict",
-    ast.Set: "a set",
-    ast.ListComp: "a list comprehension",
-    ast.GeneratorExp: "a generator",
-    ast.Lambda: "a lambda",
-    ast.JoinedStr: "an f-string",
-    ast.Await: "await",
-    ast.Yield: "yield",
-    ast.NamedExpr: "':='",
-    ast.Starred: "'*'",
-    ast.DictComp: "a dict comprehension",
-    ast.SetComp: "a set comprehension",
-    ast.YieldFrom: "yield",
-}
-_REMEDIES: dict[type[ast.AST], str] = {
-    ast.List: "use a tuple, or memory of the workgroup: pydispatch.shared((16,), pydispatch.f32)",
-    ast.ListComp: "write a loop",
-    ast.GeneratorExp: "write a loop",
-    ast.Lambda: "write a function with def",
-    ast.NamedExpr: "assign in a line of its own",
-    ast.Dict: "use variables",
-    ast.Set: "use variables",
-}

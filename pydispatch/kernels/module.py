@@ -75,7 +75,7 @@ def lower(
         tuple(_kernel(source, passed, symbols, phases, lines)),
         tuple(arguments),
         tuple(arguments[number] for number in written),
-        tuple(_host(source, passed, symbols, types, workgroup, statics, written, grid, grid_in_call)),
+        tuple(_host(source, passed, symbols, types, phases, statics, written, grid, grid_in_call)),
         tuple(written),
         phases.asserts,
     )
@@ -166,7 +166,7 @@ def _host(
     passed: Sequence[Parameter],
     symbols: Mapping[tuple[str, int], str],
     types: Sequence[str],
-    workgroup: Sequence[int],
+    phases: Phases | TileKernel,
     statics: Mapping[str, Any],
     written: Sequence[int],
     grid: Callable[..., Any] | Sequence[int] | None,
@@ -175,7 +175,7 @@ def _host(
     """The body of the function that runs the kernel."""
     writer = Writer(source)
     _state_sizes(writer, passed, symbols, types)
-    counts = _grid(source, writer, passed, symbols, workgroup, statics, written, grid, grid_in_call)
+    counts = _grid(source, writer, passed, symbols, phases, statics, written, grid, grid_in_call)
     sizes = list(dict.fromkeys(symbols.values()))
     operands = [*(f"%a_{p.name}" for p in passed), *sizes]
     own_sizes = [_sizes_of(p, symbols) if p.is_view else "" for p in passed]
@@ -277,7 +277,7 @@ def _grid(
     writer: Writer,
     passed: Sequence[Parameter],
     symbols: Mapping[tuple[str, int], str],
-    workgroup: Sequence[int],
+    phases: Phases | TileKernel,
     statics: Mapping[str, Any],
     written: Sequence[int],
     grid: Callable[..., Any] | Sequence[int] | None,
@@ -294,9 +294,17 @@ def _grid(
         )
 
     if grid is None:
-        sizes = shape(passed[written[0]])[::-1]
-        chosen: Any = [-(-size // extent) for size, extent in zip(sizes, workgroup, strict=False)]
-        chosen += list(sizes[len(workgroup) :])
+        view = passed[written[0]]
+        extents = phases.covered(view.name)
+        sizes = shape(view)[::-1]
+        if extents is None:
+            raise source.error(
+                source.tree,
+                f"kernel '{source.name}' writes '{view.name}' in a loop or a condition, which says of no grid",
+                "give one: @pydispatch.kernel(grid=lambda ...: (...))",
+            )
+        chosen: Any = [-(-size // extent) for size, extent in zip(sizes, extents, strict=False)]
+        chosen += list(sizes[len(extents) :])
         if len(chosen) > 3:
             raise source.error(
                 source.tree,

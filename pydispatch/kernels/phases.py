@@ -8,7 +8,7 @@ from typing import Any
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
-from pydispatch.kernels.arithmetic import binary, cast, is_float
+from pydispatch.kernels.arithmetic import binary, cast, is_float, neutral
 from pydispatch.kernels.calls import TABLE
 from pydispatch.kernels.entities import Entity, Formula, Kept, Literal, Scalar, Slot
 from pydispatch.kernels.expressions import known
@@ -54,6 +54,10 @@ class Phases(WorkgroupMemory):
                 self.environment[name] = Kept(Slot(name))
         self.block(body, frozenset({RETURN}))
         return self.writer.lines
+
+    def covered(self, parameter: str) -> tuple[int, ...] | None:
+        """How much of a view a workgroup writes, the last dimension first."""
+        return self.workgroup
 
     def _never_assigned(self) -> set[str]:
         return set(self.environment) - self._assigned
@@ -346,23 +350,12 @@ class Phases(WorkgroupMemory):
         self._parallel(body, None, f" init ({neutral_name}) -> TYPE", f"{result} = ")
         type = types[0]
         outer.lines[mark] = outer.lines[mark].replace("-> TYPE", f"-> {type}")
-        neutral = outer.nested()
-        neutral.value(f"arith.constant {_neutral(symbol, type)} : {type}", type)
-        line = neutral.lines[0].partition(" = ")[2]
+        start = outer.nested()
+        start.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
+        line = start.lines[0].partition(" = ")[2]
         outer.lines.insert(mark, f"{neutral_name} = {line}")
         assert isinstance(node.targets[0], ast.Name)
         self.bind(node.targets[0], Scalar(result, type), call)
-
-
-def _neutral(symbol: str, type: str) -> str:
-    from pydispatch.kernels.writer import spelled
-
-    if symbol == "+":
-        return spelled(0, type)
-    if is_float(type):
-        return spelled(float("-inf") if symbol == "max" else float("inf"), type)
-    width = {"i8": 8, "i16": 16, "i32": 32}.get(type, 64)
-    return spelled(-(1 << (width - 1)) if symbol == "max" else (1 << (width - 1)) - 1, type)
 
 
 def _has_exit(node: ast.If) -> bool:

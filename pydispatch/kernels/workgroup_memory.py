@@ -20,6 +20,8 @@ class WorkgroupMemory(Loops):
     """prologue: lines at the beginning of the kernel. local: the number of the invocation along each axis, None where
     all invocations are together."""
 
+    memory_remedy = "make shared memory or the workgroup smaller, or keep fewer variables across barriers"
+
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         super().__init__(source)
         self.workgroup = tuple(workgroup)
@@ -64,7 +66,7 @@ class WorkgroupMemory(Loops):
             raise self.error(
                 node,
                 f"the kernel needs {self.shared_bytes} bytes of workgroup memory; devices have {MOST_SHARED}",
-                "make shared memory or the workgroup smaller, or keep fewer variables across barriers",
+                self.memory_remedy,
             )
         self.prologue.append(f"{name} = memref.alloc() : {type} {self.writer.place()}")
 

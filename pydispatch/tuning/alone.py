@@ -21,8 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from pydispatch.compiler.analysis.kinds import is_view
-from pydispatch.compiler.constants.known import SOURCES
+from pydispatch.compiler.analysis.kinds import CONSTANTS, is_view
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.formats.artifact.dispatches import DispatchEntry
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -33,7 +32,7 @@ def is_constant(value: SSAValue) -> bool:
     """Whether a value is a constant or a view of one."""
     while isinstance(value, OpResult) and len(value.op.operands) == 1 and is_view(value.op):
         value = value.op.operands[0]
-    return isinstance(value, OpResult) and value.op.name in SOURCES
+    return isinstance(value, OpResult) and value.op.name in CONSTANTS
 
 
 def dispatches_of(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
@@ -100,7 +99,7 @@ def _given(block: Block, value: SSAValue) -> SSAValue:
         if not is_constant(value):
             return block.insert_arg(value.type, len(block.args))
         return _put(block, _splat(value.type))
-    if isinstance(value, OpResult) and value.op.name in SOURCES:
+    if isinstance(value, OpResult) and value.op.name in CONSTANTS:
         return _put(block, value.op.clone())
     return _put(block, _one(value.type))
 

@@ -166,6 +166,16 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
           %q = arith.addf %s, %p : f32
           linalg.yield %q : f32
       }} -> tensor<12x16x8xf32>"""),
+    reasons.TRANSPOSED_FOR_TILES: ("%x: N, %y: N", "Q", f"""
+      %t = linalg.transpose ins(%y : N) outs(%em : M) permutation = [1, 0]
+      %o = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+          affine_map<(m, n, k) -> (m, n)>], iterator_types = [{PARALLEL}, "reduction"]}}
+          ins(%t, %x : M, N) outs(%zq : Q) attrs = {{pyd.kept_order}} {{
+        ^bb0(%l: f32, %r: f32, %s: f32):
+          %p = arith.mulf %l, %r : f32
+          %q = arith.addf %s, %p : f32
+          linalg.yield %q : f32
+      }} -> Q"""),
     reasons.REDUCED_BESIDE: ("%x: M, %y: N, %u: M", "Q", f"""
       %p = {PRODUCT.format("%x", "%y", "M, N")}
       %s = linalg.reduce {{ arith.maximumf }} ins(%u : M) outs(%zr : R) dimensions = [1]

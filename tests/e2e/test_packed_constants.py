@@ -98,6 +98,26 @@ def test_products_with_a_constant_factor(cpu: str, seed: int) -> None:
             np.testing.assert_array_equal(found, plain.f(x, c, lain))
 
 
+@pytest.mark.parametrize("cpu", machine_levels.parameters(LEVELS))
+@pytest.mark.parametrize(("rows", "k", "n", "type_", "transposed"), [
+    (16, 128, 136, "f32", False), (7, 90, 1001, "f32", True), (33, 70, 255, "f64", False), (1, 600, 1000, "f32", False),
+    (None, 400, 1545, "f32", False),
+])  # fmt: skip
+def test_zeros_fill_the_last_panel(
+    cpu: str, rows: int | None, k: int, n: int, type_: str, transposed: bool
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(n)
+    artifact = pd.compile(product(rows, k, n, type_, transposed, True), targets="cpu", cpu=cpu)
+    assert is_packed(artifact)
+    w, c = rng.standard_normal((k, n)).astype(TYPES[type_]), rng.standard_normal(n).astype(TYPES[type_])
+    lain = np.ascontiguousarray(w.T) if transposed else w
+    program = pd.device("cpu?workers=2").load(artifact, parameters={"m": {"w": lain}})
+    for count in [rows] if rows is not None else [0, 1, 3, 50]:
+        x = rng.standard_normal((count, k)).astype(TYPES[type_])
+        wanted = np.maximum(x.astype(np.float64) @ w + c, 0)
+        np.testing.assert_allclose(program.f(x, c), wanted, rtol=1e-3 if type_ == "f32" else 1e-10, atol=1e-4)
+
+
 CONVOLUTION = """
 GLOBAL
 func.func @f(%x: tensor<1xSIDExSIDExCxTYPE>WEIGHT) -> tensor<1xPLACESxPLACESxFxTYPE> {
@@ -187,7 +207,7 @@ def test_a_view_of_a_constant_is_packed() -> None:
     ("rows", "k", "n", "options", "why"),
     [
         (8, 100, 2080, {"targets": ["cpu", "sm_80"]}, "another target reads the constant too"),
-        (8, 100, 2081, {"targets": "cpu"}, "columns are no whole panels"),
+        (8, 300, 97, {"targets": "cpu"}, "few columns are no whole panels"),
         (1, 100, 512, {"targets": "cpu"}, "the factor is in the cache"),
         (8, 10, 1088, {"targets": "cpu"}, "the factor is small"),
         (8, 100, 2080, {"targets": "cpu", "reassociate": False}, "products are plain loops"),

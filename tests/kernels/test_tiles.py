@@ -157,3 +157,15 @@ def test_functions_and_while() -> None:
     for _ in range(3):
         expected, other = expected * 0.5 + other + 1, expected
     check(calls, (x, np.zeros_like(x), 3), expected, close)
+
+
+@pd.kernel
+def doubled(x: Annotated[pd.View, pd.f32["m", "n", "k"]], y: Annotated[pd.View, pd.f32["m", "n", "k"]]) -> None:
+    """The grid covers what is written: axis 0 along the last dimension."""
+    k, j, i = pd.group_id(0) * 16, pd.group_id(1) * 4, pd.group_id(2)
+    y[i, j : j + 4, k : k + 16] = 2 * x[i, j : j + 4, k : k + 16]
+
+
+def test_the_grid_of_what_is_written() -> None:
+    x = random(3, 9, 50)
+    check(doubled, (x, np.zeros_like(x)), 2 * x)

@@ -13,6 +13,20 @@ from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.ir.op_info import Effects, info_of
 from pydispatch.ir.values import constant_index, shape_of
 
+CONSTANTS = ("arith.constant", "flow.tensor.constant")
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a tensor is a constant, or a view of one."""
+    owner = value.owner
+    while isinstance(owner, Operation) and is_view(owner) and len(owner.operands) == 1:
+        owner = owner.operands[0].owner
+    return isinstance(owner, Operation) and owner.name in CONSTANTS
+
+
+KEPT_ORDER = "pyd.kept_order"
+"""Of a generic: the order of its operands' dimensions was chosen; it reads and writes none of them transposed."""
+
 
 def inputs_of(op: Operation) -> list[SSAValue]:
     """The operands of an operation and of everything inside its regions."""

@@ -12,9 +12,9 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.analysis.kinds import CONSTANTS, inputs_of
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
-from pydispatch.compiler.constants.known import SOURCES, Known, bytes_of, known_of
+from pydispatch.compiler.constants.known import Known, bytes_of, known_of
 from pydispatch.compiler.constants.relay import matrix_of, transposed, transposed_by
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
@@ -51,7 +51,7 @@ def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
 def _fold(host: Operation) -> None:
     """Small values become constants of the program's text."""
     known = known_of(host)
-    for op in [op for op in known.sources if op.name not in SOURCES]:
+    for op in [op for op in known.sources if op.name not in CONSTANTS]:
         for value in op.results:
             if _is_read(known, value, host) and _is_small(known, value):
                 from pydispatch.compiler.constants.fold import folded  # by NumPy, which most small programs do without
@@ -98,7 +98,7 @@ def _chosen(known: Known, function: Operation) -> list[OpResult]:
     while pending:
         value = pending.pop()
         op = value.op
-        if op.name in SOURCES or not isinstance(value.type, TensorType):
+        if op.name in CONSTANTS or not isinstance(value.type, TensorType):
             continue
         if _pays(known, value):
             found[value] = None
@@ -167,7 +167,7 @@ def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[lis
 def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> str | None:
     """The function that derives a transposed matrix, for which sizes are no part of the kernel; None for others."""
     source = transposed_by(values[0].op) if len(values) == 1 else None
-    matrix = matrix_of(source.op) if source is not None and source.op.name in SOURCES else None
+    matrix = matrix_of(source.op) if source is not None and source.op.name in CONSTANTS else None
     if matrix is None:
         return None
     ops = transposed(matrix)

@@ -7,18 +7,13 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr
 from xdsl.traits import IsTerminator
 
-from pydispatch.compiler.analysis.kinds import inputs_of, is_fill, is_view
+from pydispatch.compiler.analysis.kinds import CONSTANTS, inputs_of, is_fill, is_view
 from pydispatch.compiler.analysis.types import dtype_of
-from pydispatch.compiler.fusion.maps import copied
 from pydispatch.formats.program.opcodes import buffer_bytes
 from pydispatch.ir.op_info import Cost, info_of
-from pydispatch.ir.structured import Structured, as_structured
 from pydispatch.ir.values import shape_of
-
-SOURCES = ("arith.constant", "flow.tensor.constant")
 
 COMPUTED = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flow.tensor.bitcast")
 """What may run before the first call: operations of these dialects, as long as they are one straight list."""
@@ -61,7 +56,7 @@ def known_of(function: Operation) -> Known:
 
 
 def _meet(known: Known, op: Operation) -> None:
-    if op.name in SOURCES:
+    if op.name in CONSTANTS:
         known.sources[op] = frozenset() if is_fill(op) else frozenset([op])
         known.costs[op] = Cost.FREE
         return
@@ -70,7 +65,7 @@ def _meet(known: Known, op: Operation) -> None:
     outer = [v for v in inputs_of(op) if not _is_inside(v, nested)]
     if not op.results or not all(_is_static(r) for r in op.results) or not all(known.is_known(v) for v in outer):
         return
-    if not op.name.startswith(COMPUTED) or not all(_may_run_early(i) for i in nested) or _orders_filters(op):
+    if not op.name.startswith(COMPUTED) or not all(_may_run_early(i) for i in nested):
         return
     operands = [v.op for v in outer if isinstance(v, OpResult)]
     known.sources[op] = frozenset[Operation]().union(*(known.sources[o] for o in operands))
@@ -82,20 +77,6 @@ def _may_run_early(op: Operation) -> bool:
     """Whether nobody sees that an operation runs before, or without, the call that it is part of."""
     info = info_of(op)
     return (info.is_pure and not info.traps) or op.has_trait(IsTerminator)
-
-
-def _orders_filters(op: Operation) -> bool:
-    """Whether an operation only copies elements into the order in which convolutions are written, which read what it is
-    made of instead: there, neighbours along their reductions are neighbours in memory more often. As a constant of its
-    own order, the filter of 7x7x3x64 made a convolution of 224x224 take 1583 us on Zen 5, else 1155."""
-    if len(op.results) != 1 or copied(op.results[0]) is None:
-        return False
-    readers = [as_structured(use.operation) for use in op.results[0].uses]
-    return all(g is not None and _has_windows(g) for g in readers)
-
-
-def _has_windows(g: Structured) -> bool:
-    return any(isinstance(e, AffineBinaryOpExpr) for m in g.maps for e in m.results)
 
 
 def _is_inside(value: SSAValue, nested: set[Operation]) -> bool:

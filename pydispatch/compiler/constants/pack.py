@@ -15,10 +15,9 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import Float32Type, Float64Type, FunctionType, ModuleOp, TensorType, i32
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.analysis.kinds import is_view
+from pydispatch.compiler.analysis.kinds import CONSTANTS, is_constant
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.grouped import Grouped, grouped_factor, multiply_packed, packed_elements
-from pydispatch.compiler.constants.known import SOURCES
 from pydispatch.compiler.constants.relay import Matrix, in_panels
 from pydispatch.compiler.kernels.matmul.cpu.in_place import b_in_place
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
@@ -38,6 +37,14 @@ LEAST_BYTES, LEAST_TURNED_BYTES = 64 << 10, 1 << 10
 """Of a factor: a smaller one is in the cache, however it lies. One whose rows are the columns of the product is copied
 by every workgroup before it is read: 3x3 convolutions of 32x32x32 with a filter of 36 KiB ran at 119 GFLOP/s without
 panels, 220 with them (AMD EPYC Zen 5, one worker)."""
+
+LEAST_RAGGED = 4
+"""Panels of a product's factor from which on the last one may be filled with zeros. 66 products of 16 rows by 24 to 544
+columns, one in four of which has whole panels, took 2.59 ms, with the others' in panels, too, 1.79 (Zen 5)."""
+
+FEW_PANELS = 2
+"""Of a factor's row, which is read whole: blocks of all columns follow each other in memory without panels, too. With
+them 8x65536x64 took 610 us, without 478; 64x16384x64 644 and 591; 3x3 filters of 56x56x64 898 and 891 (Zen 5)."""
 
 FEW_ROWS = 2
 """Rows of results up to which panels do not pay where the factor is in the second-level cache: one or two rows wait for
@@ -82,7 +89,7 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
 
 def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
     """Erases the functions whose constants nothing uses any more."""
-    constants = (op.properties.get("value") for op in module.walk() if op.name in SOURCES)
+    constants = (op.properties.get("value") for op in module.walk() if op.name in CONSTANTS)
     used = {c.function.data for c in constants if isinstance(c, DerivedAttr)}
     for name in [name for name in functions.made if name not in used]:
         functions.made[name].detach()
@@ -137,9 +144,11 @@ def _layout(
         return Layout(axis, width, group, steps) if whole and prod(type_.get_shape()) >= LEAST_TURNED_BYTES else None
     element = cast("Float32Type | Float64Type", type_.element_type)
     width = PANEL_BYTES // element.size
-    if columns % width and not c.b.is_last(c.n):
+    if columns % width and columns % (width // 2) == 0 and not c.b.is_last(c.n):
         width //= 2  # 16, 48 or 80 channels
-    return None if columns % width or not _pays(c, type_, element.size, levels) else Layout(axis, width)
+    if columns % width and (c.reductions or columns < LEAST_RAGGED * width):
+        return None
+    return Layout(axis, width) if _pays(c, type_, element.size, levels) else None
 
 
 def _is_whole(c: Contraction) -> bool:
@@ -161,7 +170,7 @@ def _pays(c: Contraction, type_: TensorType[Attribute], size: int, levels: Seque
     rows = None if rows is None else rows * prod(c.generic.extents[d] or 1 for d in c.outer)
     if not c.b.is_last(c.n):  # each row of the factor is a column of the product
         return total >= LEAST_TURNED_BYTES and (rows is None or rows > 4)
-    if total < LEAST_BYTES:
+    if total < LEAST_BYTES or columns * size <= FEW_PANELS * PANEL_BYTES:
         return False
     if (rows is not None and rows > FEW_ROWS) or total > min(level.model.l2.share for level in levels):
         return True
@@ -193,10 +202,8 @@ def _use_panels(packed: Packed) -> None:
 
 def _constant(op: flow.DispatchOp, packed: Packed) -> OpResult | None:
     """The constant, or view of one, that a dispatch gives; None when it gives something else."""
-    value = source = op.arguments[packed.index]
-    while isinstance(source, OpResult) and is_view(source.op) and len(source.op.operands) == 1:
-        source = source.op.operands[0]
-    return value if isinstance(value, OpResult) and isinstance(source, OpResult) and source.op.name in SOURCES else None
+    value = op.arguments[packed.index]
+    return value if isinstance(value, OpResult) and is_constant(value) else None
 
 
 def _give_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunctions) -> None:
@@ -224,7 +231,7 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     source: SSAValue = value
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
         source = source.op.operands[0]
-    if not isinstance(source, OpResult) or source.op.name not in SOURCES or not isinstance(source.type, TensorType):
+    if not isinstance(source, OpResult) or source.op.name not in CONSTANTS or not isinstance(source.type, TensorType):
         return []
     sizes, layout = shape_of(value), packed.layout
     if layout.axis not in (0, len(sizes) - 1) or len(sizes) < 2:

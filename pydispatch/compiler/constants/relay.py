@@ -12,7 +12,7 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from pydispatch.compiler.kernels.matmul.panels import Layout
+from pydispatch.compiler.kernels.matmul.panels import Layout, padded
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
@@ -86,6 +86,15 @@ class _Code:
     def size(self, axis: int) -> SSAValue:
         return self.put(tensor.DimOp(self.matrix, self.number(axis)))
 
+    def pad(self, axis: int, size: SSAValue) -> None:
+        """Zeros behind the elements of the matrix, up to a size along an axis."""
+        missing = self.put(arith.SubiOp(size, self.dims[axis]))
+        high: list[int | SSAValue] = [0, 0]
+        high[axis] = missing
+        for op in padded(self.matrix, high, [-1, -1]):
+            self.matrix = self.put(op)
+        self.dims[axis] = size
+
     def copy(self, sizes: Sequence[SSAValue], static: Sequence[int], reads: Sequence[AffineExpr]) -> None:
         """Elements of the matrix, at `reads`, as a tensor. static: its sizes where the kernel knows them, else -1."""
         type_ = TensorType(self.element, static)
@@ -114,7 +123,12 @@ def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> 
     """The operations whose last one has the panels of a tensor without groups, which is the matrix in another shape.
     layout: of the matrix; result: the type of the panels."""
     code, axis, width = _Code(matrix), layout.axis, layout.width
-    panels = code.put(arith.DivUIOp(code.dims[axis], code.number(width)))
+    count = code.dims[axis]
+    if (matrix.rows, matrix.columns)[axis] % width:
+        count = code.put(arith.AddiOp(count, code.number(width - 1)))
+    panels = code.put(arith.DivUIOp(count, code.number(width)))
+    if count is not code.dims[axis]:
+        code.pad(axis, code.put(arith.MuliOp(panels, code.number(width))))
     code.copy([panels, code.dims[1 - axis]], [-1, -1, width], layout.elements(2).results)
     flat = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))
     ops = code.cast(flat)

@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from pydispatch import ir, logs
 from pydispatch.compiler import devlib
 from pydispatch.compiler.analysis.interface import interface_of
+from pydispatch.compiler.constants.channels_last import put_channels_last
 from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
 from pydispatch.compiler.constants.pack import pack_constants
@@ -275,6 +276,8 @@ class Pipeline:
             products, *others = {level.bytes for level in levels}
             for function in host_functions(self.module):
                 multiply_integers(function, "" if others else products)
+        for function in host_functions(self.module):
+            put_channels_last(function, floats=bool(levels))
         hoist_constants(self.module, functions)
         hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
         self.reports = self._formed(hosts)

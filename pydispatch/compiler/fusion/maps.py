@@ -16,6 +16,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.kinds import KEPT_ORDER
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.structured import GENERIC, Structured, structured
@@ -55,6 +56,8 @@ def read_through_copies(op: Operation) -> SSAValue | None:
         for place, index in zip(copy.maps[1].results, maps[number].results, strict=True):
             at[cast(AffineDimExpr, place).position] = index
         changed = [r.replace_dims_and_symbols(at, []) for r in copy.maps[0].results]
+        if KEPT_ORDER in op.attributes and changed[-1:] != list(maps[number].results[-1:]):
+            continue
         trial = [*maps[:number], AffineMap(maps[number].num_dims, 0, tuple(changed)), *maps[number + 1 :]]
         if _sizes_known([*inputs[:number], copy.inputs[0], *inputs[number + 1 :], *g.outputs], trial):
             inputs[number], maps = copy.inputs[0], trial

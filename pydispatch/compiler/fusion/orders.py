@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.analysis.kinds import is_fill
+from pydispatch.compiler.analysis.kinds import KEPT_ORDER, is_fill
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
 from pydispatch.compiler.fusion.maps import copied, generic_like
 from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projected_permutation, is_projection
@@ -27,7 +27,9 @@ from pydispatch.ir.values import shape_of
 def write_as_read(op: Operation) -> SSAValue | None:
     """A contraction whose result all its readers read through one permutation writes it in their order."""
     g = structured(op)
-    if len(op.results) != 1 or not g.reduces or not is_projection(g.maps[-1]) or _order_computed(g) is not None:
+    if len(op.results) != 1 or not g.reduces or KEPT_ORDER in op.attributes:
+        return None
+    if not is_projection(g.maps[-1]) or _order_computed(g) is not None:
         return None
     result = op.results[0]
     order = _order_of_readers(result)

@@ -27,6 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.compiler.kernel_ir.kernel import Layout
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.lower import lower
+from pydispatch.compiler.kernels.tiles.lower import lower_tiles
 from pydispatch.compiler.outline.contracts import contract_of
 from pydispatch.compiler.outline.flops import count_flops
 from pydispatch.compiler.outline.interface import lower_common, lower_interface
@@ -174,7 +175,7 @@ def _expand(op: Operation, targets: Sequence[hal.ExecutableTargetAttr], selectio
     for target in chosen_targets(op, targets):
         names.append(_unique(variant_name(target), names))
         objects = matching_objects(op, target)
-        body = _hand_written(op, selection) if not isinstance(op, flow.ExecutableOp) else _generated(op, target)
+        body = _hand_written(op, selection, target) if not isinstance(op, flow.ExecutableOp) else _generated(op, target)
         variants.append(_variant(op, names[-1], target, objects, body))
     return variants
 
@@ -248,6 +249,7 @@ def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
             for inner in copy.body.block.ops:
                 if isinstance(inner, ModuleOp):
                     lower_common(inner)
+                    lower_tiles(inner, level)
             kept.append(copy)
     if not kept:
         raise CompileError(
@@ -258,7 +260,9 @@ def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
     return kept
 
 
-def _hand_written(op: Operation, selection: Selection) -> list[Operation]:
+def _hand_written(
+    op: Operation, selection: Selection, target: hal.ExecutableTargetAttr
+) -> list[Operation]:
     """The exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR."""
     body: list[Operation] = []
     modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]
@@ -275,6 +279,7 @@ def _hand_written(op: Operation, selection: Selection) -> list[Operation]:
             body.append(export.clone())
     for module in modules:
         lower_common(module)
+        lower_tiles(module, target)
     return [*body, *modules]
 
 

@@ -16,7 +16,6 @@ from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
-from pydispatch.compiler.fusion.channels_last import put_channels_last
 from pydispatch.compiler.fusion.columns import order_columns
 from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import Decide, lay_out_patches
@@ -93,7 +92,6 @@ class Former:
         if self.reassociate:
             widen_sums(self.function)
         split_reductions(self.function, self.reassociate)
-        put_channels_last(self.function)
         lay_out_patches(self.function, self.patches)
         join_places(self.function)
         order_columns(self.function)

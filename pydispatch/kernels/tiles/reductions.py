@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import ast
-import math
 
-from pydispatch.kernels.arithmetic import binary
+from pydispatch.kernels.arithmetic import binary, neutral
 from pydispatch.kernels.entities import Scalar, Tile
 from pydispatch.kernels.tiles.values import ZERO, TileValues
-from pydispatch.kernels.writer import spelled
 
 SYMBOLS = {"sum": "+", "max": "max", "min": "min"}
-
-
-def neutral(symbol: str, type: str) -> str:
-    """What changes no sum, maximum or minimum, in MLIR text."""
-    if symbol == "+":
-        return spelled(0, type)
-    if type in ("f16", "bf16", "f32", "f64"):
-        return spelled(-math.inf if symbol == "max" else math.inf, type)
-    width = {"i8": 8, "i16": 16, "i32": 32}.get(type, 64)
-    return spelled(-(1 << (width - 1)) if symbol == "max" else (1 << (width - 1)) - 1, type)
 
 
 class Reductions(TileValues):

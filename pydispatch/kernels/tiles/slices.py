@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydispatch.kernels.arithmetic import cast, joined
+from pydispatch.kernels.arithmetic import cast
 from pydispatch.kernels.entities import INTEGERS, Entity, Literal, Memory, Scalar, Tile, described
 from pydispatch.kernels.tiles.reductions import Reductions
 from pydispatch.kernels.tiles.values import MOST_DIMENSIONS, Shape
@@ -178,7 +178,7 @@ class Slices(Reductions):
             return made
 
         made = self.lazy(node, part.shape, memory.dtype, [], element)
-        return Tile(made.shape, made.dtype, made.element, {memory.name: part.place}, part=part)
+        return Tile(made.shape, made.dtype, made.element, {memory.name: part.place}, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: Part, value: Entity, origin: ast.AST) -> None:
         """Stores a tile, or one number, into a part of a view."""
@@ -191,15 +191,7 @@ class Slices(Reductions):
                 raise self.error(
                     origin, f"a tile of {tile.size} is stored into {sizes} elements", "store a tile of the same shape"
                 )
-            meets = self.number_or_error(
-                origin, lambda: joined(Scalar("", tile.dtype), Scalar("", memory.dtype), what)
-            )
-            if meets != memory.dtype:
-                raise self.error(
-                    origin,
-                    f"{what} is {memory.dtype}, and this is {described(tile)}",
-                    f"convert it: pydispatch.{memory.dtype}(...)",
-                )
+            self.check_type(origin, tile, memory.dtype, f"{what} is {memory.dtype}")
             place = tile.reads.get(memory.name, part.place)
             if place != part.place or (memory.name in tile.reads and tile.shape != part.shape):
                 tile = self.placed(origin, tile, lent=True)

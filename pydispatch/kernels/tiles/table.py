@@ -59,9 +59,8 @@ def _dtype(low: Slices, node: ast.expr, entity: Entity) -> str:
 def _full(low: Slices, node: ast.Call, given: list[Entity], names: tuple[str, ...]) -> Entity:
     found = _arguments(low, node, given, names, len(names))
     shape, dtype = _shape(low, *found["shape"]), _dtype(low, *found["dtype"])
-    value = Literal(0) if "value" not in found else low.as_number(*found["value"])
-    what = "an element of the tile"
-    return low.filled(shape, low.converted(node, value, dtype, what))
+    value_node, value = found.get("value", (node, Literal(0)))
+    return low.filled(shape, low.converted(value_node, value, dtype, "an element of the tile"))
 
 
 def _arange(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
@@ -76,7 +75,7 @@ def _arange(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
 def _load(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
     found = _arguments(low, node, given, ("part", "other"), 2)
     part_node, part = found["part"]
-    if not isinstance(part, Tile) or part.part is None:
+    if not isinstance(part, Tile) or part.part is None or part.is_turned:
         raise low.error(
             part_node, f"load takes a slice of a view, got {described(part)}", "write load(x[i:i + 16], 1.0)"
         )
@@ -114,6 +113,12 @@ def _reduction(low: Slices, node: ast.Call, given: list[Entity], name: str) -> E
     return low.reduced(node, low.computed(node, tile), SYMBOLS[name], number, keepdims.value)
 
 
+def _length(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
+    if len(given) == 1 and isinstance(given[0], Tile):
+        return Literal(given[0].shape[0])
+    return TABLE[len](low, node, given)
+
+
 def _by_invocations(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     name = ast.unparse(node.func)
     remedy = "leave it out: tiles need none"
@@ -131,6 +136,7 @@ OWN_HANDLERS: dict[Any, Handler] = {
     tile_functions.full: _own(_full, ("shape", "value", "dtype")),
     tile_functions.arange: _own(_arange),
     tile_functions.load: _own(_load),
+    len: _own(_length),
     **{getattr(tile_functions, name): _own(_reduction, name) for name in SYMBOLS},
     **dict.fromkeys(
         (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
@@ -139,8 +145,10 @@ OWN_HANDLERS: dict[Any, Handler] = {
 }
 """Functions that take tiles as they are; all others take their elements."""
 
-FUNCTIONS = frozenset(name for name, handler in OWN_HANDLERS.items() if handler is not _by_invocations)
+FUNCTIONS = frozenset(vars(tile_functions)[name] for name in ("arange", "full", "load", "zeros", *SYMBOLS))
 """A kernel that calls one of them is one with tiles."""
 
 HANDLERS: dict[Any, Handler] = {**TABLE, **OWN_HANDLERS}
 TAKES_TILES = frozenset(OWN_HANDLERS.values())
+EXTREMES = frozenset(TABLE[each] for each in (max, min))
+ATOMICS = frozenset(TABLE[each] for each in (functions.atomic_add, functions.atomic_max, functions.atomic_min))

@@ -4,6 +4,7 @@ together, and share the elements of each tile among them."""
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import isfunction, ismodule
@@ -11,15 +12,16 @@ from typing import Any
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
-from pydispatch.kernels.arithmetic import joined
+from pydispatch.kernels.arithmetic import binary
 from pydispatch.kernels.calls import Handler
 from pydispatch.kernels.entities import Entity, Group, Known, Literal, Memory, Scalar, Tile, described
 from pydispatch.kernels.expressions import known
-from pydispatch.kernels.names import assigned_in, read_in
+from pydispatch.kernels.names import assigned_in, read_in, targets_of
 from pydispatch.kernels.source import MISSING, Source
 from pydispatch.kernels.statements import RETURN
-from pydispatch.kernels.tiles.slices import Part, Slices
-from pydispatch.kernels.tiles.table import FUNCTIONS, HANDLERS, TAKES_TILES
+from pydispatch.kernels.tiles.products import Products
+from pydispatch.kernels.tiles.slices import Part
+from pydispatch.kernels.tiles.table import ATOMICS, EXTREMES, FUNCTIONS, HANDLERS, TAKES_TILES
 from pydispatch.kernels.tiles.values import MOVED, OWN
 from pydispatch.patterns.types import DType
 
@@ -52,9 +54,8 @@ BY_INVOCATIONS = (functions.global_id, functions.local_id)
 """Functions of kernels that say what one invocation does."""
 
 
-class TileKernel(Slices):
-    """Writes a whole kernel. covered: how much of each dimension a workgroup writes of the views that it writes outside
-    of loops, by parameter."""
+class TileKernel(Products):
+    """Writes a whole kernel."""
 
     def __init__(
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
@@ -62,9 +63,11 @@ class TileKernel(Slices):
         super().__init__(source, workgroup)
         self.fixed = frozenset(each.name for each in parameters if each.type is None)
         self._statics = statics
-        self._reads: dict[int, dict[str, int]] = {}
+        self._uses_of: dict[ast.FunctionDef, tuple[Counter[str], Counter[str]]] = {}
         self._depth = 0
-        self.covered: dict[str, tuple[int, ...]] = {}
+        self._bound: dict[tuple[ast.FunctionDef, str], int] = {}
+        """How many loops and conditions are around the first value of a variable, which gives it its shape."""
+        self._covered: dict[str, tuple[int, ...]] = {}
 
     handlers = HANDLERS
 
@@ -73,6 +76,12 @@ class TileKernel(Slices):
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
         self.block(self.source.body, frozenset({RETURN}))
         return self.writer.lines
+
+    def covered(self, parameter: str) -> tuple[int, ...] | None:
+        """How much of a view a workgroup writes, the last dimension first; None where all that it writes is in loops
+        or conditions."""
+        found = self._covered.get(parameter)
+        return found and found[::-1]
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
         if kind == "group":
@@ -89,18 +98,18 @@ class TileKernel(Slices):
 
     # ---- variables
 
-    def _reads_of(self, name: str) -> int:
-        """How often the function reads a variable."""
+    @property
+    def _uses(self) -> tuple[Counter[str], Counter[str]]:
+        """How often the function assigns each variable, and reads it."""
         tree = self.source.tree
-        if id(tree) not in self._reads:
-            counts: dict[str, int] = {}
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                    counts[node.id] = counts.get(node.id, 0) + 1
-                elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                    counts[node.target.id] = counts.get(node.target.id, 0) + 1
-            self._reads[id(tree)] = counts
-        return self._reads[id(tree)].get(name, 0)
+        if tree not in self._uses_of:
+            nodes = list(ast.walk(tree))
+            assigned = Counter(name for node in nodes for name in targets_of(node))
+            read = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+            read.update(node.target.id for node in nodes if isinstance(node, ast.AugAssign)
+                        and isinstance(node.target, ast.Name))  # fmt: skip
+            self._uses_of[tree] = assigned, read
+        return self._uses_of[tree]
 
     def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
         name, old = target.id, self.environment.get(target.id)
@@ -116,22 +125,26 @@ class TileKernel(Slices):
             raise self.error(
                 origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
             )
-        if isinstance(old, Tile) and old.is_kept:
+        place = self.source.tree, name
+        is_own = self._bound.get(place) == self._depth
+        if isinstance(old, Tile) and old.is_kept and (old.shape == value.shape or not is_own):
             self._assign_kept(name, old, value, origin)
         else:
-            value = _as_it_is(value)
-            self.environment[name] = self.placed(origin, value) if self._reads_of(name) > 1 else value
+            self._bound[place] = self._depth
+            value, reads = _as_it_is(value), self._uses[1][name]
+            if not value.buffer and reads > 1:
+                value = self.placed(origin, value, is_kept=self._uses[0][name] > 1)
+            self.environment[name] = value
 
     def _assign_kept(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
         """Into the memory of a variable that loops or conditions change."""
         if value is old:
             return
-        meets = self.number_or_error(
-            origin, lambda: joined(Scalar("", value.dtype), Scalar("", old.dtype), f"'{name}'")
-        )
-        if value.shape != old.shape or meets != old.dtype:
-            remedy = "use another variable" if value.shape != old.shape else f"convert it: pydispatch.{old.dtype}(...)"
-            raise self.error(origin, f"'{name}' is {described(old)}, and this is {described(value)}", remedy)
+        if value.shape != old.shape:
+            raise self.error(
+                origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
+            )
+        self.check_type(origin, value, old.dtype, f"'{name}' is {described(old)}")
         self._settle(origin, lambda tile: old.buffer in tile.reads and tile is not value)
         if value.reads.get(old.buffer, OWN) is MOVED:
             value = self.placed(origin, value, lent=True)
@@ -173,7 +186,7 @@ class TileKernel(Slices):
         self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
     ) -> None:
         self._keep(node, [*then, *other])
-        super()._branches(node, then, other, at_end)
+        self._within(lambda: super(TileKernel, self)._branches(node, then, other, at_end))
 
     def _within(self, write: Callable[[], None]) -> None:
         self._depth += 1
@@ -209,7 +222,7 @@ class TileKernel(Slices):
         name = part.memory.name
         self._settle(origin, lambda tile: name in tile.reads and tile is not value)
         if not self._depth and part.memory.parameter:
-            self.covered.setdefault(part.memory.parameter, tuple(each.size or 1 for each in part.ranges))
+            self._covered.setdefault(part.memory.parameter, tuple(each.size or 1 for each in part.ranges))
         self.write(target, part, value, origin)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
@@ -251,11 +264,11 @@ class TileKernel(Slices):
         )
 
     def _attribute(self, node: ast.Attribute) -> Entity:
-        if node.attr not in ("shape", "ndim", "dtype", "T"):
-            return super()._attribute(node)
         base = self.evaluate(node.value)
         if not isinstance(base, Tile):
             return super()._attribute(node)
+        if node.attr not in ("shape", "ndim", "dtype", "T"):
+            raise self.error(node, f"a tile has no '{node.attr}'", "there are shape, ndim, dtype and T")
         if node.attr == "shape":
             return Group(tuple(map(Literal, base.shape)))
         if node.attr == "ndim":
@@ -263,9 +276,29 @@ class TileKernel(Slices):
         if node.attr == "dtype":
             return Known(DType(base.dtype))
         tile = self.computed(node, base)
-        return self.lazy(
+        made = self.lazy(
             node, tile.shape[::-1], tile.dtype, [tile], lambda at: self.element(tile, at[::-1]), moved=True
         )
+        return replace(made, part=tile.part, is_turned=not tile.is_turned) if len(tile.shape) == 2 else made
+
+    def _binop(self, node: ast.BinOp) -> Entity:
+        if not isinstance(node.op, ast.Add):
+            return super()._binop(node)
+        a, b = self.evaluate(node.left), self.evaluate(node.right)
+        made = self.summed(node, a, b)
+        return made or self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
+
+    def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
+        made = None
+        if isinstance(node.op, ast.Add) and isinstance(old, Tile):
+            value = self.evaluate(node.value)
+            made = self.summed(node, old, value) or self.number_or_error(
+                node,
+                lambda: self.elementwise(
+                    (ast.Name("", ast.Load()), node.value), (old, value), lambda x, y: binary(self.writer, "+", x, y)
+                ),
+            )
+        return made or super()._combined(node, old)
 
     def called(self, node: ast.Call, handler: Handler, given: list[Entity]) -> Entity:
         if handler in TAKES_TILES:
@@ -273,7 +306,19 @@ class TileKernel(Slices):
         operands = [self.computed(node, each) if isinstance(each, Tile) else each for each in given]
         if not any(isinstance(each, Tile) for each in operands):
             return handler(self, node, given)
+        self._check_elementwise(node, handler, given)
         return self.combined(node, operands, lambda *elements: handler(self, node, list(elements)))
+
+
+    def _check_elementwise(self, node: ast.Call, handler: Handler, given: Sequence[Entity]) -> None:
+        """Refuses what takes numbers only, and the functions of Python for what is a reduction."""
+        name = ast.unparse(node.func)
+        if len(given) == 1 and handler in EXTREMES:
+            raise self.error(node, f"{name} of {described(given[0])}", f"write pydispatch.{name}(tile)")
+        if handler in ATOMICS:
+            raise self.error(
+                node, f"{name} of a tile", "reduce it, or write a kernel in which each invocation adds its own value"
+            )
 
 
 def _as_it_is(tile: Tile) -> Tile:

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydispatch.kernels.arithmetic import cast, default_type
-from pydispatch.kernels.entities import Entity, Literal, Scalar, Tile
+from pydispatch.kernels.arithmetic import TypeMismatch, cast, default_type, joined
+from pydispatch.kernels.entities import Entity, Literal, Scalar, Tile, described
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.workgroup_memory import WORKGROUP_MEMORY, WorkgroupMemory
 
@@ -25,6 +25,8 @@ ZERO, ONE = Scalar("%zero", "index"), Scalar("%one", "index")
 
 class TileValues(WorkgroupMemory):
     """Writes what the workgroup does with tiles."""
+
+    memory_remedy = "make tiles smaller, or have fewer variables that are tiles"
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         super().__init__(source, workgroup)
@@ -185,6 +187,15 @@ class TileValues(WorkgroupMemory):
         finally:
             self.writer = outer
         return self.lazy(node, shape, dtype, tiles, lambda at: element_of(lambda tile: self.element(tile, at)))
+
+    def check_type(self, node: ast.AST, tile: Tile, dtype: str, stated: str) -> None:
+        """Refuses elements that do not become those of a type by themselves. stated: what says the type."""
+        try:
+            fits = joined(Scalar("", tile.dtype), Scalar("", dtype), "") == dtype
+        except TypeMismatch:
+            fits = False
+        if not fits:
+            raise self.error(node, f"{stated}, and this is {described(tile)}", f"convert it: pydispatch.{dtype}(...)")
 
     def computed(self, node: ast.AST, tile: Tile) -> Tile:
         """A tile whose elements can be asked for: products are computed as a whole."""

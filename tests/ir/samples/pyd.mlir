@@ -19,3 +19,10 @@ func.func @custom(%x: tensor<?x4xf32>, %n: index) -> tensor<?x4xf32> {
     : (tensor<?x4xf32>, f32, index) -> tensor<?x4xf32>
   return %y : tensor<?x4xf32>
 }
+
+func.func @tiles(%view: memref<?x?xf16>, %i: index, %a: memref<4x8xf16>, %b: memref<8x16xf16>, %c: memref<4x16xf32>) {
+  pyd.read_tile %view[%i, %i], %a {kept} : memref<?x?xf16>, memref<4x8xf16>
+  pyd.read_tile %view[%i, %i], %b turned : memref<?x?xf16>, memref<8x16xf16>
+  pyd.matmul %a, %b, %c {kept} : memref<4x8xf16>, memref<8x16xf16>, memref<4x16xf32>
+  return
+}

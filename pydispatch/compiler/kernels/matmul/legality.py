@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.analysis import reasons
-from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.analysis.kinds import KEPT_ORDER, inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import Places, dependents, is_of_columns, positions
 from pydispatch.ir.op_info import Cost, info_of
@@ -72,6 +72,8 @@ def _after(op: Operation, c: Contraction, known: Places) -> str | None:
 def _before(op: Operation, c: Contraction) -> str | None:
     """Packing reads an element once per tile: what makes it must be cheap."""
     if op.name == "linalg.generic":
+        if KEPT_ORDER in c.op.attributes and _only_copies(op):
+            return reasons.TRANSPOSED_FOR_TILES
         times = prod(c.generic.extents[d] or 1 for d in c.outer if d not in c.b.dims)
         if op.results[0] is c.generic.inputs[c.b.main] and times > MOST_ORDERINGS and _only_copies(op):
             return reasons.REORDERED_FOR_TILES.format(times)

@@ -1,6 +1,7 @@
 """Panels: the layout of a constant factor in which register blocks read it, a fixed number of columns side by side.
 
-A tensor with the dimension n lies in panels along n when it is [n / width, the other dimensions in their order, width].
+A tensor with the dimension n lies in panels along n when it is [n / width, the other dimensions in their order, width];
+where n is no multiple of the width, zeros fill the last panel.
 Where an instruction takes several steps of k at once (`cpu/arithmetic.py`), k is cut too, and the steps of a group come
 last: [n / width, the others with k / group, width, group].
 Its dispatch function turns panels into the tensor again, by one generic; kernels on CPUs read the panels themselves.
@@ -12,13 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import tensor
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, IndexType, TensorType
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.structured import GENERIC, structured
 
@@ -43,7 +45,7 @@ class Layout:
             shape[self.steps] //= self.group
         columns = shape.pop(self.axis)
         inner = [self.width] if self.steps is None else [self.width, self.group]
-        return TensorType(type.element_type, [columns // self.width, *shape, *inner])
+        return TensorType(type.element_type, [-(-columns // self.width), *shape, *inner])
 
     def places(self, rank: int) -> AffineMap:
         """Where the element of a tensor is in its panels."""
@@ -101,7 +103,26 @@ class Panels:
 def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
     """The operations whose last one has the panels of a tensor of known sizes."""
     assert isinstance(value.type, TensorType)
-    return _copy(value, layout.type_of(value.type), layout.elements(value.type.get_num_dims()))
+    panels, ops = layout.type_of(value.type), list[Operation]()
+    shape = list(value.type.get_shape())
+    missing = -shape[layout.axis] % layout.width
+    if missing:
+        shape[layout.axis] += missing
+        ops = padded(value, [missing if d == layout.axis else 0 for d in range(len(shape))], shape)
+        value = ops[-1].results[0]
+    return [*ops, *_copy(value, panels, layout.elements(len(shape)))]
+
+
+def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]) -> list[Operation]:
+    """The operations whose last one has zeros behind the elements of a tensor, so many along each dimension."""
+    assert isinstance(value.type, TensorType)
+    zero = arith.ConstantOp(zero_attribute(value.type.element_type))
+    block = Block(arg_types=[IndexType()] * len(shape))
+    block.add_op(tensor.YieldOp(zero.result))
+    dynamic = [h for h in high if isinstance(h, SSAValue)]
+    static = [h if isinstance(h, int) else DYNAMIC_INDEX for h in high]
+    type_ = TensorType(value.type.element_type, shape)
+    return [zero, tensor.PadOp(value, [], dynamic, Region(block), [0] * len(shape), static, type_)]
 
 
 def from_panels(value: SSAValue, result: TensorType[Attribute], layout: Layout) -> list[Operation]:

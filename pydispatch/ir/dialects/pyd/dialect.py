@@ -15,6 +15,7 @@ from pydispatch.ir.dialects.pyd import (
     derived,
     mma,
     recurrence,
+    tiles,
     transpose,
 )
 
@@ -39,6 +40,7 @@ OPERATIONS: list[type[Operation]] = [
     *custom.OPERATIONS,
     *mma.OPERATIONS,
     *recurrence.OPERATIONS,
+    *tiles.OPERATIONS,
     *transpose.OPERATIONS,
 ]
 Pyd = Dialect("pyd", OPERATIONS, [*array.ATTRIBUTES, *derived.ATTRIBUTES])

@@ -5,7 +5,8 @@ by computing elements of the factors, so that their producers are fused into the
 are are read in place. When a block is done, the results of the dispatch are computed from it while it is in the cache.
 
 Blocks never hang over an edge of known size: the last one moves back and computes some elements again, with the same
-bits. Where sizes are not known, blocks run over what packing left undefined, and only what exists is stored.
+bits. Where sizes are not known, or zeros fill the last panel of a constant, blocks run over the edge, and only what
+exists is stored.
 """
 
 from __future__ import annotations

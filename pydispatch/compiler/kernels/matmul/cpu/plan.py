@@ -65,8 +65,17 @@ class Plan:
     def b_in_place(self) -> bool:
         return not self.schedule.pack_b
 
+    @property
+    def tail(self) -> int:
+        """Columns of the last block where B's last panel is not full, 0 where blocks are whole or move back."""
+        n = None if self.c.n is None else self.sizes[self.c.n]
+        ragged = self.panels is not None and n is not None and n % self.panels.layout.width
+        return n % self.schedule.nr if ragged and n is not None else 0
+
     def fills(self, dim: int, size: Index, block: int) -> bool:
-        """Whether a dimension is known to have a whole block."""
+        """Whether a dimension is known to have a whole block, so that the last one may move back over its neighbour."""
+        if dim == self.c.n and self.tail:
+            return False
         if isinstance(size, int):
             return size >= block
         return dim == self.c.m and self.rows is not None and self.rows.least >= block
@@ -201,7 +210,8 @@ def _panels(c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic)
     if panels is None or c.n is None or c.b.where(c.n) != [panels.layout.axis]:
         return None
     layout = panels.layout
-    plain = c.b.coordinates[layout.axis].is_plain(c.n) and (sizes[c.n] or 1) % layout.width == 0
+    plain = c.b.coordinates[layout.axis].is_plain(c.n)
+    plain = plain and ((sizes[c.n] or 1) % layout.width == 0 or (layout.steps is None and sizes[c.n] is not None))
     if layout.steps is None:
         return panels if plain and arithmetic.plain(c.acc) and c.b.direct else None
     groups = layout.group == arithmetic.group and c.b.where(c.k) == [layout.steps]

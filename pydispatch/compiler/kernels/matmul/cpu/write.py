@@ -47,6 +47,7 @@ class Writer:
         self.sizes = sizes_of(plan, loop_sizes(self.e, self.c.generic))
         self.low: dict[int, Index] = {}
         self.valid: dict[int, Index] = {}
+        self.in_tail = False
 
     # The tile
 
@@ -179,6 +180,8 @@ class Writer:
         if dim is None:
             return 1
         size = self.sizes[dim]
+        if dim == self.c.n and self.in_tail:
+            return self.plan.tail
         if self.plan.fills(dim, size, block) or isinstance(size, int):
             return min(block, size) if isinstance(size, int) else block
         return build.least(block, build.minus(self.valid[dim], start))
@@ -189,8 +192,10 @@ class Writer:
         """`body` for each register block of the tile: panels of B outside, so that each stays in the first cache.
         finishing: results are computed from the blocks."""
         c, t = self.c, self.t
-        columns = 1 if c.n is None else build.ceil_quotient(self.valid[c.n], t.nr)
+        columns: Index = 1 if c.n is None else build.ceil_quotient(self.valid[c.n], t.nr)
         rows = 1 if c.m is None else build.ceil_quotient(self.valid[c.m], t.mr)
+        if c.n is not None and self.plan.tail:
+            columns = build.quotient(self.valid[c.n], t.nr)
 
         of_columns = column_values(self.frame.source, c) if finishing else []
 
@@ -208,6 +213,14 @@ class Writer:
                 self.e.forget(value)
 
         self._loop(build, columns, 1, across)
+        if c.n is not None and self.plan.tail:
+
+            def last(inner: Builder) -> None:
+                self.in_tail = True
+                across(inner, columns)
+                self.in_tail = False
+
+            build.when(build.less(build.times(columns, t.nr), self.valid[c.n]), last)
 
     def _keep_columns(self, build: Builder, value: SSAValue, start: Index) -> None:
         """Computes the elements of `value` for the columns of a panel, which all rows of the tile read."""

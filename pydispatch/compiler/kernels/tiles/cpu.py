@@ -1,0 +1,214 @@
+"""Products of tiles on CPUs: register blocks, one after the other. What is read for a product alone is read in place
+where all of it exists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, choose
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.constants import WORKGROUP
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
+from pydispatch.compiler.kernels.tiles.parts import (
+    Part,
+    branch,
+    converted,
+    either,
+    element_of,
+    part_of,
+    put,
+    shape_of,
+    taken_away,
+)
+from pydispatch.ir.dialects.pyd.contract import ContractOp
+from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
+from pydispatch.ir.dialects.pyd.transpose import TransposeOp
+
+
+def is_for_products(op: ReadTileOp) -> bool:
+    """Whether nothing but products reads the memory of a tile, each right after it was read from a view."""
+    users = [use.operation for use in op.tile.uses]
+    return all(
+        isinstance(user, ReadTileOp) or (isinstance(user, MatmulOp) and _read_before(user, op.tile) is not None)
+        for user in users
+    ) and all(user.c is not op.tile for user in users if isinstance(user, MatmulOp))
+
+
+def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
+    """What a tile was read from, right before an operation: only such reads, and what has no effects, lie between."""
+    before = op.prev_op
+    while before is not None:
+        if isinstance(before, ReadTileOp):
+            if before.tile is tile:
+                return before
+        elif not before.name.startswith("arith."):
+            return None
+        before = before.prev_op
+    return None
+
+
+def read(build: Builder, op: ReadTileOp) -> None:
+    """The tile, in memory."""
+    _read(build, part_of(op), op.tile)
+
+
+def _read(build: Builder, part: Part, tile: SSAValue) -> None:
+    """A copy, with the type of the tile."""
+    then, other = branch(build), branch(build)
+    _copy(then, part, tile)
+    _copy_what_exists(other, part, tile)
+    either(build, part.inside(build, shape_of(tile)), then, other)
+
+
+def _copy(build: Builder, part: Part, tile: SSAValue) -> None:
+    """All of it exists."""
+    rows, columns = shape_of(tile)
+    if not part.turned or element_of(part.value) != element_of(tile):
+        _copy_elements(build, part, tile, (0, 0), (rows, columns))
+        return
+    target, source = Part(build.source, tile), Part(build.source, part.value, part.first)
+    for row in range(0, rows, SIDE):
+        for column in range(0, columns, SIDE):
+            height, width = min(SIDE, rows - row), min(SIDE, columns - column)
+            block = source.view(build, column, row, (width, height))
+            build.add(TransposeOp(operands=[block, target.view(build, row, column, (height, width))]))
+
+
+def _copy_what_exists(build: Builder, part: Part, tile: SSAValue) -> None:
+    """Zeros, and on them what there is."""
+    shape = shape_of(tile)
+    zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
+    _elements(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))
+    ends = [part.existing(build, number, size) for number, size in enumerate(shape)]
+    _copy_elements(build, part, tile, (ends[0][0], ends[1][0]), (ends[0][1], ends[1][1]))
+
+
+def _copy_elements(
+    build: Builder, part: Part, tile: SSAValue, low: tuple[Index, Index], high: tuple[Index, Index]
+) -> None:
+    def one(b: Builder, row: Index, column: Index) -> None:
+        value = b.add(memref.LoadOp.get(part.value, part.place(b, row, column)))
+        put(b, converted(b, value, element_of(tile)), tile, row, column)
+
+    _elements(build, low, high, one)
+
+
+def _elements(
+    build: Builder, low: tuple[Index, Index], high: tuple[Index, Index], one: Callable[[Builder, Index, Index], None]
+) -> None:
+    build.parallel(
+        low[0], high[0], lambda b, row: b.parallel(low[1], high[1], lambda inner, column: one(inner, row, column))
+    )
+
+
+def multiply(build: Builder, op: MatmulOp, level: Level) -> None:
+    """C += A·B."""
+    steps: Index = shape_of(op.a)[1]
+    factors, used = [], set[ReadTileOp]()
+    for number, tile in enumerate((op.a, op.b)):
+        source = _read_before(op, tile)
+        if source is None or not is_for_products(source):
+            factors.append(_in_type(build, op, tile, number))
+            continue
+        used.add(source)
+        part = part_of(source)
+        if not part.is_inside(1 - number, shape_of(tile)[1 - number]):
+            steps = build.least(steps, part.existing(build, 1 - number, shape_of(tile)[1 - number])[1])
+        factors.append(_taken(build, op, part, tile, number))
+    _blocks(build, factors[0], factors[1], Part(op, op.c), (*shape_of(op.c), steps), level)
+    for each in used:
+        taken_away(each)
+
+
+def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, number: int) -> Part:
+    """A factor in memory, in the type of the sums."""
+    if element_of(tile) == element_of(op.c):
+        return Part(op, tile)
+    memory = _memory(op, tile, number)
+    _copy(build, Part(op, tile), memory)
+    return Part(op, memory)
+
+
+def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, number: int) -> Part:
+    """A factor that is a part of a view: in place, where its rows (of A) or columns (of B) exist, else as a copy."""
+    memory = _memory(op, tile, number)
+    if element_of(part.value) != element_of(memory) or (part.turned and number == 1):
+        _read(build, part, memory)
+        return Part(op, memory)
+    size = shape_of(tile)[number]
+    exists = part.is_whole(build, number, size)
+    if exists is True:
+        return part
+    if exists is False:
+        _copy_what_exists(build, part, memory)
+        return Part(op, memory)
+    then, other = branch(build), branch(build)
+    _copy_what_exists(other, part, memory)
+    return part.or_copy(build, exists, then, other, Part(op, memory))
+
+
+def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
+    """Memory for a factor in the type of the sums: that of the tile where it has it."""
+    type_ = element_of(op.c)
+    if element_of(tile) == type_:
+        return tile
+    function = op.parent_op()
+    while not isinstance(function, FuncOp):
+        assert function is not None
+        function = function.parent_op()
+    shape = shape_of(tile)
+    entry = function.body.block
+    wanted = MemRefType(type_, list(shape), NoneAttr(), IntegerAttr(WORKGROUP, 64))
+    for known in entry.ops:
+        is_alike = isinstance(known, memref.AllocOp) and known.results[0].type == wanted
+        if is_alike and known.results[0].name_hint == f"factor{number}":
+            return known.results[0]
+    made = memref.AllocOp.get(type_, 64, shape=list(shape))
+    made.results[0]._type = wanted
+    made.results[0].name_hint = f"factor{number}"
+    made.location = op.location
+    first = entry.first_op
+    assert first is not None
+    entry.insert_op_before(made, first)
+    return made.results[0]
+
+
+def _blocks(build: Builder, a: Part, b: Part, c: Part, sizes: tuple[int, int, Index], level: Level) -> None:
+    """Columns of blocks, so that the rows of B that they read stay in the first cache."""
+    rows, columns, steps = sizes
+    tiles = choose(level, (bit_width(element_of(c.value)) or 32) // 8, rows, columns, None, 1, 1, padded=False)
+
+    def block(inner: Builder, row: Index, column: Index, height: int, width: int) -> None:
+        operands = [
+            a.view(inner, row, 0, (height, steps)),
+            b.view(inner, 0, column, (steps, width)),
+            c.view(inner, row, column, (height, width)),
+        ]
+        inner.add(ContractOp(operands=operands, properties={"accumulate": UnitAttr()}))
+
+    def column_of(inner: Builder, column: Index, width: int) -> None:
+        whole = rows - rows % tiles.mr
+
+        def one(deeper: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
+            block(deeper, row, column, tiles.mr, width)
+            return []
+
+        inner.loop(0, whole, [], one, step=tiles.mr)
+        if whole < rows:
+            block(inner, whole, column, rows - whole, width)
+
+    def panel(inner: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+        column_of(inner, column, tiles.nr)
+        return []
+
+    whole = columns - columns % tiles.nr
+    build.loop(0, whole, [], panel, step=tiles.nr)
+    if whole < columns:
+        column_of(build, whole, columns - whole)

@@ -1,0 +1,64 @@
+"""Tiles on GPUs: copies and products as loops over elements."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.tiles.parts import converted, element_of, part_of, put, shape_of
+from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
+
+BLOCKS = ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
+"""Elements of C that an invocation has, rows and columns."""
+
+
+def read(build: Builder, op: ReadTileOp) -> None:
+    """The tile, in memory: neighbours by neighbouring invocations."""
+    part, (rows, columns) = part_of(op), shape_of(op.tile)
+
+    def one(b: Builder, number: Index) -> None:
+        if part.turned:  # neighbours of the view
+            column, row = b.split(number, [columns, rows])
+        else:
+            row, column = b.split(number, [rows, columns])
+        put(b, part.element(b, row, column), op.tile, row, column)
+
+    build.parallel(0, rows * columns, one)
+
+
+def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
+    """C += A·B, a block of C for each iteration; its rows and columns lie as far apart as there are blocks."""
+    (rows, steps), columns, type_ = shape_of(op.a), shape_of(op.b)[1], element_of(op.c)
+    fitting = [(h, w) for h, w in BLOCKS if rows % h == 0 and columns % w == 0]
+    height, width = next((b for b in fitting if rows * columns // (b[0] * b[1]) >= invocations), fitting[-1])
+    down, across = rows // height, columns // width
+
+    def one(b: Builder, number: Index) -> None:
+        top, left = b.split(number, [down, across])
+        at = [(b.plus(top, r * down), b.plus(left, c * across)) for r in range(height) for c in range(width)]
+        start = [b.add(memref.LoadOp.get(op.c, [b.value(row), b.value(column)])) for row, column in at]
+
+        def step(inner: Builder, k: Index, sums: list[SSAValue]) -> list[SSAValue]:
+            place = inner.value(k)
+            factors_a = [_factor(inner, op.a, at[r * width][0], place, type_) for r in range(height)]
+            factors_b = [_factor(inner, op.b, place, at[c][1], type_) for c in range(width)]
+            pairs = [(x, y) for x in factors_a for y in factors_b]
+            return [_added(inner, x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
+
+        for total, (row, column) in zip(b.loop(0, steps, start, step), at, strict=True):
+            put(b, total, op.c, row, column)
+
+    build.parallel(0, down * across, one)
+
+
+def _factor(build: Builder, tile: SSAValue, row: Index, column: Index, type_: object) -> SSAValue:
+    value = build.add(memref.LoadOp.get(tile, [build.value(row), build.value(column)]))
+    return converted(build, value, type_)  # type: ignore[arg-type]
+
+
+def _added(build: Builder, a: SSAValue, b: SSAValue, total: SSAValue) -> SSAValue:
+    if isinstance(total.type, AnyFloat):
+        return build.add(arith.AddfOp(total, build.add(arith.MulfOp(a, b))))
+    return build.add(arith.AddiOp(total, build.add(arith.MuliOp(a, b))))

@@ -1,0 +1,164 @@
+"""Products of tiles by groups of 32 invocations (`pyd.mma`): tensor cores, and fused multiply-adds from registers. Sums
+that a loop adds up stay in registers all the while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, StringAttr, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.matmul.gpu.load import LINE, PRIVATE, storage
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.tiles.parts import element_of, put, shape_of
+from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, lane_layout, run_of
+from pydispatch.ir.dialects.pyd.tiles import MatmulOp
+
+MOST_SLOTS = 128
+"""Sums that an invocation may have in registers."""
+FIRST_GENERATIONS = ((Float16Type, 75), (BFloat16Type, 80))
+"""From which compute capability on tensor cores have a type."""
+
+
+def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) -> bool:
+    """C += A·B; False where the tile cannot be shared out among the invocations so."""
+    (rows, steps), columns = shape_of(op.a), shape_of(op.b)[1]
+    element, total = element_of(op.a), element_of(op.c)
+    bits, wide = bit_width(element) or 64, bit_width(total) or 64
+    first = next((first for kind, first in FIRST_GENERATIONS if isinstance(element, kind)), None)
+    if first is not None:
+        form, unit = "tensor", (16, 16)
+        fits = generation >= first and steps % 16 == 0
+    else:
+        form, unit = "fma", (4 * run_of(wide), 8 * run_of(wide))
+        fits = element == total
+    fits = fits and all(size * bits % (LINE * 8) == 0 for size in (steps, columns))
+    groups = _groups(rows, columns, unit, invocations) if fits else None
+    memories = [_allocation(each) for each in (op.a, op.b, op.c)]
+    if groups is None or None in memories:
+        return False
+    for each in memories:
+        assert each is not None
+        each.properties["alignment"] = IntegerAttr(max(LINE, _alignment(each)), i64)
+    _Writer(op, form, groups, invocations).run(build)
+    return True
+
+
+def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) -> tuple[int, int] | None:
+    """Blocks down and across, one for each 32 invocations, as square as can be."""
+    count = invocations // LANES
+    fitting = [
+        (down, count // down)
+        for down in range(1, count + 1)
+        if count % down == 0 and rows % (down * unit[0]) == 0 and columns % (count // down * unit[1]) == 0
+    ]
+    if invocations % LANES or not fitting or rows * columns > MOST_SLOTS * invocations:
+        return None
+    return min(fitting, key=lambda each: rows // each[0] + columns // each[1])
+
+
+def _allocation(value: SSAValue) -> memref.AllocOp | None:
+    return value.op if isinstance(value, OpResult) and isinstance(value.op, memref.AllocOp) else None
+
+
+def _alignment(op: memref.AllocOp) -> int:
+    stated = op.properties.get("alignment")
+    return int(stated.value.data) if isinstance(stated, IntegerAttr) else 1
+
+
+def _around(op: Operation) -> FuncOp:
+    at: Operation | None = op
+    while not isinstance(at, FuncOp):
+        assert at is not None
+        at = at.parent_op()
+    return at
+
+
+class _Writer:
+    def __init__(self, op: MatmulOp, form: str, groups: tuple[int, int], invocations: int) -> None:
+        (rows, self.steps), columns = shape_of(op.a), shape_of(op.b)[1]
+        self.op, self.form, self.groups, self.invocations = op, form, groups, invocations
+        self.rows, self.columns = rows // groups[0], columns // groups[1]
+        total: Attribute = element_of(op.c)
+        self.layout = lane_layout(form, self.rows, self.columns, run_of(bit_width(total) or 64))
+        function = _around(op)
+        entry = Builder(Block(), op)
+        self.sums = storage(entry, total, rows * columns // invocations, PRIVATE)
+        first = function.body.block.first_op
+        assert first is not None
+        for made in list(entry.block.ops):
+            made.detach()
+            function.body.block.insert_op_before(made, first)
+
+    def run(self, build: Builder) -> None:
+        loop = self._loop()
+        if loop is None:
+            self._invocations(build, self._take)
+            self._invocations(build, self._multiply)
+            self._invocations(build, self._put)
+            return
+        around = loop.parent
+        assert around is not None
+        self._invocations(build, self._multiply)
+        following = loop.next_op
+        for body, place in ((self._take, loop), (self._put, following)):
+            outside = Builder(Block(), self.op)
+            self._invocations(outside, body)
+            for made in list(outside.block.ops):
+                made.detach()
+                assert place is not None
+                around.insert_op_before(made, place)
+
+    def _loop(self) -> scf.ForOp | None:
+        """The loop in which nothing else touches the sums; None where there is none."""
+        loop = self.op.parent_op()
+        if not isinstance(loop, scf.ForOp):
+            return None
+        for use in self.op.c.uses:
+            at: Operation | None = use.operation
+            while at is not None and at is not loop:
+                at = at.parent_op()
+            if at is loop and use.operation is not self.op:
+                return None
+        return loop
+
+    def _invocations(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
+        build.parallel(0, self.invocations, body, limit=self.invocations)
+
+    def _block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
+        """(lane, first row and column) of the block of an invocation."""
+        lane, group = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
+        row = build.times(build.quotient(group, self.groups[1]), self.rows)
+        return lane, row, build.times(build.remainder(group, self.groups[1]), self.columns)
+
+    def _slots(self, build: Builder, invocation: Index) -> Iterator[tuple[SSAValue, Index, Index]]:
+        """(number, row, column) of each sum of an invocation."""
+        lane, row, column = self._block(build, invocation)
+        layout = self.layout
+        row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))
+        column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.right))
+        for slot, (down, right) in enumerate(zip(layout.rows, layout.columns, strict=True)):
+            yield build.index(slot), build.plus(row, down), build.plus(column, right)
+
+    def _take(self, build: Builder, invocation: Index) -> None:
+        for slot, row, column in self._slots(build, invocation):
+            value = build.add(memref.LoadOp.get(self.op.c, [build.value(row), build.value(column)]))
+            build.add(memref.StoreOp.get(value, self.sums, [slot]))
+
+    def _put(self, build: Builder, invocation: Index) -> None:
+        for slot, row, column in self._slots(build, invocation):
+            put(build, build.add(memref.LoadOp.get(self.sums, [slot])), self.op.c, row, column)
+
+    def _multiply(self, build: Builder, invocation: Index) -> None:
+        lane, row, column = self._block(build, invocation)
+        pitch = shape_of(self.op.b)[1]
+        left = view_as(build, self.op.a, build.times(row, self.steps), [self.rows, self.steps], [self.steps, 1])
+        right = view_as(build, self.op.b, column, [self.steps, self.columns], [pitch, 1])
+        operands = [build.value(lane), left, right, self.sums]
+        build.add(MmaOp(operands=operands, properties={"form": StringAttr(self.form)}))
+
+

@@ -1,0 +1,59 @@
+"""Tiles → kernel IR without them: register blocks on CPUs, tensor cores or groups of lanes on CUDA, loops elsewhere."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
+
+from pydispatch.compiler.kernel_ir.readers import attribute
+from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
+from pydispatch.compiler.kernels.ops.builder import Builder
+from pydispatch.compiler.kernels.tiles import cpu, gpu, lanes
+from pydispatch.compiler.kernels.tiles.parts import taken_away
+from pydispatch.compiler.target.backend import require_backend
+from pydispatch.ir.dialects.hal.dialect import ExecutableTargetAttr
+from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
+
+INVOCATIONS = 64
+"""Of a workgroup whose function does not say it."""
+
+
+def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
+    """Rewrites the operations on tiles of every function, in place."""
+    for function in module.body.block.ops:
+        if not isinstance(function, FuncOp):
+            continue
+        ops = [op for op in function.walk() if isinstance(op, ReadTileOp | MatmulOp)]
+        if not ops:
+            continue
+        backend = require_backend(target)
+        machine, generation = backend.contract_machine(target), backend.mma_generation(target)
+        stated = attribute(function, "pyd.invocations")
+        invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else INVOCATIONS
+        level = None if machine is None else level_of(machine)
+        for op in ops:
+            if op.parent is None:  # went with the product that it is for
+                continue
+            build = Builder(Block(), op)
+            if isinstance(op, ReadTileOp):
+                if level is None:
+                    gpu.read(build, op)
+                elif not cpu.is_for_products(op):
+                    cpu.read(build, op)
+                else:
+                    continue
+            elif level is not None:
+                cpu.multiply(build, op, level)
+            elif generation is None or not lanes.multiply(build, op, invocations, generation):
+                gpu.multiply(build, op, invocations)
+            _replace(op, build.block)
+
+
+def _replace(op: ReadTileOp | MatmulOp, block: Block) -> None:
+    around = op.parent
+    assert around is not None
+    for made in list(block.ops):
+        made.detach()
+        around.insert_op_before(made, op)
+    taken_away(op)

@@ -1,0 +1,153 @@
+"""Parts of matrices: where their elements are, and whether they exist."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, MemRefType, StridedLayoutAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.kernel_ir.expand.layout import LayoutOp
+from pydispatch.compiler.kernel_ir.expand.views import Strided, strided
+from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, both
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
+from pydispatch.ir.dialects.pyd.tiles import ReadTileOp
+
+
+def memref_type(value: SSAValue) -> MemRefType[Attribute]:
+    type_ = value.type
+    assert isinstance(type_, MemRefType)
+    return type_
+
+
+def element_of(value: SSAValue) -> Attribute:
+    return memref_type(value).element_type
+
+
+def shape_of(value: SSAValue) -> tuple[int, int]:
+    rows, columns = memref_type(value).get_shape()
+    return rows, columns
+
+
+class Part:
+    """A matrix that begins somewhere in a memref: of a tile, or the part of a view that becomes one."""
+
+    def __init__(
+        self, op: Operation, value: SSAValue, first: tuple[Index, Index] = (0, 0), turned: bool = False,
+        layout: Strided | None = None,
+    ) -> None:  # fmt: skip
+        self.value, self.first, self.turned = value, first, turned
+        self.layout = layout or strided(op, value)
+
+    @property
+    def strides(self) -> tuple[Index, Index]:
+        down, right = self.layout.strides
+        return (right, down) if self.turned else (down, right)
+
+    def view(self, build: Builder, row: Index, column: Index, sizes: tuple[Index, Index]) -> SSAValue:
+        """The block of these sizes from a place of the matrix on."""
+        at = (column, row) if self.turned else (row, column)
+        offset = self.layout.offset
+        for start, own, stride in zip(self.first, at, self.layout.strides, strict=True):
+            offset = build.plus(offset, build.times(build.plus(start, own), stride))
+        return view_as(build, self.layout.storage, offset, sizes, self.strides)
+
+    def place(self, build: Builder, row: Index, column: Index) -> list[SSAValue]:
+        """The indices of an element."""
+        at = (column, row) if self.turned else (row, column)
+        return [build.value(build.plus(start, own)) for start, own in zip(self.first, at, strict=True)]
+
+    def _along(self, dimension: int) -> tuple[Index, Index]:
+        """Where the matrix begins along its rows or columns, and how many of these the memref has."""
+        own = 1 - dimension if self.turned else dimension
+        return self.first[own], self.layout.sizes[own]
+
+    def is_inside(self, dimension: int, size: int) -> bool:
+        """Whether so many rows, or columns, are known to exist."""
+        start, extent = self._along(dimension)
+        return isinstance(start, int) and isinstance(extent, int) and 0 <= start <= extent - size
+
+    def is_whole(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
+        """Whether so many rows, or columns, exist, and the others from the beginning."""
+        found: SSAValue | bool = True
+        start, extent = self._along(dimension)
+        other, _ = self._along(1 - dimension)
+        for low, high in ((0, start), (build.plus(start, size), extent), (0, other)):
+            if isinstance(low, int) and isinstance(high, int):
+                found = both(build, found, low <= high)
+            else:
+                found = both(build, found, build.pure(arith.CmpiOp(build.value(low), build.value(high), "sle")))
+        return found
+
+    def inside(self, build: Builder, shape: tuple[int, int]) -> SSAValue | bool:
+        """Whether a matrix of this shape lies in the memref as a whole."""
+        return both(build, self.is_whole(build, 0, shape[0]), self.is_whole(build, 1, shape[1]))
+
+    def existing(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
+        """The rows, or columns, of so many that exist: the first, and that after the last; never less than 0."""
+        start, extent = self._along(dimension)
+        low = build.least(build.most(build.minus(0, start), 0), size)
+        return low, build.most(build.least(build.minus(extent, start), size), 0)
+
+    def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: Part) -> Part:
+        """The matrix where it is when the condition holds, else its copy, that `other` writes."""
+        rows, columns = shape_of(copy.value)
+        layout = StridedLayoutAttr([None, None if self.turned else 1], None)
+        type_ = MemRefType(element_of(self.value), [rows, columns], layout)
+        values = []
+        for at, part in ((then, self), (other, copy)):
+            view = part.view(at, 0, 0, (rows, columns))
+            wide = MemRefType(type_.element_type, [rows, columns], layout, memref_type(view).memory_space)
+            values.append(at.add(memref.MemorySpaceCastOp(at.add(memref.CastOp.get(view, wide)), type_)))
+            at.add(scf.YieldOp(values[-1]))
+        made = build.add(scf.IfOp(condition, [type_], Region(then.block), Region(other.block)))
+        layout_of = LayoutOp.create(operands=[made], result_types=[IndexType()] * 5)
+        build.add(layout_of)
+        offset, _, _, down, right = layout_of.results
+        stated = down, right if self.turned else 1
+        return Part(build.source, made, layout=Strided(made, offset, (rows, columns), stated))
+
+    def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
+        """An element, zero where the memref has none."""
+        places = self.place(build, row, column)
+        exists: SSAValue | bool = True
+        for place, extent in zip(places, self.layout.sizes, strict=True):
+            exists = both(build, exists, build.pure(arith.CmpiOp(place, build.value(extent), "ult")))
+        zero = build.pure(arith.ConstantOp(zero_attribute(element_of(self.value))))
+        return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, places)), lambda _: zero)
+
+
+def part_of(op: ReadTileOp) -> Part:
+    """What a tile is read from."""
+    return Part(op, op.view, (op.row, op.column), op.turned is not None)
+
+
+def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Builder) -> None:
+    """scf.if over two blocks that are written already."""
+    if isinstance(condition, bool):
+        condition = build.pure(arith.ConstantOp(IntegerAttr(condition, IntegerType(1))))
+    for each in (then, other):
+        each.add(scf.YieldOp())
+    build.add(scf.IfOp(condition, [], Region(then.block), Region(other.block)))
+
+
+def branch(build: Builder) -> Builder:
+    return build.nested(Block(), guarded=True)
+
+
+def converted(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
+    """A factor in the type of the sums."""
+    if value.type == type_:
+        return value
+    kind = arith.ExtFOp if isinstance(type_, AnyFloat) else arith.ExtSIOp
+    assert isinstance(type_, AnyFloat | IntegerType | IndexType)
+    return build.add(kind(value, type_))  # type: ignore[arg-type]
+
+
+def put(build: Builder, value: SSAValue, tile: SSAValue, row: Index, column: Index) -> None:
+    build.add(memref.StoreOp.get(value, tile, [build.value(row), build.value(column)]))
+
+
+def taken_away(op: Operation) -> None:
+    op.detach()
+    op.erase()

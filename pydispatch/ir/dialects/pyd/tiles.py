@@ -1,0 +1,87 @@
+"""`pyd.read_tile` and `pyd.matmul`: what a workgroup does with whole tiles in its memory, in kernel IR."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+
+
+@op_definition
+class ReadTileOp(IRDLOperation):
+    """`pyd.read_tile %view[%i, %j], %tile turned : memref<?x?xf32>, memref<RxCxf32, …>`: a part of a view as a tile.
+
+    tile[r, c] = view[i + r, j + c], zero where that is outside of the view; `turned`: tile[r, c] = view[i + c, j + r].
+    The tile is static, in memory of the workgroup, which does it together, outside of parallel loops.
+    """
+
+    name = "pyd.read_tile"
+    view = operand_def(MemRefType)
+    row = operand_def(IndexType)
+    column = operand_def(IndexType)
+    tile = operand_def(MemRefType)
+    turned = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$view `[` $row `,` $column `]` `,` $tile (`turned` $turned^)? attr-dict `:` type($view) `,` type($tile)"
+    )
+
+    def verify_(self) -> None:
+        view, tile = self.view.type, self.tile.type
+        assert isinstance(view, MemRefType) and isinstance(tile, MemRefType)
+        if view.get_num_dims() != 2 or tile.get_num_dims() != 2 or any(n < 1 for n in tile.get_shape()):
+            raise VerifyException(f"pyd.read_tile reads a part of a matrix into a static one, got {view} and {tile}")
+        if view.element_type != tile.element_type:
+            raise VerifyException(f"pyd.read_tile of {view} into {tile}: their elements differ")
+
+
+@op_definition
+class MatmulOp(IRDLOperation):
+    """`pyd.matmul %a, %b, %c : memref<MxKxf32, …>, memref<KxNxf32, …>, memref<MxNxf32, …>`: C += A·B.
+
+    All are static tiles in memory of the workgroup, which does it together, outside of parallel loops. They have one
+    element type, or A and B are f16 or bf16 and C f32, or A and B are i8 and C i32. Products and sums of floats may be
+    fused; sums are in order of K but with tensor cores, which do sixteen steps at a time.
+    """
+
+    name = "pyd.matmul"
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)"
+
+    def verify_(self) -> None:
+        a, b, c = (v.type for v in self.operands)
+        assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
+        if any(t.get_num_dims() != 2 or min(t.get_shape()) < 1 for t in (a, b, c)):
+            raise VerifyException(f"pyd.matmul takes static matrices, got {a}, {b} and {c}")
+        (m, k), (steps, n) = a.get_shape(), b.get_shape()
+        if k != steps or (m, n) != tuple(c.get_shape()):
+            raise VerifyException(f"pyd.matmul of {a} and {b} is not {c}")
+        if a.element_type != b.element_type or c.element_type not in sums_of(a.element_type):
+            raise VerifyException(f"pyd.matmul of {a.element_type} and {b.element_type} into {c.element_type}")
+
+
+def sums_of(element: Attribute) -> tuple[Attribute, ...]:
+    """The types that products of two elements are added up in."""
+    if isinstance(element, Float16Type | BFloat16Type):
+        return (Float32Type(),)
+    if element == IntegerType(8):
+        return (IntegerType(32),)
+    if isinstance(element, Float32Type | Float64Type) or element in (IntegerType(32), IntegerType(64)):
+        return (element,)
+    return ()
+
+
+OPERATIONS: list[type[Operation]] = [ReadTileOp, MatmulOp]

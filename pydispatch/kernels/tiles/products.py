@@ -1,0 +1,83 @@
+"""Matrix products of tiles: kept as what they are until memory is known that they are added to."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from pydispatch.kernels.arithmetic import cast
+from pydispatch.kernels.entities import Entity, Product, Scalar, Tile, described
+from pydispatch.kernels.tiles.slices import Part, Slices
+
+SUMS = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i8": "i32", "i32": "i32", "i64": "i64"}
+"""The types that products of elements are added up in."""
+
+
+class Products(Slices):
+    """Writes matrix products."""
+
+    def matrix_product(self, node: ast.BinOp | ast.AugAssign, a: Entity, b: Entity) -> Entity:
+        if not isinstance(a, Tile) or not isinstance(b, Tile):
+            return super().matrix_product(node, a, b)
+        if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
+            raise self.error(
+                node,
+                f"'@' of tiles of {a.size} and {b.size}",
+                "the second has as many rows as the first has columns; t.T is the transposed tile",
+            )
+        if a.dtype != b.dtype or a.dtype not in SUMS:
+            remedy = f"convert one of them: pydispatch.{a.dtype if a.dtype in SUMS else 'f32'}(...)"
+            raise self.error(node, f"'@' of {described(a)} and {described(b)}", remedy)
+        return self._product(node, Product(self.computed(node, a), self.computed(node, b), None))
+
+    def _product(self, node: ast.AST, product: Product) -> Tile:
+        a, b, base = product.a, product.b, product.base
+        shape = a.shape[0], b.shape[1]
+
+        def never(_: object) -> Scalar:
+            raise AssertionError("a product is computed as a whole")
+
+        made = self.lazy(node, shape, SUMS[a.dtype], [a, b], never, moved=True)
+        reads = {**(base.reads if base else {}), **made.reads}
+        return replace(made, reads=reads, product=product)
+
+    def summed(self, node: ast.AST, a: Entity, b: Entity) -> Tile | None:
+        """a + b where one of them is a product that the other can be the beginning of; else None."""
+        for one, other in ((a, b), (b, a)):
+            if not isinstance(one, Tile) or not isinstance(other, Tile) or one.product is None:
+                continue
+            if one.product.base is None and (one.shape, one.dtype) == (other.shape, other.dtype):
+                return self._product(node, replace(one.product, base=other))
+        return None
+
+    def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:
+        product = value.product
+        if product is None:
+            super().fill(node, target, value)
+            return
+        base = product.base
+        if base is None:
+            super().fill(node, target, self.filled((1, 1), self.writer.constant(0, target.dtype)))
+        elif base.buffer != target.buffer:
+            self.fill(node, target, base)
+        factors = [self._factor(node, each) for each in (product.a, product.b)]
+        for lines, _ in factors:
+            self.writer.lines += lines
+        named = [*(factor for _, factor in factors), target]
+        types = ", ".join(self.memory_type(each.shape, each.dtype) for each in named)
+        self.writer.line(f"pyd.matmul {', '.join(each.buffer for each in named)} : {types}")
+        self.writer.has_effects = True
+
+    def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
+        """A factor as memory, and what reads it there right before the product."""
+        part = tile.part
+        if tile.buffer or not isinstance(part, Part) or any(each.size is None for each in part.ranges):
+            return [], self.placed(node, tile, lent=True)
+        target = self.buffer(node, tile.shape, tile.dtype, lent=True)
+        outer, self.writer = self.writer, self.writer.nested()
+        starts = ", ".join(cast(self.writer, each.start, "index").name for each in part.ranges)
+        types = f"{part.memory.type}, {self.memory_type(tile.shape, tile.dtype)}"
+        turned = " turned" if tile.is_turned else ""
+        self.writer.line(f"pyd.read_tile {part.memory.name}[{starts}], {target.buffer}{turned} : {types}")
+        inner, self.writer = self.writer, outer
+        return inner.lines, target

@@ -1,0 +1,243 @@
+"""Networks whose images have channels first and whose filters are constants: computed with channels last, or as before
+where that does not pay, and the same as in NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import machine_levels
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pydispatch as pd
+from pydispatch.compiler.driver.pipeline import compile_to
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Network:
+    """A program, the parameters that it needs, and its result in f64, built layer by layer."""
+
+    x: Array
+    rng: np.random.Generator
+    lines: list[str] = field(default_factory=list)
+    globals: list[str] = field(default_factory=list)
+    parameters: dict[str, Array] = field(default_factory=dict)
+    value: str = "%x"
+
+    def __post_init__(self) -> None:
+        self.y = self.x.astype(np.float64)
+        self.lines += ["%zero = arith.constant 0.0 : f32", "%low = arith.constant 0xFF800000 : f32"]
+
+    def name(self) -> str:
+        return f"%v{len(self.lines)}"
+
+    def put(self, text: str, y: Array) -> None:
+        self.value, self.y = self.name(), y
+        self.lines.append(f"{self.value} = {text}")
+
+    def type(self, *sizes: int) -> str:
+        return f"tensor<{'x'.join(map(str, sizes or self.y.shape))}xf32>"
+
+    def constant(self, *sizes: int) -> tuple[str, Array]:
+        name = f"w{len(self.parameters)}"
+        scale = np.float32(np.prod(sizes[1:]) ** 0.5)
+        self.parameters[name] = self.rng.standard_normal(sizes, dtype=np.float32) / scale
+        self.globals.append(f'util.global private @{name} = #flow.parameter.named<"m"::"{name}"> : {self.type(*sizes)}')
+        value = self.name()
+        self.lines.append(f"{value} = util.global.load @{name} : {self.type(*sizes)}")
+        return value, self.parameters[name]
+
+    def fill(self, with_: str, *sizes: int) -> str:
+        empty, value = self.name(), f"%f{len(self.lines)}"
+        self.lines.append(f"{empty} = tensor.empty() : {self.type(*sizes)}")
+        self.lines.append(f"{value} = linalg.fill ins({with_} : f32) outs({empty} : {self.type(*sizes)})"
+                          f" -> {self.type(*sizes)}")  # fmt: skip
+        return value
+
+    def pad(self, by: int, with_: str = "%zero") -> None:
+        if by:
+            old = self.type()
+            y = np.pad(self.y, ((0, 0), (0, 0), (by, by), (by, by)), constant_values=0 if with_ == "%zero" else -np.inf)
+            self.put(f"tensor.pad {self.value} low[0, 0, {by}, {by}] high[0, 0, {by}, {by}] {{\n^bb0(%a: index, "
+                     f"%b: index, %c: index, %d: index):\n tensor.yield {with_} : f32\n}} : {old} to "
+                     f"{self.type(*y.shape)}", y)  # fmt: skip
+
+    def windows(self, k: int, stride: int, dilation: int = 1) -> Array:
+        reach = dilation * (k - 1) + 1
+        found = np.lib.stride_tricks.sliding_window_view(self.y, (reach, reach), (2, 3))
+        return found[:, :, ::stride, ::stride, ::dilation, ::dilation]
+
+    def over(self, op: str, w: str, shape: tuple[int, ...], y: Array, stride: int, dilation: int, start: str) -> None:
+        image, result = self.type(), self.type(*y.shape)
+        init = self.fill(start, *y.shape)
+        self.put(f"linalg.{op} {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<{dilation}> : "
+                 f"tensor<2xi64>}} ins({self.value}, {w} : {image}, {self.type(*shape)}) outs({init} : {result}) -> "
+                 f"{result}", y)  # fmt: skip
+
+    def convolve(self, rows: int, k: int, stride: int = 1, dilation: int = 1) -> None:
+        self.pad(dilation * (k // 2))
+        w, f = self.constant(rows, self.y.shape[1], k, k)
+        y = np.einsum("nchwij,ocij->nohw", self.windows(k, stride, dilation), f.astype(np.float64))
+        self.over("conv_2d_nchw_fchw", w, f.shape, y, stride, dilation, "%zero")
+        self.bias(rows)
+
+    def depthwise(self, k: int, stride: int = 1) -> None:
+        self.pad(k // 2)
+        w, f = self.constant(self.y.shape[1], k, k)
+        y = np.einsum("nchwij,cij->nchw", self.windows(k, stride), f.astype(np.float64))
+        self.over("depthwise_conv_2d_nchw_chw", w, f.shape, y, stride, 1, "%zero")
+
+    def pool(self, k: int, stride: int) -> None:
+        self.pad(k // 2, "%low")
+        w = self.name()
+        self.lines.append(f"{w} = tensor.empty() : {self.type(k, k)}")
+        self.over("pooling_nchw_max", w, (k, k), self.windows(k, stride).max((4, 5)), stride, 1, "%low")
+
+    def bias(self, rows: int) -> None:
+        b, values = self.constant(rows)
+        self.elementwise("arith.addf %a, %b : f32", [b], ["(n, c, h, w) -> (c)"],
+                         self.y + values.astype(np.float64)[:, None, None])  # fmt: skip
+
+    def relu(self) -> None:
+        self.elementwise("arith.maximumf %a, %zero : f32", [], [], np.maximum(self.y, 0))
+
+    def add(self, other: str, y: Array) -> None:
+        self.elementwise("arith.addf %a, %b : f32", [other], ["(n, c, h, w) -> (n, c, h, w)"], self.y + y)
+
+    def elementwise(self, code: str, others: list[str], maps: list[str], y: Array) -> None:
+        own, type_ = "(n, c, h, w) -> (n, c, h, w)", self.type()
+        empty = self.fill("%zero", *y.shape)
+        ins = ", ".join([self.value, *others])
+        types = ", ".join([type_, *(type_ if m == own else self.type(y.shape[1]) for m in maps)])
+        blocks = ", ".join(f"{n}: f32" for n in ["%a", *(["%b"] if others else []), "%o"])
+        self.put(
+            f"linalg.generic {{indexing_maps = [{', '.join(f'affine_map<{m}>' for m in [own, *maps, own])}], "
+            f'iterator_types = ["parallel", "parallel", "parallel", "parallel"]}} ins({ins} : {types}) '
+            f"outs({empty} : {type_}) {{\n^bb0({blocks}):\n %r = {code}\n linalg.yield %r : f32\n}} -> {type_}",
+            y,
+        )
+
+    def text(self) -> str:
+        """The program."""
+        return "\n".join([
+            *self.globals, f"func.func @f(%x: {self.type(*self.x.shape)}) -> {self.type()} {{", *self.lines,
+            f"return {self.value} : {self.type()}", "}",
+        ])  # fmt: skip
+
+    def check(self, cpu: str = "native", workers: int = 2) -> str:
+        """Compiles and runs it; what its dispatches are called."""
+        program = pd.device(f"cpu?workers={workers}").load(
+            pd.compile(self.text(), targets="cpu", cpu=cpu), parameters={"m": self.parameters}
+        )
+        found = program.f(self.x)
+        np.testing.assert_allclose(found, self.y, rtol=2e-4, atol=2e-4 * max(1.0, float(np.abs(self.y).max())))
+        return self.dispatches()
+
+    def dispatches(self, **options: Any) -> str:
+        text = compile_to("dispatches", self.text(), **{"targets": "cpu", "cpu": "native"} | options)
+        return "\n".join(line for line in text.splitlines() if "flow.dispatch @" in line)
+
+
+def network(*shape: int, seed: int = 0) -> Network:
+    rng = np.random.default_rng(seed)
+    return Network(rng.standard_normal(shape, dtype=np.float32), rng)
+
+
+def residual(n: Network, rows: int, stride: int) -> None:
+    """A block of a ResNet: what it adds up is read twice."""
+    skip, y = n.value, n.y
+    n.convolve(rows, 3, stride)
+    n.relu()
+    n.convolve(rows, 3)
+    main, total = n.value, n.y
+    n.value, n.y = skip, y
+    if stride > 1:
+        n.convolve(rows, 1, stride)
+    skip, y = n.value, n.y
+    n.value, n.y = main, total
+    n.add(skip, y)
+    n.relu()
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "x86-64-v4"]))
+def test_a_network_is_transposed_at_its_ends_alone(cpu: str) -> None:
+    n = network(1, 3, 30, 30)
+    n.convolve(32, 7, 2)
+    n.relu()
+    n.pool(3, 2)
+    residual(n, 32, 1)
+    residual(n, 64, 2)
+    n.convolve(40, 1)
+    dispatches = [line for line in n.check(cpu).splitlines() if "@f_dispatch" in line]
+    assert ["_transpose_" in line or line.endswith("36x36x3xf32>") for line in dispatches] == [True, *[False] * 8, True]
+    assert all(line.endswith(("x32xf32>", "x64xf32>", "x40xf32>")) for line in dispatches[1:-1]), dispatches
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_depthwise_filters_follow(stride: int) -> None:
+    n = network(1, 32, 12, 12)
+    n.convolve(64, 1)
+    n.depthwise(3, stride)
+    n.relu()
+    n.convolve(32, 1)
+    n.check()
+
+
+def test_a_strided_window_of_a_residual_block_laid_out_as_columns() -> None:
+    """What one rewritten convolution writes is the image of the next: a ResNet-18 could not be compiled."""
+    n = network(1, 64, 56, 56)
+    residual(n, 128, 2)
+    residual(n, 128, 1)
+    residual(n, 256, 2)
+    n.check()
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_random_networks(data: st.DataObject) -> None:
+    draw = data.draw
+    side = st.sampled_from([5, 7, 9, 14, 17])
+    n = network(draw(st.integers(1, 2)), draw(st.sampled_from([3, 16, 32, 48])), draw(side), draw(side), seed=1)
+    for _ in range(draw(st.integers(1, 4))):
+        layer = draw(st.sampled_from(["convolve", "convolve", "one", "depthwise", "pool", "relu", "residual"]))
+        stride = draw(st.integers(1, 2))
+        if layer == "convolve":
+            n.convolve(draw(st.sampled_from([16, 20, 32, 64])), 3, stride, draw(st.integers(1, 2)))
+        elif layer == "one":
+            n.convolve(draw(st.sampled_from([16, 32, 70])), 1, stride)
+        elif layer == "residual":
+            residual(n, n.y.shape[1], 1)
+        elif layer == "relu":
+            n.relu()
+        else:
+            getattr(n, layer)(3, stride)
+    n.check()
+
+
+def single(rows: int, channels: int, k: int, side: int = 14) -> Network:
+    n = network(1, channels, side, side)
+    n.convolve(rows, k)
+    return n
+
+
+def test_where_it_pays() -> None:
+    last = "x32xf32>, tensor<3x3x32x32xf32>"
+    assert last in single(32, 32, 3).dispatches(), "windows, and filters that are constants"
+    assert last not in single(32, 32, 3).dispatches(targets=["cpu", "sm_80"]), "for CPUs alone"
+    assert "196" in single(32, 32, 1).dispatches() or "14x14x32" in single(32, 32, 1).dispatches()
+    assert "30x30x32xf32>)" not in single(32, 32, 1, 30).dispatches(), "many places fill the columns"
+    assert "16x16x16xf32>)" not in single(16, 16, 3).dispatches(), "few channels: transposing costs more"
+
+
+def test_filters_that_are_arguments_stay_as_they_are() -> None:
+    n = single(32, 32, 3)
+    text = n.text().replace("(%x: tensor<1x32x14x14xf32>)", "(%x: tensor<1x32x14x14xf32>, %w: tensor<32x32x3x3xf32>)")
+    loaded = next(line for line in n.lines if "@w0" in line)
+    text = text.replace(loaded, "").replace(loaded.split(" ")[0] + " ", "%w ").replace(n.globals[0], "")
+    found = compile_to("dispatches", text, targets="cpu", cpu="native")
+    assert "16x16x32" not in found

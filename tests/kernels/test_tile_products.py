@@ -1,0 +1,169 @@
+"""Matrix products of tiles, compared with NumPy on every device."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_works import check
+
+import pydispatch as pd
+
+A, B = Annotated[pd.View, pd.f32["m", "k"]], Annotated[pd.View, pd.f32["k", "n"]]
+C = Annotated[pd.View, pd.f32["m", "n"]]
+EACH = 16
+
+
+def tiles(a: Any, b: Any, c: Any) -> tuple[int, int]:
+    return pd.cdiv(c.shape[1], EACH), pd.cdiv(c.shape[0], EACH)
+
+
+@pd.kernel(grid=tiles)
+def matmul(a: A, b: B, c: C) -> None:
+    i, j = pd.group_id(1) * EACH, pd.group_id(0) * EACH
+    total = pd.zeros((EACH, EACH), pd.f32)
+    for k in range(0, a.shape[1], EACH):
+        total += a[i : i + EACH, k : k + EACH] @ b[k : k + EACH, j : j + EACH]
+    c[i : i + EACH, j : j + EACH] = total
+
+
+@pd.kernel(grid=tiles)
+def turned(a: Annotated[pd.View, pd.f32["k", "m"]], b: Annotated[pd.View, pd.f32["n", "k"]], c: C) -> None:
+    i, j = pd.group_id(1) * EACH, pd.group_id(0) * EACH
+    total = pd.zeros((EACH, EACH), pd.f32)
+    for k in range(0, a.shape[0], EACH):
+        left = a[k : k + EACH, i : i + EACH]
+        total = left.T @ b[j : j + EACH, k : k + EACH].T + total
+    c[i : i + EACH, j : j + EACH] = pd.maximum(total, 0.0)
+
+
+def random(m: int, k: int, n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    numbers = np.random.default_rng(seed)
+    a, b = numbers.standard_normal((m, k), np.float32), numbers.standard_normal((k, n), np.float32)
+    return a, b, np.full((m, n), np.nan, np.float32)
+
+
+def close(a: Any, b: Any, err_msg: str = "") -> None:
+    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=err_msg)
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 16), (33, 19, 18)])
+def test_products_on_devices(shape: tuple[int, int, int]) -> None:
+    a, b, c = random(*shape)
+    check(matmul, (a, b, c), a @ b, close)
+    check(turned, (a.T.copy(), b.T.copy(), c), np.maximum(a @ b, 0), close)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32 - 1))
+def test_products(m: int, k: int, n: int, seed: int) -> None:
+    a, b, c = random(m, k, n, seed)
+    matmul(a, b, c)
+    close(c, a.astype(np.float64) @ b)
+    turned(a.T.copy(), b.T.copy(), c)
+    close(c, np.maximum(a.astype(np.float64) @ b, 0))
+
+
+@pd.kernel(grid=1)
+def chain(q: Annotated[pd.View, pd.f32["m", 24]], k: Annotated[pd.View, pd.f32["n", 24]], y: C) -> None:
+    """Factors that are computed, of sizes that are no multiples of vectors."""
+    left = q[0:13, 0:24]
+    scores = left @ k[0:21, 0:24].T
+    weights = pd.exp(scores - pd.max(scores, axis=1, keepdims=True))
+    both = weights @ (2 * k[0:21, 0:24]) + left + left @ pd.full((24, 24), 0.5, pd.f32)
+    y[0:13, 0:21] = (both @ k[0:21, 0:24].T) * 0.125
+
+
+def test_factors_that_are_computed() -> None:
+    numbers = np.random.default_rng(3)
+    q, k = numbers.standard_normal((13, 24), np.float32), numbers.standard_normal((21, 24), np.float32)
+    scores = q @ k.T
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    both = weights @ (2 * k) + q + q @ np.full((24, 24), 0.5, np.float32)
+    check(chain, (q, k, np.zeros((13, 21), np.float32)), both @ k.T * 0.125, close)
+
+
+@pd.kernel(grid=1)
+def f16s(a: pd.View[pd.f16, 20, 18], b: pd.View[pd.f16, 18, 30], c: pd.View[pd.f32, 20, 30]) -> None:
+    c[0:32, 0:32] = a[0:32, 0:32] @ b[0:32, 0:32]
+
+
+@pd.kernel(grid=1)
+def i8s(a: pd.View[pd.i8, 20, 18], b: pd.View[pd.i8, 18, 30], c: pd.View[pd.i32, 20, 30]) -> None:
+    c[0:32, 0:32] = a[0:32, 0:32] @ b[0:32, 0:32]
+
+
+@pd.kernel(grid=1)
+def i32s(a: pd.View[pd.i32, 20, 18], b: pd.View[pd.i32, 18, 30], c: pd.View[pd.i32, 20, 30]) -> None:
+    c[0:32, 0:32] = a[0:32, 0:32] @ b[0:32, 0:32]
+
+
+@pd.kernel(grid=1)
+def f64s(a: pd.View[pd.f64, 20, 18], b: pd.View[pd.f64, 18, 30], c: pd.View[pd.f64, 20, 30]) -> None:
+    c[0:32, 0:32] = a[0:32, 0:32] @ b[0:32, 0:32]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "element", "total"),
+    [
+        (f16s, np.float16, np.float32),
+        (i8s, np.int8, np.int32),
+        (i32s, np.int32, np.int32),
+        (f64s, np.float64, np.float64),
+    ],
+    ids=["f16", "i8", "i32", "f64"],
+)
+def test_types(kernel: Any, element: Any, total: Any) -> None:
+    numbers = np.random.default_rng(2)
+    a, b = (numbers.integers(-9, 9, shape).astype(element) for shape in ((20, 18), (18, 30)))
+    check(kernel, (a, b, np.zeros((20, 30), total)), a.astype(total) @ b.astype(total))
+
+
+HalfA, HalfB = Annotated[pd.View, pd.f16["m", "k"]], Annotated[pd.View, pd.f16["k", "n"]]
+
+
+@pd.kernel(workgroup=64, grid=lambda a, b, c: (pd.cdiv(c.shape[1], 32), pd.cdiv(c.shape[0], 32)))
+def halves(a: HalfA, b: HalfB, c: C) -> None:
+    i, j = pd.group_id(1) * 32, pd.group_id(0) * 32
+    total = pd.full((32, 32), 1, pd.f32)
+    for k in range(0, a.shape[1], 16):
+        total += a[i : i + 32, k : k + 16] @ b[k : k + 16, j : j + 32]
+    c[i : i + 32, j : j + 32] = total
+
+
+@pd.kernel(workgroup=64, grid=1)
+def twice(a: Annotated[pd.View, pd.f32[32, 8]], b: Annotated[pd.View, pd.f32[8, 32]], c: C) -> None:
+    """Sums that other statements of the loop read, too."""
+    total = pd.zeros((32, 32), pd.f32)
+    for _ in range(2):
+        total += a[:, :] @ b[:, :]
+        total = total * 0.5
+    c[0:32, 0:32] = total
+
+
+def test_products_by_groups_of_invocations() -> None:
+    a, b, c = random(40, 33, 35)
+    a, b = a.astype(np.float16), b.astype(np.float16)
+    check(halves, (a, b, c), 1 + a.astype(np.float32) @ b.astype(np.float32), close)
+    a, b, c = random(32, 8, 32)
+    check(twice, (a, b, c), a @ b * 0.75, close)
+
+
+def ptx_of(kernel: Any, target: str, folder: Path) -> str:
+    path = folder / f"{kernel.name}.{target}.pdx"
+    pd.compile(kernel, targets=target).save(path)
+    with zipfile.ZipFile(path) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith(".ptx"))
+        return archive.read(name).decode()
+
+
+def test_tensor_cores_are_used(tmp_path: Path) -> None:
+    ptx = ptx_of(halves, "sm_80", tmp_path)
+    assert ptx.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 4
+    assert ptx.index("mma.sync") > ptx.index("ldmatrix") and ".local" not in ptx
+    assert "mma.sync" not in ptx_of(halves, "sm_70", tmp_path)
+    assert ptx_of(twice, "sm_80", tmp_path).count("fma.rn.f32") == 32 * 32 * 8 // 64
