@@ -85,6 +85,28 @@ def threads(program: pd.Program) -> None:
     in_threads(work)
 
 
+SUBINTERPRETER = """
+try:
+    import pydispatch
+except ImportError as error:
+    assert "another process" in str(error), error
+else:
+    raise AssertionError("it was imported twice")
+"""
+
+
+def subinterpreters() -> None:
+    """Another interpreter of this process is refused, with what to do instead."""
+    try:
+        import _interpreters as module  # type: ignore[import-not-found]
+    except ImportError:
+        import _xxsubinterpreters as module  # type: ignore[import-not-found]
+    identity = module.create()
+    failed = module.run_string(identity, SUBINTERPRETER)  # before 3.13 it raises by itself
+    assert failed is None, failed
+    module.destroy(identity)
+
+
 def compiles() -> None:
     sys.modules["ziglang"] = None  # type: ignore[assignment]
     function = pd.device("cpu").load(pd.compile(EXPONENTIAL)).f
@@ -104,6 +126,8 @@ def main(artifact: str, compiler: str) -> None:
         print("calls")
         threads(program)
         print("threads")
+    subinterpreters()
+    print("a subinterpreter is refused")
     if compiler == "compile":
         compiles()
         print("compile, without zig")
