@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 from pydispatch._core.commands import Command, Dispatch
 from pydispatch._core.flops import UNKNOWN, Flops, flops_of
 from pydispatch._core.status import InvalidArgumentError
+from pydispatch._core.tables import paragraph, table
 
 OUTSIDE = "outside dispatches"
 UNKNOWN_TEXT = "unknown"
@@ -188,11 +188,4 @@ class Profile(list[Timing]):
     def _repr_html_(self) -> str:
         """The same table, in notebooks."""
         head, *rows = self._rows()
-
-        def line(row: list[str], cell: str) -> str:
-            figures = "".join(f'<{cell} style="text-align: right">{html.escape(text)}</{cell}>' for text in row[:-1])
-            return f'<tr>{figures}<{cell} style="text-align: left">{html.escape(row[-1])}</{cell}></tr>'
-
-        body = "".join(line(row, "td") for row in rows)
-        last = html.escape(self._last_line())
-        return f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table><p>{last}</p>"
+        return table(head, rows, len(head) - 1) + paragraph(self._last_line())

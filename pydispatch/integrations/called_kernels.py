@@ -43,6 +43,19 @@ class Kernel(KernelSource):
         """The kernel with values for static parameters. InvalidArgumentError for a name that is no static parameter."""
         return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics}, self.checks)
 
+    def code(self, target: str = "cpu", **options: Any) -> str:
+        """The code for a target, "cpu", "cuda", "webgpu" or "vulkan": assembler, PTX, WGSL, or disassembled SPIR-V.
+        options: those of `pydispatch.compile`. Raises as `mlir`, and CompileError."""
+        from pydispatch.integrations.generated_code import code
+
+        return code(self, target, **options)
+
+    def _repr_html_(self) -> str:
+        """The source and the code for each target, side by side, in notebooks."""
+        from pydispatch.integrations.generated_code import html_of
+
+        return html_of(self)
+
     def checked(self) -> Kernel:
         """The kernel for CPUs that ends with a KernelError, and the line, where an index is outside of its view."""
         return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)

@@ -44,6 +44,11 @@ class Source:
         self.tree = tree
 
     @property
+    def text(self) -> str:
+        """The function as it is written, decorators included, without its indentation."""
+        return textwrap.dedent("".join(self._lines))
+
+    @property
     def body(self) -> Sequence[ast.stmt]:
         """Without the docstring."""
         statements = self.tree.body

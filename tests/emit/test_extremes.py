@@ -52,7 +52,11 @@ def rows(dtype: type[np.floating]) -> np.ndarray:
     pairs = rng.choice(SPECIAL, (200, LENGTH))
     zeros = rng.choice([0.0, -0.0], (50, LENGTH)) * (rng.random((50, LENGTH)) < 0.02)
     same = [np.full((1, LENGTH), value) for value in SPECIAL]
-    return np.concatenate([both, pairs, -np.abs(zeros), zeros, *same]).astype(dtype)
+    made = np.concatenate([both, pairs, -np.abs(zeros), zeros, *same]).astype(dtype)
+    bits, fraction = (np.int32, 23) if dtype is np.float32 else (np.int64, 52)
+    nan = np.isnan(made)
+    made.view(bits)[nan] |= rng.integers(0, 1 << fraction, nan.sum(), dtype=bits)  # every NaN is one
+    return made
 
 
 @pytest.mark.parametrize("type_", ["f32", "f64"])

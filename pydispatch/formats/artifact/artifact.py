@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pydispatch._core.artifact import ArtifactFile, crc32
+from pydispatch._core.tables import paragraph, table
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.files import path_of, writing
 from pydispatch.formats.artifact import manifest as manifests
@@ -312,3 +313,13 @@ class Artifact:
     def __repr__(self) -> str:
         names = ", ".join(self.functions)
         return f"<pydispatch.Artifact: functions {names or 'none'}; {len(self.executables)} executables>"
+
+    def _repr_html_(self) -> str:
+        """Its functions and the binaries for each target, in notebooks."""
+        functions = [(each.name, each.signature) for each in self.manifest.functions]
+        binaries = [
+            (f"{self.read(variant.member).nbytes:,}", each.name, variant.format, ", ".join(each.exports))
+            for each in self.executables for variant in each.variants
+        ]  # fmt: skip
+        shown = paragraph(repr(self)) + table(["function", "type"], functions)
+        return shown + table(["bytes", "executable", "for", "kernels"], binaries, 1) if binaries else shown

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.function import Function
 from pydispatch._core.program import Module
+from pydispatch._core.tables import paragraph, table
 from pydispatch.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -104,6 +105,11 @@ class Program:
     def __repr__(self) -> str:
         state = " (closed)" if self._module.closed else ""
         return f"<pydispatch.Program {self._name!r}{state}: {', '.join(self._functions) or 'no functions'}>"
+
+    def _repr_html_(self) -> str:
+        """Its functions, in notebooks."""
+        rows = [(name, function.signature) for name, function in self._functions.items()]
+        return paragraph(repr(self)) + table(["function", "type"], rows)
 
     def _unknown(self, name: str) -> str:
         import difflib

@@ -2,7 +2,8 @@
 
 `arith.maximumf` is NaN where an operand is, and +0 is above -0. x86 has no instruction for that but six, of which each
 waits for the one before, and so does every step of a loop. With the bits of negative numbers flipped, floats have the
-order of integers; with NaN the largest integer, or for a minimum the least, one instruction of each step waits.
+order of integers, and NaN are at both of its ends: moved by as many as there are at one end, all are above infinity, or
+for a minimum below it. One instruction of each step waits for the step before.
 """
 
 from __future__ import annotations
@@ -53,21 +54,26 @@ class Order:
     def _flipped(self, f: FunctionEmitter, bits: str) -> str:
         """Its own inverse."""
         type_ = self.integer
-        sign = f.body.let(f"ashr {type_} {bits}, {self.width - 1}")
-        others = f.body.let(f"and {type_} {sign}, {(1 << (self.width - 1)) - 1}")
-        return f.body.let(f"xor {type_} {bits}, {others}")
+        # In this form LLVM makes no masks of signs, which few units compute.
+        others = f.body.let(f"xor {type_} {bits}, {f.body.let(f'ashr {type_} {bits}, {self.width - 1}')}")
+        sign = f.body.let(f"and {type_} {bits}, {-1 << (self.width - 1)}")
+        return f.body.let(f"xor {type_} {others}, {sign}")
+
+    @property
+    def _moved(self) -> int:
+        """How far NaN of one sign, as integers, are from the end where those of the other sign are."""
+        fraction = {32: 23, 64: 52}[self.width]
+        return ((1 << fraction) - 1) * (-1 if self.kind == "smax" else 1)
 
     def integer_of(self, f: FunctionEmitter, value: str) -> str:
         """The integer of a float."""
-        greatest = (1 << (self.width - 1)) - 1
-        nan = greatest if self.kind == "smax" else ~greatest
         flipped = self._flipped(f, f.body.let(f"bitcast {self.float} {value} to {self.integer}"))
-        is_nan = f.body.let(f"fcmp uno {self.float} {value}, {value}")
-        return f.body.let(f"select i1 {is_nan}, {self.integer} {nan}, {self.integer} {flipped}")
+        return f.body.let(f"add {self.integer} {flipped}, {self._moved}")
 
     def float_of(self, f: FunctionEmitter, value: str) -> str:
         """The float of an integer."""
-        return f.body.let(f"bitcast {self.integer} {self._flipped(f, value)} to {self.float}")
+        flipped = f.body.let(f"sub {self.integer} {value}, {self._moved}")
+        return f.body.let(f"bitcast {self.integer} {self._flipped(f, flipped)} to {self.float}")
 
     def combined(self, f: FunctionEmitter) -> str:
         """The integer that a step hands on."""

@@ -1,0 +1,33 @@
+"""Tables and texts in notebooks."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], figures: int = 0) -> str:
+    """A table. figures: so many of the first columns are aligned to the right."""
+
+    def line(row: Sequence[str], cell: str) -> str:
+        sides = ["right"] * figures + ["left"] * (len(row) - figures)
+        cells = (f'<{cell} style="text-align: {side}">{html.escape(text)}</{cell}>'
+                 for side, text in zip(sides, row, strict=True))  # fmt: skip
+        return f"<tr>{''.join(cells)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def paragraph(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>"
+
+
+def columns(texts: Iterable[tuple[str, str]]) -> str:
+    """Texts with titles, side by side, each as wide as its lines."""
+    made = "".join(
+        f'<div style="flex: 1 1 20em; min-width: 0"><b>{html.escape(title)}</b><pre style="overflow: auto; '
+        f'max-height: 30em; line-height: 1.25">{html.escape(text)}</pre></div>'
+        for title, text in texts
+    )
+    return f'<div style="display: flex; flex-wrap: wrap; gap: 1em">{made}</div>'

@@ -1,0 +1,81 @@
+"""What notebooks show of kernels, artifacts, programs and profiles: well-formed, with everything in it escaped."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+Vector = Annotated[pd.View, pd.f32["n"]]
+
+
+@pd.kernel(workgroup=64)
+def halved(x: Vector, y: Vector) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0] and x[i] > 0:  # <b>bold</b> stays text
+        y[i] = x[i] / 2
+
+
+class Reader(HTMLParser):
+    """The texts of cells and of titles; every element is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.texts.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.texts[self.open[-1]][-1] += data
+
+
+def test_a_kernel_shows_its_source_and_its_code() -> None:
+    shown = Reader(halved._repr_html_()).texts
+    assert shown["b"] == ["Python", "cpu", "cuda", "webgpu", "vulkan"]
+    source, assembler, ptx, wgsl, spirv = shown["pre"]
+    assert source.startswith("@pd.kernel(workgroup=64)\ndef halved(") and "# <b>bold</b> stays text" in source
+    assert "ret" in assembler and ".entry" in ptx and "@compute" in wgsl and "OpEntryPoint" in spirv
+
+
+def test_a_kernel_that_is_none_says_why() -> None:
+    @pd.kernel
+    def wrong(x: Vector) -> None:
+        x[pd.global_id(0)] = "text"  # type: ignore[assignment]
+
+    assert 'x[pd.global_id(0)] = "text"' in Reader(wrong._repr_html_()).texts["pre"][1]
+
+
+@pytest.mark.parametrize(("target", "part"), [("cpu", "ret"), ("cuda", ".entry"), ("webgpu", "@compute")])
+def test_code(target: str, part: str) -> None:
+    assert part in halved.code(target)
+
+
+def test_a_target_that_is_none() -> None:
+    with pytest.raises(pd.InvalidArgumentError, match="code: target: expected one of cpu, cuda, webgpu, vulkan, got"):
+        halved.code("metal")
+
+
+def test_artifacts_programs_and_profiles() -> None:
+    artifact = pd.compile(halved, targets=["cpu", "webgpu"])
+    shown = Reader(artifact._repr_html_()).texts
+    signature = "(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>"
+    assert shown["td"][:2] == ["halved", signature]
+    assert [text for text in shown["td"] if text.startswith(("embedded-elf", "webgpu"))] == shown["td"][4::4]
+    program: Any = pd.device("cpu").load(artifact)
+    assert Reader(program._repr_html_()).texts["td"] == ["halved", signature]
+    profile = program.halved.profile(np.ones(64, np.float32), np.ones(64, np.float32))
+    assert "workgroups" in Reader(profile._repr_html_()).texts["th"]
