@@ -134,7 +134,7 @@ _PYTHON: dict[str, Callable[[float, float], float]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
     "//": lambda a, b: a // b, "%": lambda a, b: a % b, "**": lambda a, b: a**b,
     "&": lambda a, b: int(a) & int(b), "|": lambda a, b: int(a) | int(b), "^": lambda a, b: int(a) ^ int(b),
-    "<<": lambda a, b: int(a) << int(b), ">>": lambda a, b: int(a) >> int(b),
+    "<<": lambda a, b: int(a) << int(b), ">>": lambda a, b: int(a) >> int(b), "max": max, "min": min,
 }  # fmt: skip
 
 

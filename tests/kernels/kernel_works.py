@@ -20,10 +20,10 @@ DEVICES = ("cpu", "vulkan", "webgpu", "ptx-interpreter")
 
 
 @functools.cache
-def example() -> ModuleType:
-    """examples/python_kernels/kernels.py."""
-    path = Path(__file__).resolve().parents[2] / "examples/python_kernels/kernels.py"
-    spec = importlib.util.spec_from_file_location("python_kernels", path)
+def example(name: str = "kernels") -> ModuleType:
+    """A file of examples/python_kernels."""
+    path = Path(__file__).resolve().parents[2] / f"examples/python_kernels/{name}.py"
+    spec = importlib.util.spec_from_file_location(f"python_kernels_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

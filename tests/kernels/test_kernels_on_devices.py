@@ -15,21 +15,22 @@ from kernel_works import DEVICES, example
 
 import pydispatch as pd
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples/python_kernels/kernels.py"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python_kernels"
 
 
+@pytest.mark.parametrize(("name", "kernels"), [("kernels", 7), ("tiles", 4)])
 @pytest.mark.parametrize("device", DEVICES)
-def test_the_example(device: str, capsys: pytest.CaptureFixture[str]) -> None:
-    example().main(device)
-    assert capsys.readouterr().out.count(f"right on {device}") == 7
+def test_the_examples(name: str, kernels: int, device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    example(name).main(device)
+    assert capsys.readouterr().out.count(f"right on {device}") == kernels
 
 
-def test_the_example_is_typed(tmp_path: Path) -> None:
+def test_the_examples_are_typed(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     options = ["--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path)]
-    command = [sys.executable, "-m", "mypy", *options, str(EXAMPLE)]
+    command = [sys.executable, "-m", "mypy", *options, *map(str, EXAMPLES.glob("*.py"))]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert "kernels.py" not in done.stdout, done.stdout
+    assert "python_kernels" not in done.stdout and "Success" in done.stdout, done.stdout
 
 
 SIZES = st.integers(0, 300)

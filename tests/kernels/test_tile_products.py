@@ -167,3 +167,25 @@ def test_tensor_cores_are_used(tmp_path: Path) -> None:
     assert ptx.index("mma.sync") > ptx.index("ldmatrix") and ".local" not in ptx
     assert "mma.sync" not in ptx_of(halves, "sm_70", tmp_path)
     assert ptx_of(twice, "sm_80", tmp_path).count("fma.rn.f32") == 32 * 32 * 8 // 64
+
+
+def product_of(t: Any) -> Any:
+    t = t + 1
+    return t @ t.T
+
+
+@pd.kernel(grid=1)
+def nested(a: Annotated[pd.View, pd.f32[6, 4]], c: Annotated[pd.View, pd.f32[6, 6]]) -> None:
+    """Products in expressions, whose memory lasts as long as the statement, around a function with its own."""
+    t = a[:, :]
+    u = t * 2
+    both = t @ u.T + product_of(t @ t.T @ t) * (t @ t.T)
+    last = both - u @ t.T
+    c[:, :] = last + both
+
+
+def test_products_in_expressions() -> None:
+    a = np.random.default_rng(5).integers(-2, 3, (6, 4)).astype(np.float32)
+    inner = a @ a.T @ a + 1
+    both = 2 * a @ a.T + inner @ inner.T * (a @ a.T)
+    check(nested, (a, np.zeros((6, 6), np.float32)), both - 2 * a @ a.T + both)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydispatch.kernels.arithmetic import cast
+from pydispatch.kernels.arithmetic import binary, cast
 from pydispatch.kernels.entities import INTEGERS, Entity, Literal, Memory, Scalar, Tile, described
 from pydispatch.kernels.tiles.reductions import Reductions
 from pydispatch.kernels.tiles.values import MOST_DIMENSIONS, Shape
@@ -49,6 +49,9 @@ class Part:
 
 class Slices(Reductions):
     """Reads and writes parts of views."""
+
+    _within_bounds: tuple[Scalar | Literal, Scalar | Literal, Scalar] | None = None
+    """Where a part begins, the extent of its view, and an index of which it is known that it is inside of both."""
 
     def part(self, node: ast.Subscript, memory: Memory) -> Part:
         nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -151,7 +154,7 @@ class Slices(Reductions):
             is_first = isinstance(each.start, Literal) and each.start.value == 0
             place = own if is_first else self.writer.value(f"arith.addi {start.name}, {own.name} : index", "index")
             places.append(place.name)
-            if each.is_inside:
+            if each.is_inside or (each.start, each.extent, own) == self._within_bounds:
                 continue
             end = cast(self.writer, each.extent, "index")
             one = self.writer.value(f"arith.cmpi ult, {place.name}, {end.name} : index", "i1")
@@ -199,7 +202,13 @@ class Slices(Reductions):
             tile = self.filled((1,) * len(part.shape), self.converted(origin, value, memory.dtype, what))
         self.writes(node, memory)
 
+        axis = next((each for each in part.ranges if each.size not in (None, 1)), None)
+        is_bounded = axis is not None and part.shape.count(1) == len(part.shape) - 1 and not axis.is_inside
+
         def store(indices: list[Scalar]) -> None:
+            if is_bounded and axis is not None:
+                own = next(each for each, size in zip(indices, part.shape, strict=True) if size != 1)
+                self._within_bounds = axis.start, axis.extent, own
             made = cast(self.writer, self.element(tile, indices), memory.dtype)
             places, inside = self._inside(part, indices)
             text = f"memref.store {made.name}, {memory.name}[{places}] : {memory.type}"
@@ -210,5 +219,14 @@ class Slices(Reductions):
             inner.line(text)
             self.writer.branches(f"scf.if {inside.name}", inner, None)
 
-        self.over(part.shape, store)
+        self.over(part.shape, store, bounds=self._bounds(axis) if is_bounded and axis is not None else None)
+        self._within_bounds = None
+
+    def _bounds(self, axis: Range) -> tuple[Scalar, Scalar]:
+        """The elements of an axis that exist. Parts that begin at the same place in a view of the same size, as others
+        in an elementwise expression do, have these, too."""
+        start, extent, size = axis.start, axis.extent, Literal(axis.size or 1)
+        low = binary(self.writer, "max", Literal(0), binary(self.writer, "-", Literal(0), start))
+        high = binary(self.writer, "min", size, binary(self.writer, "-", extent, start))
+        return cast(self.writer, low, "index"), cast(self.writer, high, "index")
 

@@ -4,7 +4,6 @@ together, and share the elements of each tile among them."""
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import isfunction, ismodule
@@ -14,11 +13,12 @@ from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary
 from pydispatch.kernels.calls import Handler
-from pydispatch.kernels.entities import Entity, Group, Known, Literal, Memory, Scalar, Tile, described
+from pydispatch.kernels.entities import Entity, Group, Known, Literal, Memory, Scalar, Tile, Undefined, described
 from pydispatch.kernels.expressions import known
-from pydispatch.kernels.names import assigned_in, read_in, targets_of
+from pydispatch.kernels.names import assigned_in, read_in
 from pydispatch.kernels.source import MISSING, Source
 from pydispatch.kernels.statements import RETURN
+from pydispatch.kernels.tiles.lifetimes import Lifetimes
 from pydispatch.kernels.tiles.products import Products
 from pydispatch.kernels.tiles.slices import Part
 from pydispatch.kernels.tiles.table import ATOMICS, EXTREMES, FUNCTIONS, HANDLERS, TAKES_TILES
@@ -50,6 +50,7 @@ def _object(source: Source, node: ast.expr) -> object:
     return made if isfunction(made) else made if ismodule(made) else MISSING
 
 
+_ENDED = Undefined("is not used any more")
 BY_INVOCATIONS = (functions.global_id, functions.local_id)
 """Functions of kernels that say what one invocation does."""
 
@@ -63,7 +64,10 @@ class TileKernel(Products):
         super().__init__(source, workgroup)
         self.fixed = frozenset(each.name for each in parameters if each.type is None)
         self._statics = statics
-        self._uses_of: dict[ast.FunctionDef, tuple[Counter[str], Counter[str]]] = {}
+        self._known_lifetimes: dict[ast.FunctionDef, Lifetimes] = {}
+        self._statement: ast.stmt | None = None
+        self._owners: dict[str, tuple[ast.FunctionDef, str]] = {}
+        """The variable of which function has a buffer for itself."""
         self._depth = 0
         self._bound: dict[tuple[ast.FunctionDef, str], int] = {}
         """How many loops and conditions are around the first value of a variable, which gives it its shape."""
@@ -99,17 +103,11 @@ class TileKernel(Products):
     # ---- variables
 
     @property
-    def _uses(self) -> tuple[Counter[str], Counter[str]]:
-        """How often the function assigns each variable, and reads it."""
+    def _lifetimes(self) -> Lifetimes:
         tree = self.source.tree
-        if tree not in self._uses_of:
-            nodes = list(ast.walk(tree))
-            assigned = Counter(name for node in nodes for name in targets_of(node))
-            read = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-            read.update(node.target.id for node in nodes if isinstance(node, ast.AugAssign)
-                        and isinstance(node.target, ast.Name))  # fmt: skip
-            self._uses_of[tree] = assigned, read
-        return self._uses_of[tree]
+        if tree not in self._known_lifetimes:
+            self._known_lifetimes[tree] = Lifetimes(tree)
+        return self._known_lifetimes[tree]
 
     def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
         name, old = target.id, self.environment.get(target.id)
@@ -131,10 +129,52 @@ class TileKernel(Products):
             self._assign_kept(name, old, value, origin)
         else:
             self._bound[place] = self._depth
-            value, reads = _as_it_is(value), self._uses[1][name]
-            if not value.buffer and reads > 1:
-                value = self.placed(origin, value, is_kept=self._uses[0][name] > 1)
+            value = _as_it_is(value)
+            if not value.buffer and self._lifetimes.read[name] > 1:
+                value = self._own(name, value, origin)
             self.environment[name] = value
+
+    def _own(self, name: str, value: Tile, origin: ast.AST) -> Tile:
+        """A tile in memory of its own: that of a variable which ends here, where each element needs no other of it."""
+        is_kept, place = self._lifetimes.assigned[name] > 1, (self.source.tree, name)
+        statement = self._statement
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(getattr(statement, "targets", "1")) == 1:
+            for other, entity in list(self.environment.items()):
+                if (
+                    isinstance(entity, Tile)
+                    and (entity.shape, entity.dtype) == (value.shape, value.dtype)
+                    and value.reads.get(entity.buffer) is OWN
+                    and self._ends(other, entity)
+                ):
+                    made = self.at_rest(entity.buffer, value.shape, value.dtype, is_kept)
+                    self.fill(origin, made, value)
+                    self.environment[other] = _ENDED
+                    self._owners[entity.buffer] = place
+                    return made
+        made = self.placed(origin, value, is_kept)
+        self._owners[made.buffer] = place
+        return made
+
+    def _ends(self, name: str, tile: Tile) -> bool:
+        """Whether the buffer of a variable is its own, and nothing reads it after the current statement."""
+        return (
+            self._statement is not None
+            and self._owners.get(tile.buffer) == (self.source.tree, name)
+            and self._lifetimes.ends(name, self._statement)
+            and not any(
+                isinstance(entity, Tile) and tile.buffer in entity.reads
+                for other, entity in self.environment.items()
+                if other != name
+            )
+        )
+
+    def _release(self) -> None:
+        """Gives the memory of variables that nothing reads any more to others."""
+        for name, entity in list(self.environment.items()):
+            if isinstance(entity, Tile) and entity.buffer and self._ends(name, entity):
+                del self._owners[entity.buffer]
+                self.environment[name] = _ENDED
+                self.release(entity)
 
     def _assign_kept(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
         """Into the memory of a variable that loops or conditions change."""
@@ -171,8 +211,12 @@ class TileKernel(Products):
     # ---- statements
 
     def statement(self, node: ast.stmt) -> None:
+        around = self._statement, self._lent
+        self._statement, self._lent = node, []
         super().statement(node)
         self.give_back()
+        self._release()
+        self._statement, self._lent = around
 
     def _for_statement(self, node: ast.For) -> None:
         self._keep(node, node.body)

@@ -45,9 +45,11 @@ class TileValues(WorkgroupMemory):
             self.prologue.append(f"{made.name} = arith.constant {size} : index")
         return self._extents[size]
 
-    def over(self, shape: Shape, body: Body, result: str = "", reduced: str = "") -> None:
+    def over(
+        self, shape: Shape, body: Body, result: str = "", reduced: str = "", bounds: tuple[Scalar, Scalar] | None = None
+    ) -> None:
         """A parallel loop over the elements of a tile; there is none over axes of size 1. A reduction has its name and
-        what its head ends with."""
+        what its head ends with. bounds: of the only axis that is looped over."""
         outer = self.writer
         self.writer = outer.nested()
         indices = [ZERO if size == 1 else Scalar(self.writer.fresh(), "index") for size in shape]
@@ -60,6 +62,8 @@ class TileValues(WorkgroupMemory):
             inner.lines.append("scf.reduce")
         names, ends = (", ".join(each.name for each in column) for column in zip(*looped, strict=True))
         zeros, ones = (", ".join([each.name] * len(looped)) for each in (ZERO, ONE))
+        if bounds is not None:
+            zeros, ends = bounds[0].name, bounds[1].name
         outer.region(f"{result}scf.parallel ({names}) = ({zeros}) to ({ends}) step ({ones}){reduced}", inner)
 
     # ---- memory
@@ -84,6 +88,10 @@ class TileValues(WorkgroupMemory):
         for key, name in self._lent:
             self._free.setdefault(key, []).append(name)
         self._lent.clear()
+
+    def release(self, tile: Tile) -> None:
+        """Gives the memory of a tile to whoever asks next for as much."""
+        self._free.setdefault((tile.shape, tile.dtype), []).append(tile.buffer)
 
     def at_rest(self, name: str, shape: Shape, dtype: str, is_kept: bool = False) -> Tile:
         """The tile in a buffer."""

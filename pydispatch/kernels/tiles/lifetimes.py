@@ -1,0 +1,52 @@
+"""How often a function uses its variables, and where for the last time: so memory of tiles is given to others."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+from pydispatch.kernels.names import targets_of
+
+Place = tuple[int, int]
+
+
+class Lifetimes:
+    """assigned, read: how often the function does that to each variable."""
+
+    def __init__(self, tree: ast.FunctionDef) -> None:
+        self.assigned: Counter[str] = Counter()
+        self.read: Counter[str] = Counter()
+        self._last: dict[str, Place] = {}
+        self._stores: dict[str, list[Place]] = {}
+        self._loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While))]
+        for node in ast.walk(tree):
+            for name in targets_of(node):
+                self.assigned[name] += 1
+                self._stores.setdefault(name, []).append(_begin(node))
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                self._reads(node.id, node)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                self._reads(node.target.id, node.target)
+
+    def _reads(self, name: str, node: ast.AST) -> None:
+        self.read[name] += 1
+        self._last[name] = max(self._last.get(name, (0, 0)), _begin(node))
+
+    def ends(self, name: str, statement: ast.stmt) -> bool:
+        """Whether nothing reads a variable after a statement. What a loop around it reads again was assigned before
+        the loop, or is assigned in it first."""
+        end = statement.end_lineno or 0, statement.end_col_offset or 0
+        if self._last.get(name, (0, 0)) >= end:
+            return False
+        begin = _begin(statement)
+        for loop in self._loops:
+            if loop is statement or not _begin(loop) <= begin < (loop.end_lineno or 0, loop.end_col_offset or 0):
+                continue
+            last = loop.end_lineno or 0, loop.end_col_offset or 0
+            if not all(_begin(loop) < place < last for place in self._stores.get(name, [(0, 0)])):
+                return False
+        return True
+
+
+def _begin(node: ast.AST) -> Place:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
