@@ -155,7 +155,7 @@ def extensions() -> list[Extension]:
     written = cythonize(
         [Extension(f"pydispatch._core.{p.stem}", [f"_core/{p.name}"]) for p in sorted((ROOT / "_core").glob("*.pyx"))],
         include_path=[cython_view()],
-        build_dir="build/cython",
+        build_dir=f"build/cython/{numpy.__version__}",  # numpy.pxd decides what is written
         annotate=bool(os.environ.get("PYDISPATCH_ANNOTATE")),
         compiler_directives={
             "language_level": 3,
@@ -164,7 +164,7 @@ def extensions() -> list[Extension]:
             "cdivision": True,
             "embedsignature": True,
             "initializedcheck": False,
-            "freethreading_compatible": False,
+            "freethreading_compatible": True,
         },
     )
     return [Extension(LIBRARY, [path for module in written for path in module.sources], **settings)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
+from types import ModuleType
 
 MODULES = (
     "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "elf", "function", "handles",
@@ -26,6 +27,20 @@ def _library() -> str:
     return spec.origin
 
 
+class _Loader(ExtensionFileLoader):
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        try:
+            return super().create_module(spec)
+        except ImportError as error:
+            if "interpreter" not in str(error):
+                raise
+            raise ImportError(
+                "pydispatch is there for one interpreter of a process, the main one: it cannot be imported in a "
+                "subinterpreter. Share a program between threads instead, or start another process",
+                name=__name__.partition(".")[0],
+            ) from error
+
+
 class _Finder:
     """Finds the modules in the library, as PEP 489 describes it under "Multiple modules in one library"."""
 
@@ -36,7 +51,7 @@ class _Finder:
         package, _, module = name.rpartition(".")
         if package != __name__ or module not in MODULES:
             return None
-        return spec_from_file_location(name, cls.path, loader=ExtensionFileLoader(name, cls.path))
+        return spec_from_file_location(name, cls.path, loader=_Loader(name, cls.path))
 
 
 sys.meta_path.append(_Finder)

@@ -244,7 +244,7 @@ cdef int pack_bool(object value, uint64_t* out_word) except -1:
 cdef ElementType element_type(uint32_t word):
     found = KNOWN.get(word)
     if found is None:
-        found = KNOWN[word] = ElementType(word)
+        found = KNOWN.setdefault(word, ElementType(word))  # one for all threads
     return found
 
 

@@ -200,9 +200,11 @@ cdef int run_here(Runner self, pyd_call_t* call, bint on_device) except -1:
     cdef PlanData data = self.plans.get(key)
     if data is None:
         data = plan_data(plan, info)
-        if len(self.plans) >= MAX_PLANS:
-            self.plans.pop(next(iter(self.plans)), None)
-        self.plans[key] = data
+        oldest = None
+        with cython.critical_section(self.plans):
+            if len(self.plans) >= MAX_PLANS:
+                oldest = self.plans.pop(next(iter(self.plans)), None)
+            self.plans[key] = data
     constants = (<const char*>pyd_call_constants(call))[:4 * data.constant_count] if data.constant_count else b""
     patterns = [pyd_call_pattern(call, i) for i in data.numbers]
     addresses = [
@@ -279,7 +281,7 @@ cdef class DeviceFunction:
                 for axis in range(function.args[i].rank):
                     dims[function.args[i].dims_offset + axis] = PyArray_DIMS(<PyArrayObject*>array)[axis]
                 inputs.append(packed_of(kind, array) if kind.packed else array)
-            plan = function.last
+            plan = function.last_plan()
             if plan is None or not plan.matches(dims, scalars):
                 plan = function.find_plan(dims, scalars)
             return plan, inputs, (<char*>scalars)[:8 * scalar] if scalar else b""

@@ -4,6 +4,7 @@ import os
 
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from pydispatch._core.c_elf cimport (
     pyd_elf_check_system,
@@ -27,6 +28,7 @@ from pydispatch._core.c_process cimport (
     pyd_process_symbol_t,
 )
 from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.lock cimport pyd_lock, pyd_take, pyd_unlock
 from pydispatch._core.status cimport check
 
 
@@ -156,9 +158,13 @@ cdef class Module:
 
     def close(self):
         """Runs the finalisers and unmaps the code; addresses taken from it are invalid from then on. Idempotent."""
-        pyd_process_code_unregister(self.code)
-        self.code = NULL
-        pyd_elf_module_unload(&self.module)
+        cdef pyd_elf_module_t module
+        pyd_process_code_unregister(<pyd_process_code_t*>pyd_take(<void**>&self.code))
+        pyd_lock(&self.lock)
+        module = self.module
+        memset(&self.module, 0, sizeof(self.module))
+        pyd_unlock(&self.lock)
+        pyd_elf_module_unload(&module)
 
     def __enter__(self):
         return self

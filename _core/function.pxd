@@ -2,6 +2,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pydispatch._core.c_sched cimport pyd_sched_cost_t
+from pydispatch._core.lock cimport pyd_lock_t
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plan cimport Plan
 from pydispatch._core.public cimport PublicFunction
@@ -56,6 +57,7 @@ cdef class Function(PublicFunction):
     cdef Plan last
     cdef list plans              # PLAN_SLOTS entries, Plan or None: PLAN_SETS sets of PLAN_WAYS
     cdef uint32_t evict          # counts evictions
+    cdef pyd_lock_t lock         # of the three before
     cdef uint32_t dims_count, scalar_count, tensor_results
     cdef size_t frame_words
     cdef bint simple             # one tensor result
@@ -65,6 +67,9 @@ cdef class Function(PublicFunction):
     cdef pyd_sched_cost_t batch_cost  # of one call among many
 
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept
+    cdef Plan last_plan(self)
+    cdef Plan kept_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars)
+    cdef int keep_plan(self, uint32_t first, Plan plan) except -1
     cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars)
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data)
     cdef object scalar_result(self, uint32_t result, uint64_t word)

@@ -33,6 +33,7 @@ from pydispatch._core.c_numpy cimport (
 from pydispatch._core.c_program cimport pyd_plan_hash, pyd_program_function_t, pyd_program_value_t
 from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.c_trace cimport PYD_TRACE_SCHEDULE
+from pydispatch._core.lock cimport pyd_flag, pyd_lock, pyd_unlock
 from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport Plan, Slot, make_plan
 from pydispatch._core.program cimport Module
@@ -158,7 +159,19 @@ cdef class Function(PublicFunction):
 
     def close(self):
         """Forgets every plan."""
-        self.last, self.plans = None, [None] * PLAN_SLOTS
+        none = [None] * PLAN_SLOTS
+        pyd_lock(&self.lock)
+        last, plans = self.last, self.plans  # they go when the lock is free: devices keep objects with them
+        self.last, self.plans = None, none
+        pyd_unlock(&self.lock)
+        del last, plans
+
+    cdef Plan last_plan(self):
+        cdef Plan plan
+        pyd_lock(&self.lock)
+        plan = self.last
+        pyd_unlock(&self.lock)
+        return plan
 
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept:
         out_frame.dims = <int64_t*>words
@@ -170,32 +183,54 @@ cdef class Function(PublicFunction):
     cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars):
         """The plan for these shapes, from the cache or made now. A bounded cache: an old plan makes room."""
         cdef uint64_t key
-        cdef uint32_t first, way
-        cdef Plan plan
+        cdef uint32_t first
+        cdef Plan plan, found
         if self.module.closed:
             raise Error(f"@{self.name}: its program was closed")
         cdef uint64_t begin = span_begin()
         key = pyd_plan_hash(self.module.program, self.index, dims, scalars)
         first = <uint32_t>((key ^ key >> 32) % PLAN_SETS) * PLAN_WAYS
+        found = self.kept_plan(first, key, dims, scalars)
+        if found is None:
+            plan = make_plan(self.module, self.index, dims, scalars, key)
+            check_sizes(self, plan)
+            self.keep_plan(first, plan)
+        else:
+            plan = found
+        span_end(PYD_TRACE_SCHEDULE, self.name, begin, False)
+        return plan
+
+    cdef Plan kept_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars):
+        """The plan for these shapes among those of the set that begins at `first`, now the last one used; or None."""
+        cdef Plan _previous, plan = None  # what was last goes when the lock is free
+        cdef uint32_t way
+        pyd_lock(&self.lock)
         for way in range(PLAN_WAYS):
             found = self.plans[first + way]
             if found is not None and (<Plan>found).key == key and (<Plan>found).matches(dims, scalars):
-                self.last = <Plan>found
-                span_end(PYD_TRACE_SCHEDULE, self.name, begin, False)
-                return <Plan>found
-        plan = make_plan(self.module, self.index, dims, scalars, key)
-        check_sizes(self, plan)
+                plan = <Plan>found
+                _previous, self.last = self.last, plan
+                break
+        found = None
+        pyd_unlock(&self.lock)
+        return plan
+
+    cdef int keep_plan(self, uint32_t first, Plan plan) except -1:
+        cdef Plan _previous
+        cdef uint32_t way
+        pyd_lock(&self.lock)
         for way in range(PLAN_WAYS):
             if self.plans[first + way] is None:
                 break
         else:
             self.evict += 1
             way = self.evict % PLAN_WAYS
-        if not self.module.closed:  # the GIL was free while the plan was made
+        _evicted = self.plans[first + way]  # goes when the lock is free
+        if not self.module.closed:  # other threads ran while the plan was made
             self.plans[first + way] = plan
-            self.last = plan
-        span_end(PYD_TRACE_SCHEDULE, self.name, begin, False)
-        return plan
+            _previous, self.last = self.last, plan
+        pyd_unlock(&self.lock)
+        return 0
 
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data):
         """A fresh array in memory of the pool; of packed elements, one for what they are unpacked to."""
@@ -367,7 +402,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
         self.check_count(count)
         self.lay_out(words, &frame)
         if gather(self, args, &frame):
-            plan = self.last
+            plan = self.last_plan()
             if plan is None or not plan.matches(frame.dims, frame.scalars):
                 plan = self.find_plan(frame.dims, frame.scalars)
             if not has_out or args[count] == <PyObject*>None:
@@ -389,7 +424,7 @@ cdef object call_with_names(Function self, PyObject** args, Py_ssize_t count, Py
 cdef bint order(Function self, PyObject** args, Py_ssize_t count, tuple names, PyObject** out_args) except -1:
     """The arguments in order, when every one of them is given once and nothing else is."""
     cdef Py_ssize_t i, place
-    if self.places is None or self.arg_count > NAMED_ARGUMENTS or count + len(names) != self.arg_count:
+    if not pyd_flag(&self.has_places) or self.arg_count > NAMED_ARGUMENTS or count + len(names) != self.arg_count:
         return False
     for i in range(self.arg_count):
         out_args[i] = args[i] if i < count else NULL

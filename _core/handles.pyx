@@ -19,6 +19,7 @@ from pydispatch._core.c_status cimport (
     pyd_status_t,
 )
 from pydispatch._core.arrays cimport element_type
+from pydispatch._core.lock cimport pyd_count
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.program cimport Module
 from pydispatch._core.sched cimport Scheduler
@@ -77,7 +78,7 @@ cdef bint has_python() noexcept nogil:
     return pyd_has_python()
 
 
-cdef Py_ssize_t live_devices = 0   # owners that handles hold; the GIL guards both
+cdef Py_ssize_t live_devices = 0   # owners that handles hold
 cdef Py_ssize_t live_programs = 0
 
 
@@ -98,13 +99,12 @@ cdef void drop_program(void* owner) noexcept nogil:
 
 
 cdef void drop_with_gil(void* owner, bint is_device) noexcept with gil:
-    global live_devices, live_programs
     cdef Scheduler sched
     if is_device:
-        live_devices -= 1
+        pyd_count(&live_devices, -1)
         sched = (<tuple>owner)[0]
     else:
-        live_programs -= 1
+        pyd_count(&live_programs, -1)
         sched = (<Module>(<tuple>owner)[0]).sched
     if pyd_sched_is_inside(sched.sched):  # a call in flight was the last to hold it, and this thread goes with it
         drop_soon(owner)
@@ -114,20 +114,18 @@ cdef void drop_with_gil(void* owner, bint is_device) noexcept with gil:
 
 cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device) except? NULL:
     """owner: (Scheduler, Pool), or those with the device object and what was registered through the handle."""
-    global live_devices
     cdef pyd_api_owner_t kept
     kept.self, kept.drop = <void*>owner, drop_device
     status = pyd_api_device_make((<Scheduler>owner[0]).sched, (<Pool>owner[1]).pool, kept, out_device)
     if status == NULL:
         Py_INCREF(owner)
-        live_devices += 1
+        pyd_count(&live_devices, 1)
     return status
 
 
 cdef pyd_status_t make_program(
         pyd_api_device_t* device, Module module, object program, object held,
         pyd_api_program_t** out_program) except? NULL:
-    global live_programs
     cdef pyd_api_owner_t kept
     cdef pyd_state_t* state
     owner = (module, program, held)
@@ -136,7 +134,7 @@ cdef pyd_status_t make_program(
     status = pyd_api_program_make(device, module.program, state, kept, out_program)
     if status == NULL:
         Py_INCREF(owner)
-        live_programs += 1
+        pyd_count(&live_programs, 1)
     return status
 
 

@@ -20,6 +20,7 @@ from pydispatch._core.c_numpy cimport (
     PyArrayObject,
 )
 from pydispatch._core.c_plugin cimport pyd_import_fn_t
+from pydispatch._core.lock cimport pyd_lock, pyd_lock_t, pyd_unlock
 from pydispatch._core.status cimport keep_raised
 
 cimport numpy as cnp
@@ -106,8 +107,9 @@ cdef int32_t run_loop(
         loop.body(begin, end)
         return 0
     except BaseException as error:
-        if loop.error is None:
-            loop.error = error
+        with cython.critical_section(loop):
+            if loop.error is None:
+                loop.error = error
         return 1
 
 
@@ -117,15 +119,22 @@ cdef class PythonCommand:
 
     cdef object function
     cdef str name  # that it was called by last
+    cdef pyd_lock_t lock  # of the name
 
     def __init__(self, function):
         self.function, self.name = function, ""
 
     cdef Context context_of(self, const pyd_host_command_t* command):
         cdef Context context = Context.__new__(Context)
-        if PyUnicode_CompareWithASCIIString(self.name, command.name):
-            self.name = command.name.decode("utf-8", "replace")
-        context.kind, context.name, context.command = KINDS[command.device], self.name, command
+        pyd_lock(&self.lock)
+        name = self.name
+        pyd_unlock(&self.lock)
+        if PyUnicode_CompareWithASCIIString(name, command.name):
+            name = command.name.decode("utf-8", "replace")
+            pyd_lock(&self.lock)
+            _previous, self.name = self.name, name
+            pyd_unlock(&self.lock)
+        context.kind, context.name, context.command = KINDS[command.device], name, command
         return context
 
     @property

@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pydispatch._core.c_program cimport pyd_call_t, pyd_command_time_t, pyd_plan_t, pyd_program_function_t
+from pydispatch._core.lock cimport pyd_lock_t
 from pydispatch._core.program cimport Module
 
 
@@ -19,7 +20,7 @@ cdef enum:
     MAX_FREE_SLOTS = 16
 
 
-# One function specialized for one set of shapes, with the calls that wait for reuse. The GIL guards the free list.
+# One function specialized for one set of shapes, with the calls that wait for reuse.
 cdef class Plan:
     cdef Module module
     cdef pyd_plan_t* plan
@@ -27,6 +28,7 @@ cdef class Plan:
     cdef uint64_t key
     cdef Slot free_slots[MAX_FREE_SLOTS]
     cdef uint32_t free_count
+    cdef pyd_lock_t lock        # of the two before
     cdef size_t* arg_bytes      # per argument; 0 for scalars
     cdef size_t* stage_offset   # per argument, in the scratch memory of a slot
     cdef size_t* arg_mask       # per argument: alignment - 1

@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 from pydispatch._core.c_pool cimport pyd_pool_acquire, pyd_pool_release
 from pydispatch._core.c_program cimport *
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
+from pydispatch._core.lock cimport pyd_lock, pyd_unlock
 from pydispatch._core.program cimport Module
 from pydispatch._core.sched cimport Caller, enter, leave
 from pydispatch._core.signals cimport interrupt_of
@@ -100,21 +101,30 @@ cdef class Plan:
         return size
 
     cdef int take(self, Slot* out_slot) except -1:
-        if self.free_count:
+        cdef pyd_status_t status
+        cdef bint found
+        pyd_lock(&self.lock)
+        found = self.free_count > 0
+        if found:
             self.free_count -= 1
             out_slot[0] = self.free_slots[self.free_count]
+        pyd_unlock(&self.lock)
+        if found:
             return 0
-        cdef pyd_status_t status
         out_slot.scratch, out_slot.times = NULL, NULL
         with nogil:  # constants may be derived
             status = pyd_call_create(self.plan, self.module.sched.sched, self.module.pool.pool, &out_slot.call)
         return check(status)
 
     cdef void give(self, Slot* slot) noexcept:
-        if self.free_count < MAX_FREE_SLOTS:
+        cdef bint kept
+        pyd_lock(&self.lock)
+        kept = self.free_count < MAX_FREE_SLOTS
+        if kept:
             self.free_slots[self.free_count] = slot[0]
             self.free_count += 1
-        else:
+        pyd_unlock(&self.lock)
+        if not kept:
             self.drop(slot)
 
     cdef bint bind(self, Slot* slot, void** args, const uint64_t* scalars, void** results) noexcept:

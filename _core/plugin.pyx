@@ -57,6 +57,7 @@ from pydispatch._core.c_plugin cimport (
 )
 from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
 from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.lock cimport pyd_take
 from pydispatch._core.status cimport check
 
 from pydispatch._core.status import InvalidArgumentError
@@ -223,8 +224,7 @@ cdef class Plugin:
 
     def close(self):
         """Drops this reference. The last one, of a manager or a program, unloads the plugin. Idempotent."""
-        cdef pyd_plugin_t* plugin = self.plugin
-        self.plugin = NULL
+        cdef pyd_plugin_t* plugin = <pyd_plugin_t*>pyd_take(<void**>&self.plugin)
         with nogil:
             pyd_plugin_release(plugin)
 

@@ -7,6 +7,7 @@ from libc.stdint cimport uint32_t
 from pydispatch._core.bound cimport Binding
 from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.function cimport Function, pyd_type_set_vectorcall, vectorcallfunc
+from pydispatch._core.lock cimport pyd_claim, pyd_disclaim
 from pydispatch._core.plan cimport Slot
 from pydispatch._core.sched cimport limit, unlimit, worker_limit
 
@@ -28,7 +29,7 @@ cdef class Prepared:
     cdef Binding binding
     cdef Slot slot
     cdef bint taken
-    cdef bint busy
+    cdef int busy
     cdef uint32_t workers  # at most; 0: all
 
     def __cinit__(self):
@@ -69,10 +70,6 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     cdef Py_ssize_t count = PyVectorcall_NARGS(nargsf)
     if binding is None:
         raise Error("this Prepared was never made; use Function.prepare")
-    if self.busy:
-        raise Error(
-            f"@{binding.function.name}: this prepared call is running already (in another thread, or in a hook of an "
-            "argument); prepare one per thread")
     if binding.function.module.closed:
         raise Error(f"@{binding.function.name}: its program was closed")
     given = ()
@@ -81,7 +78,10 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     if names != NULL:
         named = {name: <object>args[count + i] for i, name in enumerate(<tuple>names)}
         given = binding.function.arranged(given, named)
-    self.busy = True
+    if not pyd_claim(&self.busy):
+        raise Error(
+            f"@{binding.function.name}: this prepared call is running already (in another thread, or in a hook of an "
+            "argument); prepare one per thread")
     try:
         if given:
             binding.function.check_count(len(given))
@@ -94,7 +94,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
         finally:
             unlimit(&scope)
     finally:
-        self.busy = False
+        pyd_disclaim(&self.busy)
 
 
 cdef Prepared probe = Prepared.__new__(Prepared)

@@ -30,6 +30,7 @@ from pydispatch._core.c_program cimport (
 )
 from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
+from pydispatch._core.lock cimport pyd_claim, pyd_disclaim
 from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport flush_python
 from pydispatch._core.program cimport Module, text_of
@@ -339,7 +340,7 @@ cdef class PreparedProcedure:
     cdef pyd_input_t* inputs
     cdef list held
     cdef object out
-    cdef bint busy
+    cdef int busy
     cdef uint32_t workers  # at most; 0: all
 
     def __init__(self, Procedure procedure not None, args, out, workers):
@@ -360,13 +361,12 @@ cdef class PreparedProcedure:
         name = self.procedure.name
         if named:
             args = self.procedure.arranged(args, named)
-        if self.busy:
+        if self.procedure.module.closed:
+            raise Error(f"@{name}: its program was closed")
+        if not pyd_claim(&self.busy):
             raise Error(
                 f"@{name}: this prepared call is running already (in another thread, or in a hook of an argument); "
                 "prepare one per thread")
-        if self.procedure.module.closed:
-            raise Error(f"@{name}: its program was closed")
-        self.busy = True
         try:
             if args:
                 fresh = <pyd_input_t*>calloc(self.procedure.arg_count + 1, sizeof(pyd_input_t))
@@ -380,7 +380,7 @@ cdef class PreparedProcedure:
                     free(fresh)
             return self.procedure.invoke(self.inputs, NULL, self.out, self.workers)
         finally:
-            self.busy = False
+            pyd_disclaim(&self.busy)
 
     def __repr__(self):
         return f"<prepared call of @{self.procedure.name}>"

@@ -1,10 +1,12 @@
 """What callers see of a function or procedure: the names, types and sizes of its arguments and results."""
 
+cimport cython
 from libc.stdint cimport uint32_t
 
 from pydispatch._core.arrays cimport ElementType
 from pydispatch._core.binding cimport type_text, value_type
 from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t
+from pydispatch._core.lock cimport pyd_flag, pyd_set_flag
 from pydispatch._core.program cimport Module, text_of
 
 from pydispatch._core.status import ArtifactError, InvalidArgumentError
@@ -70,13 +72,18 @@ cdef class PublicFunction:
 
     def described(self):
         """The Interface of the function. ArtifactError when the manifest tells of other arguments or results."""
-        if self.interface is None:
-            from pydispatch._core.interface import Interface
+        if pyd_flag(&self.is_described):
+            return self.interface
+        from pydispatch._core.interface import Interface
 
-            entries = self.module.interfaces
-            self.interface = Interface.of(
-                self.name, self.arguments, self.result_names, self.results,
-                None if entries is None else entries.get(self.name))
+        entries = self.module.interfaces
+        made = Interface.of(
+            self.name, self.arguments, self.result_names, self.results,
+            None if entries is None else entries.get(self.name))
+        with cython.critical_section(self):
+            if self.interface is None:
+                self.interface = made
+                pyd_set_flag(&self.is_described)
         return self.interface
 
     def help(self):
@@ -90,11 +97,14 @@ cdef class PublicFunction:
     def arranged(self, args, dict named not None):
         """All arguments in order, of which `named` are given by name. InvalidArgumentError."""
         cdef Py_ssize_t i, place, count = len(args)
-        if self.places is None:
+        if not pyd_flag(&self.has_places):
             places = {}
             for i, name in enumerate(self.arg_names):
                 places[name] = -1 if name in places else i
-            self.places = places
+            with cython.critical_section(self):
+                if self.places is None:
+                    self.places = places
+                    pyd_set_flag(&self.has_places)
         values = list(args) + [None] * (<Py_ssize_t>self.arg_count - count)
         given = [i < count for i in range(len(values))]
         for name, value in named.items():

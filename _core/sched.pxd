@@ -3,21 +3,28 @@ from libc.stdint cimport uint32_t
 
 from pydispatch._core.c_process cimport pyd_process_scope_get, pyd_process_scope_set
 from pydispatch._core.c_sched cimport pyd_sched_t, pyd_scope_t
+from pydispatch._core.lock cimport pyd_lock, pyd_lock_t, pyd_unlock
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
 
 
-# A call from Python that is under way, on its stack. The GIL guards the list.
+# A call from Python that is under way, on its stack.
 cdef struct Caller:
     unsigned long thread
     Caller* previous
     Caller* next
 
 
+# Those of a Scheduler, which a caller holds anyway: counting references would cost more than the list.
+cdef struct Callers:
+    Caller* first
+    pyd_lock_t lock
+
+
 cdef class Scheduler:
     cdef pyd_sched_t* sched
-    cdef Caller* callers
+    cdef Callers callers
     cdef object __weakref__
 
 
@@ -35,19 +42,23 @@ cdef inline void unlimit(const pyd_scope_t* scope) noexcept:
     pyd_process_scope_set(scope.outer)
 
 
-# callers: that of a Scheduler, which a caller holds anyway; counting references would cost more than the list.
-cdef inline void enter(Caller** callers, Caller* caller) noexcept:
+cdef inline void enter(Callers* callers, Caller* caller) noexcept:
     caller.thread = PyThread_get_thread_ident()
-    caller.previous, caller.next = NULL, callers[0]
-    if callers[0] != NULL:
-        callers[0].previous = caller
-    callers[0] = caller
+    caller.previous = NULL
+    pyd_lock(&callers.lock)
+    caller.next = callers.first
+    if callers.first != NULL:
+        callers.first.previous = caller
+    callers.first = caller
+    pyd_unlock(&callers.lock)
 
 
-cdef inline void leave(Caller** callers, Caller* caller) noexcept:
+cdef inline void leave(Callers* callers, Caller* caller) noexcept:
+    pyd_lock(&callers.lock)
     if caller.next != NULL:
         caller.next.previous = caller.previous
     if caller.previous != NULL:
         caller.previous.next = caller.next
     else:
-        callers[0] = caller.next
+        callers.first = caller.next
+    pyd_unlock(&callers.lock)

@@ -33,6 +33,7 @@ from pydispatch._core.c_sched cimport (
     pyd_sched_workers,
 )
 from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.lock cimport pyd_lock, pyd_unlock
 from pydispatch._core.status cimport check
 from pydispatch._core.trace cimport recorder
 
@@ -71,15 +72,17 @@ cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF:
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
+    pyd_lock(&(<Scheduler>self).callers.lock)
     pyd_sched_fork_prepare((<Scheduler>self).sched)
 
 
 cdef void fork_parent(void* self) noexcept nogil:
     pyd_sched_fork_parent((<Scheduler>self).sched)
+    pyd_unlock(&(<Scheduler>self).callers.lock)
 
 
 cdef void fork_child(void* self) noexcept nogil:
-    cdef Caller* caller = (<Scheduler>self).callers
+    cdef Caller* caller = (<Scheduler>self).callers.first
     cdef Caller* own = NULL
     pyd_sched_fork_child((<Scheduler>self).sched)
     while caller != NULL:  # the calls of threads that are gone are over; the stacks that they lie on are used again
@@ -89,11 +92,12 @@ cdef void fork_child(void* self) noexcept nogil:
             if own != NULL:
                 own.next = caller
             else:
-                (<Scheduler>self).callers = caller
+                (<Scheduler>self).callers.first = caller
             own = caller
         caller = following
     if own == NULL:
-        (<Scheduler>self).callers = NULL
+        (<Scheduler>self).callers.first = NULL
+    pyd_unlock(&(<Scheduler>self).callers.lock)
 
 
 cdef class Scheduler:
@@ -151,11 +155,16 @@ cdef class Scheduler:
         one starts the threads again. Refused with an Error from inside a call that uses them: in a function that a
         kernel imports, on any thread, and in whatever Python runs there."""
         cdef pyd_status_t status
-        cdef Caller* caller = self.callers
+        cdef Caller* caller
         cdef unsigned long here = PyThread_get_thread_ident()
+        cdef bint calls
+        pyd_lock(&self.callers.lock)
+        caller = self.callers.first
         while caller != NULL and caller.thread != here:
             caller = caller.next
-        if caller != NULL or pyd_sched_is_inside(self.sched):
+        calls = caller != NULL
+        pyd_unlock(&self.callers.lock)
+        if calls or pyd_sched_is_inside(self.sched):
             raise Error(
                 "the threads of a device cannot be ended by a call that runs on it (here by a function that one of its "
                 "kernels imports, or by what Python ran meanwhile): close the device when the call has returned")

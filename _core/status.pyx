@@ -1,5 +1,6 @@
 """The exception classes of pydispatch and the table from C status codes to them."""
 
+cimport cython
 from cpython.exc cimport PyErr_Occurred, PyErr_SetInterrupt
 from libc.stdint cimport int64_t
 
@@ -143,11 +144,15 @@ cdef int64_t raised_count = 0
 cdef int64_t keep_raised(object error) except -1:
     """Keeps an exception for the status that a host command ends with; returns its number there."""
     global raised_count
-    raised_count += 1
-    RAISED[raised_count] = error
-    if len(RAISED) > 16:
-        RAISED.pop(next(iter(RAISED)), None)
-    return raised_count
+    cdef int64_t number
+    dropped = None
+    with cython.critical_section(RAISED):
+        raised_count += 1
+        number = raised_count
+        RAISED[number] = error
+        if len(RAISED) > 16:
+            dropped = RAISED.pop(next(iter(RAISED)), None)
+    return number
 
 
 cdef object exception_of(pyd_status_t status):

@@ -21,7 +21,7 @@ from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport Plan, Slot, flush_python
 from pydispatch._core.public cimport PublicFunction
 from pydispatch._core.status cimport check, exception_of
-from pydispatch._core.task cimport MAX_AFTER, Task, fill_options
+from pydispatch._core.task cimport MAX_AFTER, Task, fill_options, settling
 
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as AnyFuture
@@ -62,9 +62,10 @@ cdef class FunctionTask(Task):
 
     cdef object pending(self):
         """The array that its one result will be in."""
-        if self.settled:
-            return self.value if self.error is None and self.function.simple else None
-        return self.made if self.binding is None and self.function.simple else None
+        with settling:
+            if self.settled:
+                return self.value if self.error is None and self.function.simple else None
+            return self.made if self.binding is None and self.function.simple else None
 
     cdef object collect(self):
         cdef Plan plan = self.lease.plan
@@ -115,7 +116,7 @@ cdef int align(Plan plan, Frame* frame, list kept) except -1:
 
 
 cdef Plan plan_of(Function function, Frame* frame):
-    cdef Plan plan = function.last
+    cdef Plan plan = function.last_plan()
     if plan is None or not plan.matches(frame.dims, frame.scalars):
         plan = function.find_plan(frame.dims, frame.scalars)
     return plan

@@ -14,6 +14,7 @@ from pydispatch._core.capi cimport (
     pyd_api_program_t,
     pyd_api_t,
 )
+from pydispatch._core.lock cimport pyd_take
 from pydispatch._core.public cimport PublicFunction
 from pydispatch._core.status cimport check
 
@@ -155,8 +156,7 @@ cdef class Target:
 
     cpdef close(self):
         """Calls that have begun end well; later ones are errors."""
-        cdef pyd_target_t* target = self.target
-        self.target = NULL
+        cdef pyd_target_t* target = <pyd_target_t*>pyd_take(<void**>&self.target)
         if target != NULL:
             pyd_process_number_remove(self.number)
             pyd_target_release(target)

@@ -10,7 +10,7 @@ cdef class Task:
     cdef Module module
     cdef object kept     # what the task uses
     cdef object value, error
-    cdef bint settled
+    cdef int settled     # 1 once value or error is there
     cdef tuple after     # Tasks that end first
 
     # The value of a task that has ended well.
@@ -32,6 +32,8 @@ cdef int fill_options(
 
 # Drops a reference on the main thread: with it the task system may go, whose own thread this is.
 cdef void drop_soon(void* held) noexcept
+
+cdef object settling  # a lock: where collecting a value may run Python code
 
 cdef enum:
     MAX_AFTER = 64  # tasks that one may name

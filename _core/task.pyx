@@ -20,6 +20,7 @@ from pydispatch._core.c_submit cimport (
     pyd_task_wait,
     pyd_wait_t,
 )
+from pydispatch._core.lock cimport pyd_flag, pyd_set_flag
 from pydispatch._core.sched cimport Caller, enter, leave, worker_limit
 from pydispatch._core.signals cimport interrupt_of
 from pydispatch._core.status cimport exception_of
@@ -37,7 +38,7 @@ cdef extern from "Python.h":
 ctypedef void (*callback)(void*, pyd_task_t*) noexcept nogil
 
 cdef dict PRIORITIES = {"high": 0, "normal": 1, "low": 2}
-cdef object settling = threading.RLock()  # where collecting a value may run Python code
+settling = threading.RLock()
 
 
 cdef int fill_options(
@@ -119,7 +120,7 @@ cdef class Task:
         return exception_of(status)
 
     cdef int settle(self) except -1:
-        if self.settled:
+        if pyd_flag(&self.settled):
             return 0
         with settling:
             if self.settled:
@@ -131,7 +132,7 @@ cdef class Task:
                     self.error = error
             else:
                 self.error = self.failure()
-            self.settled = True
+            pyd_set_flag(&self.settled)
             self.let_go()
             self.after = ()
         return 0
@@ -174,7 +175,7 @@ cdef class Task:
         return was_running
 
     def result(self, timeout):
-        if not self.settled:
+        if not pyd_flag(&self.settled):
             self.wait_until_done(timeout)
             self.settle()
         if self.error is not None:

@@ -30,6 +30,7 @@ from pydispatch.runtime.device import device, devices
 if TYPE_CHECKING:
     from pydispatch._core.future import Future
     from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.integrations.gradients import vjp
     from pydispatch.integrations.python_kernels import kernel
     from pydispatch.integrations.python_programs import program
     from pydispatch.integrations.torch_operator import to_torch
@@ -184,6 +185,7 @@ __all__ = [
     "to_jax",
     "to_torch",
     "trace",
+    "vjp",
     "where",
     "zeros",
 ]  # fmt: skip
@@ -218,6 +220,7 @@ _LAZY = {
     "program": "pydispatch.integrations.python_programs",
     **dict.fromkeys(("cond", "loop"), "pydispatch.programs.control"),
     "state": "pydispatch.programs.state",
+    "vjp": "pydispatch.integrations.gradients",
 }
 
 

@@ -32,6 +32,7 @@ class Kernel(KernelSource):
         checks: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(function, workgroup, grid, statics, checks)
+        self.derivative: Any = None  # see `pydispatch.vjp`
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
         self._view = next((number for number, each in enumerate(self.passed) if each.is_view), 0)

@@ -17,6 +17,7 @@ class TracedProgram(ProgramSource):
 
     def __init__(self, function: Callable[..., Any], statics: Any = None) -> None:
         super().__init__(function, statics)
+        self.derivative: Any = None  # see `pydispatch.vjp`
         self.__name__, self.__doc__, self.__wrapped__ = self.name, function.__doc__, function
         self._loaded: dict[str, Callable[..., Any]] = {}
 

@@ -18,7 +18,8 @@ from pydispatch._core.procedure import Procedure
 from pydispatch._core.public import PublicFunction
 from pydispatch._core.target import Target, torch_dtype, torch_kernel, torch_load, torch_scalar_type
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.integrations.interface import check_types, public_function, result_shapes
+from pydispatch.integrations.gradients import Gradient, loaded
+from pydispatch.integrations.interface import check_types, result_shapes
 from pydispatch.packages import importing
 
 _NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
@@ -39,23 +40,26 @@ class _Operator:
 
 
 def to_torch(function: Any, name: str) -> TorchFunction:
-    """Registers `function`, a function of a program on the CPU, as the operator `name` of PyTorch.
+    """Registers `function`, a function of a program on the CPU, as the operator `name` of PyTorch; or a kernel or a
+    program in Python, which is compiled for this CPU.
 
     name: "library::operator", then `torch.ops.library.operator`. It takes tensors of the function's element types and
     ranks, contiguous or not, and numbers; its results are new tensors, of rank 0 for numbers. `torch.compile` and
-    `torch.export` know the shapes of its results. It has no derivative: `torch.library.register_autograd` gives it one.
-    The program stays alive until `close`.
+    `torch.export` know the shapes of its results; `torch.vmap` calls it for one element after another. It has the
+    derivative that `pydispatch.vjp` stated, which is the operator `name` with `_vjp` behind it; without one,
+    `torch.library.register_autograd` gives it one. The program stays alive until `close`.
 
     Raises InvalidArgumentError for another object, a closed program, element types that PyTorch does not have, and a
     name that is in use.
     """
-    return TorchFunction(public_function(function), name)
+    found, gradient = loaded(function)
+    return TorchFunction(found, name, gradient)
 
 
 class TorchFunction:
     """A function of a program as an operator of PyTorch, a `torch._ops.OpOverload` in `op`; see `to_torch`."""
 
-    def __init__(self, function: PublicFunction, name: str) -> None:
+    def __init__(self, function: PublicFunction, name: str, gradient: Gradient | None = None) -> None:
         with importing("to_torch", "torch"):
             import torch
         found = _NAME.fullmatch(name)
@@ -64,6 +68,18 @@ class TorchFunction:
         self._torch = torch
         self._function = function
         self._name = name
+        self.places = () if gradient is None else gradient.places
+        self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp")
+        try:
+            self._register(torch, found, gradient is not None)
+        except BaseException:
+            if self.rule is not None:
+                self.rule.close()
+            raise
+        self.op = getattr(getattr(torch.ops, found[1]), found[2]).default
+
+    def _register(self, torch: Any, found: re.Match[str], is_differentiable: bool) -> None:
+        function, name = self._function, self._name
         with _lock:
             library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / _LIBRARY))
             torch_load(lambda symbol: _address(library, symbol))
@@ -82,12 +98,13 @@ class TorchFunction:
             try:
                 if known is None:
                     made = _define(torch, library, name, schema, address, isinstance(function, Procedure))
+                    if is_differentiable:
+                        _differentiable(torch, name, made)
                     _operators[name] = _Operator(schema, number, made)
             except BaseException:
                 self._target.close()
                 raise
             _functions[name] = self
-        self.op = getattr(getattr(torch.ops, found[1]), found[2]).default
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self.op(*args, **named)
@@ -98,9 +115,20 @@ class TorchFunction:
     def close(self) -> None:
         """Lets the program go. Later calls of the operator fail; `to_torch` may give it a function like this one."""
         self._target.close()
+        if self.rule is not None:
+            self.rule.close()
         with _lock:
             if _functions.get(self._name) is self:
                 del _functions[self._name]
+
+    def _given(self, args: Sequence[Any]) -> list[Any]:
+        """Arguments, of which numbers become tensors of rank 0 where the function takes these."""
+        torch = self._torch
+        return [
+            torch.tensor(arg, dtype=getattr(torch, torch_dtype(kind.word)))
+            if dims is not None and not hasattr(arg, "dtype") else arg
+            for arg, (_, kind, dims) in zip(args, self._function.arguments, strict=True)
+        ]  # fmt: skip
 
     def _shapes(self, args: Sequence[Any]) -> list[Any]:
         """Tensors without elements, like the results for `args`."""
@@ -137,6 +165,8 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
     except (RuntimeError, ValueError) as cause:
         raise InvalidArgumentError(f"PyTorch refuses the operator {name}: {cause}") from cause
     torch.library.register_fake(name, lambda *args: _fake(name, args), lib=defined)
+    if not has_state:
+        torch.library.register_vmap(name, lambda info, dims, *args: _mapped(torch, name, info, dims, args), lib=defined)
     if has_state:  # calls are not left out, and in their order
         effects = importlib.import_module("torch._higher_order_ops.effects")
         effects._register_effectful_op(name, effects._EffectType.ORDERED)
@@ -146,6 +176,46 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
     ) or library.aoti_torch_library_impl(implemented, operator.encode(), ctypes.c_void_p(kernel)):
         raise InvalidArgumentError(f"PyTorch refuses a kernel for the operator {name}; it has printed why")
     return defined
+
+
+def _differentiable(torch: Any, name: str, library: Any) -> None:
+    torch.library.register_autograd(
+        name, lambda context, *given: _backward(name, context, given), setup_context=_keep, lib=library
+    )
+
+
+def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    """What the derivative of a call needs: its arguments. PyTorch passes these by name."""
+    del output
+    is_tensor = [hasattr(value, "dtype") for value in inputs]
+    ctx.save_for_backward(*(value for value, kept in zip(inputs, is_tensor, strict=True) if kept))
+    ctx.others = [None if kept else value for value, kept in zip(inputs, is_tensor, strict=True)]
+
+
+def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, ...]:
+    """The gradients of the arguments of a call for those of its results."""
+    function = _functions.get(name)
+    if function is None or function.rule is None:
+        raise InvalidArgumentError(
+            f"the operator {name} has no derivative; state one with pydispatch.vjp before pydispatch.to_torch"
+        )
+    kept = iter(context.saved_tensors)
+    args = [next(kept) if other is None else other for other in context.others]
+    made = function.rule(*function.rule._given([*args, *gradients]))
+    found = dict(zip(function.places, made if isinstance(made, (tuple, list)) else (made,), strict=True))
+    return tuple(found.get(place) for place in range(len(args)))
+
+
+def _mapped(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
+    """The operator for one element of a batch after another, and the dimensions of the results that are its."""
+    function = _functions[name]
+    made = [
+        function.op(*(arg if dim is None else arg.select(dim, i) for arg, dim in zip(args, dims, strict=True)))
+        for i in range(info.batch_size)
+    ]
+    if not isinstance(made[0], (tuple, list)):
+        return torch.stack(made), 0
+    return tuple(map(torch.stack, zip(*made, strict=True))), (0,) * len(made[0])
 
 
 def _fake(name: str, args: Sequence[Any]) -> Any:

@@ -12,7 +12,8 @@ from pydispatch._core.procedure import Procedure
 from pydispatch._core.public import PublicFunction
 from pydispatch._core.target import Target, xla_handler, xla_has
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.integrations.interface import check_types, public_function, result_shapes
+from pydispatch.integrations.gradients import Gradient, loaded
+from pydispatch.integrations.interface import check_types, result_shapes
 from pydispatch.packages import importing
 
 _registered: set[str] = set()
@@ -21,23 +22,24 @@ _callables: set[JaxFunction] = set()  # until they are closed: compiled computat
 
 
 def to_jax(function: Any, name: str = "") -> JaxFunction:
-    """A callable for functions of JAX that calls `function`, a function of a program on the CPU.
+    """A callable for functions of JAX that calls `function`, a function of a program on the CPU, or a kernel or a
+    program in Python, which is compiled for this CPU.
 
     name: of the call in XLA's programs and errors, "pydispatch.<function>" by default. The callable takes arrays of
     the function's types and shapes, in order or by name, also inside `jax.jit`, loops and `jax.vmap`, which calls it
-    for one element after another. It cannot be differentiated; `jax.custom_vjp` gives it a derivative. Program and
-    callable stay alive until `close`: compiled computations may call them at any time.
+    for one element after another. It has the derivative that `pydispatch.vjp` stated; `jax.custom_vjp` gives it
+    another one. Program and callable stay alive until `close`: compiled computations may call them at any time.
 
     Raises InvalidArgumentError for another object, a closed program and element types that XLA does not have.
     """
-    function = public_function(function)
-    return JaxFunction(function, name or f"pydispatch.{function.name}")
+    found, gradient = loaded(function)
+    return JaxFunction(found, name or f"pydispatch.{found.name}", gradient)
 
 
 class JaxFunction:
     """A function of a program as a function of JAX; see `to_jax`."""
 
-    def __init__(self, function: PublicFunction, name: str) -> None:
+    def __init__(self, function: PublicFunction, name: str, gradient: Gradient | None = None) -> None:
         with importing("to_jax", "jax"):
             import jax
         self._jax = jax
@@ -50,10 +52,14 @@ class JaxFunction:
                 jax.ffi.register_ffi_target(name, xla_handler, platform="cpu")
                 _registered.add(name)
             _callables.add(self)
+        self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp")
+        self._call = self._run if gradient is None else self._differentiable(gradient)
 
     def close(self) -> None:
         """Lets the program go. Computations that were compiled with this callable fail when they come to it."""
         self._target.close()
+        if self._rule is not None:
+            self._rule.close()
         with _lock:
             _callables.discard(self)
 
@@ -66,7 +72,25 @@ class JaxFunction:
             raise InvalidArgumentError(
                 f"@{function.name} has {len(function.inputs)} arguments, got {len(args)}: {function.text()}"
             )
-        arrays = [self._array(i, value) for i, value in enumerate(function.arranged(args, named))]
+        return self._call(*[self._array(i, value) for i, value in enumerate(function.arranged(args, named))])
+
+    def _differentiable(self, gradient: Gradient) -> Any:
+        """The call with its derivative."""
+        call, rule = self._jax.custom_vjp(self._run), self._rule
+        assert rule is not None
+        count = len(self._function.inputs)
+
+        def backward(arrays: tuple[Any, ...], gradients: Any) -> tuple[Any, ...]:
+            given = gradients if isinstance(gradients, tuple) else (gradients,)
+            made = rule(*arrays, *given)
+            found = dict(zip(gradient.places, made if isinstance(made, tuple) else (made,), strict=True))
+            return tuple(found.get(i) for i in range(count))
+
+        call.defvjp(lambda *arrays: (self._run(*arrays), arrays), backward)
+        return call
+
+    def _run(self, *arrays: Any) -> Any:
+        function = self._function
         shapes = self._shapes(
             [None if value.shape is None else a.shape for a, value in zip(arrays, function.inputs, strict=True)]
         )

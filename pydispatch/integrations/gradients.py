@@ -1,0 +1,100 @@
+"""Derivatives of kernels and programs in Python, which their operators in PyTorch and JAX carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch._core.public import PublicFunction
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.integrations.called_kernels import Kernel
+from pydispatch.integrations.interface import public_function
+from pydispatch.integrations.python_programs import TracedProgram
+from pydispatch.patterns.types import TensorType
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """What gives the gradients of some arguments of a function. places: which arguments, in the order of the rule's
+    results."""
+
+    rule: PublicFunction
+    places: tuple[int, ...]
+
+
+def vjp(function: Kernel | TracedProgram, rule: TracedProgram, wrt: Sequence[str] | None = None) -> None:
+    """States the derivative of a kernel or a program in Python: `to_torch` and `to_jax` register it with the function.
+
+    rule: a program (`@pydispatch.program`) of the function's arguments and, after them, of the gradient of each result;
+    results of a kernel are the views that it writes, in the order of its parameters. It gives the gradients of the
+    arguments that `wrt` names, in that order, of their types and shapes: by default of all arrays of floats but those
+    that a kernel writes. Other arguments have none.
+
+    Raises InvalidArgumentError for other objects, for names that are no arrays among the arguments, and CompileError
+    for what is no kernel.
+    """
+    if not isinstance(function, Kernel | TracedProgram):
+        raise InvalidArgumentError(f"vjp: function: expected a kernel or a program in Python, got {function!r}")
+    if not isinstance(rule, TracedProgram):
+        raise InvalidArgumentError(f"vjp: rule: expected a program in Python (@pydispatch.program), got {rule!r}")
+    types = _types(function)
+    arrays = [name for name, type_ in types.items() if type_.shape is not None]
+    names = _default(function, types) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
+    if not names or not set(names) <= set(arrays):
+        raise InvalidArgumentError(
+            f"vjp: wrt: expected names of arrays among the arguments of '{function.name}' ({', '.join(arrays)}), got "
+            f"{names if wrt is None else wrt!r}"
+        )
+    function.derivative = rule, tuple(list(types).index(name) for name in names)
+
+
+def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
+    """A function of a program on the CPU; a kernel or a program in Python compiled for this CPU, with its derivative.
+    InvalidArgumentError for anything else, and for a derivative that does not fit."""
+    if not isinstance(value, Kernel | TracedProgram):
+        return public_function(value), None
+    function = _function(value)
+    if value.derivative is None:
+        return function, None
+    rule, places = value.derivative
+    made = _function(rule)
+    inputs = [each.type for each in (*function.inputs, *function.outputs)]
+    given = [each.type for each in made.inputs]
+    results = [(function.inputs[i].dtype, len(function.inputs[i].shape or ())) for i in places]
+    if [(v.dtype, len(v.shape or ())) for v in made.inputs] != [
+        (v.dtype, len(v.shape or ())) for v in (*function.inputs, *function.outputs)
+    ]:
+        raise InvalidArgumentError(
+            f"the derivative '{rule.name}' of '{value.name}' takes ({', '.join(map(str, given))}); expected its "
+            f"arguments and a gradient for each result, ({', '.join(map(str, inputs))})"
+        )
+    if [(v.dtype, len(v.shape or ())) for v in made.outputs] != results:
+        names = ", ".join(function.inputs[i].name for i in places)
+        raise InvalidArgumentError(
+            f"the derivative '{rule.name}' of '{value.name}' gives ({', '.join(str(v.type) for v in made.outputs)}); "
+            f"expected the gradients of {names}, of their types"
+        )
+    return function, Gradient(made, places)
+
+
+def _function(value: Kernel | TracedProgram) -> PublicFunction:
+    import pydispatch
+
+    artifact = pydispatch.compile(value, targets="cpu", cpu="native")
+    return public_function(pydispatch.device("cpu").load(artifact).functions[value.name])
+
+
+def _types(function: Kernel | TracedProgram) -> dict[str, TensorType]:
+    """The types of the arguments by name."""
+    if isinstance(function, Kernel):
+        return {each.name: each.type for each in function.passed if each.type is not None}
+    return {name: type_ for name, type_ in function.parameters.items() if type_ is not None}
+
+
+def _default(function: Kernel | TracedProgram, types: dict[str, TensorType]) -> list[str]:
+    written = [function.passed[i].name for i in function.written] if isinstance(function, Kernel) else []
+    return [
+        name for name, type_ in types.items()
+        if type_.shape is not None and "f" in type_.dtype and name not in written
+    ]  # fmt: skip

@@ -1,0 +1,81 @@
+"""Kernels and programs in Python as functions of JAX with the derivatives that were stated: grad, jit, vmap."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+Vector = Annotated[pd.View, pd.f32["n"]]
+Array = Annotated[np.ndarray, pd.f32["n"]]
+F32 = Annotated[float, pd.f32]
+
+
+@pd.kernel(workgroup=64)
+def swish(x: Vector, y: Vector, beta: F32) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = x[i] / (1 + pd.exp(-beta * x[i]))
+
+
+@pd.program
+def swish_vjp(x: Array, y: Array, beta: F32, dy: Array) -> Any:
+    s = 1 / (1 + np.exp(-beta * x))
+    return dy * (s + beta * x * s * (1 - s))
+
+
+@pd.program
+def scaled(x: Array, y: Array) -> Any:
+    return np.exp(x) * y, x * y
+
+
+@pd.program
+def scaled_vjp(x: Array, y: Array, da: Array, db: Array) -> Any:
+    return da * np.exp(x) * y + db * y
+
+
+pd.vjp(swish, swish_vjp, wrt=("x",))
+pd.vjp(scaled, scaled_vjp, wrt=["x"])
+silu, pair = pd.to_jax(swish), pd.to_jax(scaled)
+
+
+def layer(x: jax.Array) -> jax.Array:
+    y: jax.Array = silu(x, jnp.zeros_like(x), 1.5)
+    return y
+
+
+def reference(x: jax.Array) -> jax.Array:
+    return x * jax.nn.sigmoid(1.5 * x)
+
+
+X = np.random.default_rng(0).standard_normal((3, 5), dtype=np.float32)
+
+
+def test_gradients() -> None:
+    np.testing.assert_allclose(jax.jit(layer)(X[0]), reference(X[0]), rtol=1e-5)
+    wanted = jax.grad(lambda x: reference(x).sum())(X[0])
+    for found in (jax.grad(lambda x: layer(x).sum()), jax.jit(jax.grad(lambda x: layer(x).sum()))):
+        np.testing.assert_allclose(found(X[0]), wanted, rtol=1e-5)
+    found, none = jax.grad(lambda x, y: pair(x, y)[0].sum(), (0, 1))(X[0], X[1])
+    np.testing.assert_allclose(found, np.exp(X[0]) * X[1], rtol=1e-5)
+    np.testing.assert_array_equal(none, np.zeros(5))
+
+
+def test_vmap_of_the_function_and_of_its_gradient() -> None:
+    np.testing.assert_allclose(jax.vmap(layer)(X), reference(X), rtol=1e-5)
+    found = jax.vmap(jax.grad(lambda x: layer(x).sum()))(X)
+    np.testing.assert_allclose(found, jax.vmap(jax.grad(lambda x: reference(x).sum()))(X), rtol=1e-5)
+
+
+def test_without_a_derivative() -> None:
+    @pd.program
+    def plain(x: Array) -> Any:
+        return x + 1
+
+    with pytest.raises(ValueError, match="cannot be differentiated"):
+        jax.grad(lambda x: pd.to_jax(plain)(x).sum())(X[0])

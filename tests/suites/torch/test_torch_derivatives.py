@@ -1,0 +1,98 @@
+"""Kernels and programs in Python as operators of PyTorch with the derivatives that were stated: gradcheck, functional
+transforms, compilation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+import torch
+
+import pydispatch as pd
+
+Vector = Annotated[pd.View, pd.f64["n"]]
+Array = Annotated[np.ndarray, pd.f64["n"]]
+F64 = Annotated[float, pd.f64]
+
+
+@pd.kernel(workgroup=64)
+def swish(x: Vector, y: Vector, beta: F64) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = x[i] / (1 + pd.exp(-beta * x[i]))
+
+
+@pd.program
+def swish_vjp(x: Array, y: Array, beta: F64, dy: Array) -> Any:
+    s = 1 / (1 + np.exp(-beta * x))
+    return dy * (s + beta * x * s * (1 - s))
+
+
+@pd.program
+def scaled(x: Array, y: Array) -> Any:
+    return np.exp(x) * y, x * y
+
+
+@pd.program
+def scaled_vjp(x: Array, y: Array, da: Array, db: Array) -> Any:
+    return da * np.exp(x) * y + db * y, da * np.exp(x) + db * x
+
+
+pd.vjp(swish, swish_vjp)
+pd.vjp(scaled, scaled_vjp)
+silu, pair = pd.to_torch(swish, "vjps::swish"), pd.to_torch(scaled, "vjps::scaled")
+
+
+def layer(x: torch.Tensor) -> torch.Tensor:
+    y: torch.Tensor = torch.ops.vjps.swish(x, torch.empty_like(x), 1.5)
+    return y
+
+
+def test_gradients() -> None:
+    x = torch.randn(7, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(layer(x), x * torch.sigmoid(1.5 * x))
+    assert torch.autograd.gradcheck(layer, x)
+    y = torch.randn(7, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(torch.ops.vjps.scaled, (x, y))
+
+
+def test_one_of_several_results_and_a_gradient_that_is_not_contiguous() -> None:
+    x = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    y = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    _, b = torch.ops.vjps.scaled(x, y)
+    b.backward(torch.ones(8, dtype=torch.float64)[::2])
+    torch.testing.assert_close(x.grad, y)
+
+
+def test_vmap() -> None:
+    x = torch.randn(3, 5, dtype=torch.float64)
+    torch.testing.assert_close(torch.vmap(layer)(x), x * torch.sigmoid(1.5 * x))
+    a, b = torch.vmap(torch.ops.vjps.scaled, (0, None))(x, x[0])
+    torch.testing.assert_close((a, b), (x.exp() * x[0], x * x[0]))
+
+
+def test_compiled_and_opcheck() -> None:
+    x = torch.randn(6, dtype=torch.float64, requires_grad=True)
+    compiled = torch.compile(lambda x: layer(x * 2).sum(), fullgraph=True, backend="aot_eager")
+    (found,) = torch.autograd.grad(compiled(x), x)
+    (wanted,) = torch.autograd.grad((x * 2 * torch.sigmoid(3 * x)).sum(), x)
+    torch.testing.assert_close(found, wanted)
+    torch.library.opcheck(torch.ops.vjps.swish.default, (x, torch.empty_like(x), 1.5))
+
+
+def test_derivatives_that_do_not_fit() -> None:
+    @pd.program
+    def short(x: Array, y: Array) -> Any:
+        return x * y
+
+    pd.vjp(scaled, short)
+    try:
+        with pytest.raises(pd.InvalidArgumentError, match=r"'short' of 'scaled' takes .*expected its arguments and a"):
+            pd.to_torch(scaled, "vjps::wrong")
+        with pytest.raises(pd.InvalidArgumentError, match=r"wrt: expected names of arrays .* \(x, y\), got 'z'"):
+            pd.vjp(scaled, scaled_vjp, wrt="z")
+        with pytest.raises(pd.InvalidArgumentError, match="rule: expected a program in Python"):
+            pd.vjp(scaled, np.exp)  # type: ignore[arg-type]
+    finally:
+        pd.vjp(scaled, scaled_vjp)
