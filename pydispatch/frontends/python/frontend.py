@@ -1,28 +1,90 @@
-"""Functions of Python that know their program as text."""
+"""Functions of Python that know their program as text, one or several."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Operation
 
 from pydispatch import ir
+from pydispatch.errors import CompileError
 from pydispatch.frontends.source import Frontend, ReadOptions
+from pydispatch.ir.core.locations import location_of
 from pydispatch.programs.program import ProgramSource
 
 
 class PythonFunction(Frontend):
-    """Reads objects with a method `mlir`, which gives a program as text."""
+    """Reads objects with a method `mlir`, which gives a program as text, and lists of them as one program."""
 
     def reads_object(self, source: object) -> bool:
+        if isinstance(source, (list, tuple)):
+            return bool(source) and all(map(self.reads_object, source))
         return type(source).__module__.startswith("pydispatch.") and callable(getattr(source, "mlir", None))
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        if isinstance(source, (list, tuple)):
+            return _joined([self.read(each, options) for each in source])
         if isinstance(source, ProgramSource):
             return source.module(options.weights)
         named: Any = source
         return ir.parse(named.mlir(), named.name)
+
+
+def _joined(modules: Sequence[ModuleOp]) -> ModuleOp:
+    """One program with the functions of all. CompileError for two public ones of the same name; others get new names
+    where they are taken."""
+    first, *rest = modules
+    taken = set(_symbols(first))
+    for module in rest:
+        own = _symbols(module)
+        for name, op in own.items():
+            if name not in taken:
+                continue
+            if op.name in ("func.func", "util.func") and not _is_private(op):
+                raise CompileError(
+                    f"two of the functions are called '{name}'; compile them apart, or give one another name",
+                    location_of(op),
+                )
+            number = next(n for n in range(1, len(taken) + 2) if not {f"{name}_{n}"} & (taken | own.keys()))
+            _rename(module, op, name, f"{name}_{number}")
+        taken |= set(_symbols(module))
+        for op in list(module.body.block.ops):
+            op.detach()
+            first.body.block.add_op(op)
+    return first
+
+
+def _symbols(module: ModuleOp) -> dict[str, Operation]:
+    """The operations at the top that have a name."""
+    found = {}
+    for op in module.body.block.ops:
+        name = op.properties.get("sym_name")
+        if isinstance(name, StringAttr):
+            found[name.data] = op
+    return found
+
+
+def _is_private(op: Operation) -> bool:
+    return op.properties.get("sym_visibility") == StringAttr("private")
+
+
+def _rename(module: ModuleOp, op: Operation, old: str, new: str) -> None:
+    op.properties["sym_name"] = StringAttr(new)
+    for user in module.walk():
+        for attributes in (user.properties, user.attributes):
+            attributes.update({key: _referring(value, old, new) for key, value in attributes.items()})
+
+
+def _referring(attribute: Attribute, old: str, new: str) -> Attribute:
+    """An attribute that refers to the new name of a symbol."""
+    if isinstance(attribute, SymbolRefAttr) and attribute.root_reference.data == old:
+        return SymbolRefAttr(new, attribute.nested_references)
+    if isinstance(attribute, ArrayAttr):
+        return ArrayAttr(_referring(each, old, new) for each in attribute)
+    return attribute
 
 
 FRONTEND = PythonFunction()
