@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from inspect import isfunction, ismodule
 from typing import Any
 
+from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary
@@ -27,19 +29,29 @@ from pydispatch.patterns.types import DType
 
 
 def has_tiles(source: Source) -> bool:
-    """Whether a kernel is written with tiles: not where it asks for the number of an invocation."""
-    found = False
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call):
-            called = _object(source, node.func)
-            if called in BY_INVOCATIONS:
-                return False
-            found = found or called in FUNCTIONS
-        elif isinstance(node, ast.Subscript):
-            found = found or _has_slice(node)
-        elif isinstance(node, (ast.BinOp, ast.AugAssign)):
-            found = found or isinstance(node.op, ast.MatMult)
+    """Whether a kernel, or a function that it calls, is written with tiles: not where one asks for the number of an
+    invocation."""
+    found, seen, pending = False, {source.function}, [source]
+    while pending:
+        each = pending.pop()
+        for node in ast.walk(each.tree):
+            if isinstance(node, ast.Call):
+                called = _object(each, node.func)
+                if called in BY_INVOCATIONS:
+                    return False
+                found = found or called in FUNCTIONS
+                if isfunction(called) and called not in seen and not called.__module__.startswith(_LIBRARIES):
+                    seen.add(called)
+                    with suppress(InvalidArgumentError):  # a call of what has no source is an error of its own
+                        pending.append(Source(called))
+            elif isinstance(node, ast.Subscript):
+                found = found or _has_slice(node)
+            elif isinstance(node, (ast.BinOp, ast.AugAssign)):
+                found = found or isinstance(node.op, ast.MatMult)
     return found
+
+
+_LIBRARIES = ("numpy", "pydispatch")
 
 
 def _object(source: Source, node: ast.expr) -> object:
@@ -68,6 +80,8 @@ class TileKernel(Products):
         self._statement: ast.stmt | None = None
         self._owners: dict[str, tuple[ast.FunctionDef, str]] = {}
         """The variable of which function has a buffer for itself."""
+        self._base: tuple[ast.expr, Entity] | None = None
+        """An expression that was evaluated to see whether it is a tile, and is asked for next."""
         self._depth = 0
         self._bound: dict[tuple[ast.FunctionDef, str], int] = {}
         """How many loops and conditions are around the first value of a variable, which gives it its shape."""
@@ -243,17 +257,20 @@ class TileKernel(Products):
             value = Group(
                 tuple(self.placed(node, _as_it_is(each)) if isinstance(each, Tile) else each for each in value.items)
             )
+        elif isinstance(value, Tile) and len(node.targets) > 1:
+            value = self.placed(node, _as_it_is(value))
         for target in node.targets:
             self.assign(target, value, node.value)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
-        if isinstance(target, ast.Subscript):
-            memory = self._memory(target)
-            if _has_slice(target):
-                self._write(target, self.part(target, memory), value, origin)
-                return
-            self._settle(origin, lambda tile: memory.name in tile.reads)
+        if isinstance(target, ast.Subscript) and _has_slice(target):
+            self._write(target, self.part(target, self._memory(target)), value, origin)
+            return
         super().assign(target, value, origin)
+
+    def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity, origin: ast.AST) -> None:
+        self._settle(origin, lambda tile: memory.name in tile.reads)
+        super()._store(target, memory, indices, value, origin)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Subscript) and _has_slice(node.target):
@@ -283,7 +300,12 @@ class TileKernel(Products):
             return self.loaded(node, self.part(node, base))
         if isinstance(base, Tile):
             return self._with_axes(node, base)
+        self._base = node.value, base
         return super()._subscript(node)
+
+    def evaluate(self, node: ast.expr) -> Entity:
+        known, self._base = self._base, None
+        return known[1] if known is not None and known[0] is node else super().evaluate(node)
 
     def _with_axes(self, node: ast.Subscript, tile: Tile) -> Tile:
         """t[:, None]."""
@@ -310,6 +332,7 @@ class TileKernel(Products):
     def _attribute(self, node: ast.Attribute) -> Entity:
         base = self.evaluate(node.value)
         if not isinstance(base, Tile):
+            self._base = node.value, base
             return super()._attribute(node)
         if node.attr not in ("shape", "ndim", "dtype", "T"):
             raise self.error(node, f"a tile has no '{node.attr}'", "there are shape, ndim, dtype and T")
@@ -347,6 +370,9 @@ class TileKernel(Products):
     def called(self, node: ast.Call, handler: Handler, given: list[Entity]) -> Entity:
         if handler in TAKES_TILES:
             return handler(self, node, given)
+        if handler in ATOMICS and isinstance(given[0], Memory):
+            name = given[0].name
+            self._settle(node, lambda tile: name in tile.reads)
         operands = [self.computed(node, each) if isinstance(each, Tile) else each for each in given]
         if not any(isinstance(each, Tile) for each in operands):
             return handler(self, node, given)
