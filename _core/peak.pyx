@@ -28,13 +28,13 @@ cdef double measured(Scheduler sched, Pool pool, uint64_t size) except -1:
     key = (pyd_sched_workers(sched.sched), size)
     if key in KNOWN:
         return KNOWN[key]
-    enter(&sched.callers, &caller)
+    enter(sched.callers, &caller)
     with nogil:
         if size:
             status = pyd_peak_bandwidth(sched.sched, pool.pool, size, &found)
         else:
             found = pyd_peak_flops(sched.sched)
-    leave(&sched.callers, &caller)
+    leave(sched.callers, &caller)
     check(status)
     return KNOWN.setdefault(key, found)
 

@@ -161,7 +161,7 @@ cdef class Plan:
             check(pyd_pool_acquire(self.module.pool.pool, self.stage_bytes, <void**>&slot.scratch))
         if self.module.flushes:
             flush_python()
-        enter(&self.module.sched.callers, &caller)
+        enter(self.module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
         with nogil:
             if staged:
@@ -172,7 +172,7 @@ cdef class Plan:
                 status = pyd_call_run_until(slot.call, interrupt)
             if self.module.flushes:
                 fflush(NULL)
-        leave(&self.module.sched.callers, &caller)
+        leave(self.module.sched.callers, &caller)
         if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:
             pyd_pool_release(self.module.pool.pool, slot.scratch)
             slot.scratch = NULL

@@ -187,7 +187,7 @@ cdef class Procedure(PublicFunction):
         given = self.given(out)
         if flushes:
             flush_python()
-        enter(&self.module.sched.callers, &caller)
+        enter(self.module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
         limit(&scope, workers)
         with nogil:
@@ -199,7 +199,7 @@ cdef class Procedure(PublicFunction):
             if flushes:
                 fflush(NULL)
         unlimit(&scope)
-        leave(&self.module.sched.callers, &caller)
+        leave(self.module.sched.callers, &caller)
         check(status)
         try:
             return self.finish(invocation, given) if blocks == NULL else self.finish_on_device(invocation)

@@ -1,5 +1,5 @@
 # The task system for other extension modules: hold the Scheduler while its pointer is in use.
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from pydispatch._core.c_process cimport pyd_process_scope_get, pyd_process_scope_set
 from pydispatch._core.c_sched cimport pyd_sched_t, pyd_scope_t
@@ -7,6 +7,20 @@ from pydispatch._core.lock cimport pyd_lock, pyd_lock_t, pyd_unlock
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
+
+
+# Lists of callers that a Scheduler has: threads that run at the same time are mostly in different ones.
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    enum { PYD_CALLER_LISTS = 32, PYD_CALLER_PADDING = 48 };
+    #else
+    enum { PYD_CALLER_LISTS = 1, PYD_CALLER_PADDING = 1 };
+    #endif
+    """
+    enum:
+        PYD_CALLER_LISTS
+        PYD_CALLER_PADDING
 
 
 # A call from Python that is under way, on its stack.
@@ -20,11 +34,12 @@ cdef struct Caller:
 cdef struct Callers:
     Caller* first
     pyd_lock_t lock
+    char padding[PYD_CALLER_PADDING]  # to a cache line
 
 
 cdef class Scheduler:
     cdef pyd_sched_t* sched
-    cdef Callers callers
+    cdef Callers callers[PYD_CALLER_LISTS]
     cdef object __weakref__
 
 
@@ -42,8 +57,14 @@ cdef inline void unlimit(const pyd_scope_t* scope) noexcept:
     pyd_process_scope_set(scope.outer)
 
 
-cdef inline void enter(Callers* callers, Caller* caller) noexcept:
+cdef inline Callers* callers_of(Callers* lists, unsigned long thread) noexcept nogil:
+    return &lists[((<uint64_t>thread * <uint64_t>0x9E3779B97F4A7C15ULL) >> 59) % PYD_CALLER_LISTS]
+
+
+cdef inline void enter(Callers* lists, Caller* caller) noexcept:
+    cdef Callers* callers
     caller.thread = PyThread_get_thread_ident()
+    callers = callers_of(lists, caller.thread)
     caller.previous = NULL
     pyd_lock(&callers.lock)
     caller.next = callers.first
@@ -53,7 +74,8 @@ cdef inline void enter(Callers* callers, Caller* caller) noexcept:
     pyd_unlock(&callers.lock)
 
 
-cdef inline void leave(Callers* callers, Caller* caller) noexcept:
+cdef inline void leave(Callers* lists, Caller* caller) noexcept:
+    cdef Callers* callers = callers_of(lists, caller.thread)
     pyd_lock(&callers.lock)
     if caller.next != NULL:
         caller.next.previous = caller.previous

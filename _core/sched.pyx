@@ -72,32 +72,44 @@ cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF:
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
-    pyd_lock(&(<Scheduler>self).callers.lock)
+    for i in range(PYD_CALLER_LISTS):
+        pyd_lock(&(<Scheduler>self).callers[i].lock)
     pyd_sched_fork_prepare((<Scheduler>self).sched)
+
+
+cdef void fork_done(Scheduler self) noexcept nogil:
+    for i in range(PYD_CALLER_LISTS):
+        pyd_unlock(&self.callers[i].lock)
 
 
 cdef void fork_parent(void* self) noexcept nogil:
     pyd_sched_fork_parent((<Scheduler>self).sched)
-    pyd_unlock(&(<Scheduler>self).callers.lock)
+    fork_done(<Scheduler>self)
 
 
 cdef void fork_child(void* self) noexcept nogil:
-    cdef Caller* caller = (<Scheduler>self).callers.first
-    cdef Caller* own = NULL
     pyd_sched_fork_child((<Scheduler>self).sched)
-    while caller != NULL:  # the calls of threads that are gone are over; the stacks that they lie on are used again
+    for i in range(PYD_CALLER_LISTS):
+        keep_own(&(<Scheduler>self).callers[i])
+    fork_done(<Scheduler>self)
+
+
+cdef void keep_own(Callers* callers) noexcept nogil:
+    """Drops the calls of threads that are gone: the stacks that they lie on are used again."""
+    cdef Caller* caller = callers.first
+    cdef Caller* own = NULL
+    while caller != NULL:
         following = caller.next
         if caller.thread == PyThread_get_thread_ident():
             caller.previous, caller.next = own, NULL
             if own != NULL:
                 own.next = caller
             else:
-                (<Scheduler>self).callers.first = caller
+                callers.first = caller
             own = caller
         caller = following
     if own == NULL:
-        (<Scheduler>self).callers.first = NULL
-    pyd_unlock(&(<Scheduler>self).callers.lock)
+        callers.first = NULL
 
 
 cdef class Scheduler:
@@ -158,12 +170,13 @@ cdef class Scheduler:
         cdef Caller* caller
         cdef unsigned long here = PyThread_get_thread_ident()
         cdef bint calls
-        pyd_lock(&self.callers.lock)
-        caller = self.callers.first
+        cdef Callers* callers = callers_of(self.callers, here)
+        pyd_lock(&callers.lock)
+        caller = callers.first
         while caller != NULL and caller.thread != here:
             caller = caller.next
         calls = caller != NULL
-        pyd_unlock(&self.callers.lock)
+        pyd_unlock(&callers.lock)
         if calls or pyd_sched_is_inside(self.sched):
             raise Error(
                 "the threads of a device cannot be ended by a call that runs on it (here by a function that one of its "

@@ -39,11 +39,11 @@ cdef class State:
         self.sched, self.pool = module.sched, module.pool
         check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
         check(pyd_process_atfork_add(self.state, fork_prepare, fork_done, fork_child))
-        enter(&module.sched.callers, &caller)
+        enter(module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
         with nogil:
             status = pyd_state_initialize(self.state, interrupt)
-        leave(&module.sched.callers, &caller)
+        leave(module.sched.callers, &caller)
         check(status)
 
     def __dealloc__(self):

@@ -146,11 +146,11 @@ cdef class Task:
             return 0
         if timeout is not None:
             nanoseconds = <uint64_t>(min(max(float(timeout), 0.0), 1e9) * 1e9)
-        enter(&self.module.sched.callers, &caller)
+        enter(self.module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
         with nogil:
             outcome = pyd_task_wait(self.task, nanoseconds, interrupt)
-        leave(&self.module.sched.callers, &caller)
+        leave(self.module.sched.callers, &caller)
         if PyErr_Occurred() != NULL:  # raised by a signal's handler
             return -1
         if outcome == PYD_WAIT_INTERRUPTED:

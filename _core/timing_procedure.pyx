@@ -92,14 +92,14 @@ cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer
     cdef pyd_status_t status
     cdef Caller caller
     told.ran, told.self, told.nanoseconds = ran, <void*>observer, 0
-    enter(&procedure.module.sched.callers, &caller)
+    enter(procedure.module.sched.callers, &caller)
     interrupt = interrupt_of(caller.thread)
     start = time.perf_counter()
     with nogil:
         status = pyd_procedure_call_timed(
             procedure.state.state, procedure.index, inputs, interrupt, &told, &invocation)
     seconds = time.perf_counter() - start - told.nanoseconds * 1e-9
-    leave(&procedure.module.sched.callers, &caller)
+    leave(procedure.module.sched.callers, &caller)
     check(status)
     try:
         procedure.finish(invocation, [None] * procedure.result_count)

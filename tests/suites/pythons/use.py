@@ -85,6 +85,33 @@ def threads(program: pd.Program) -> None:
     in_threads(work)
 
 
+def stress(program: pd.Program) -> None:
+    """Everything that threads may do with one function at once, while one of them makes it forget its plans."""
+    function = program.mixed_invocation
+    shared = function.prepare(np.full(8, 2, np.float32), np.full(8, 4, np.float32))
+
+    def work(index: int) -> None:
+        for turn in range(200):
+            size = 8 + (index + turn) % 5
+            a, b = np.full(size, 2, np.float32), np.full(size, 4, np.float32)
+            expected = [96.0] * size
+            assert function(a, b).tolist() == expected
+            first = function.submit(a, b)
+            assert first.result().tolist() == function.submit(a, b).result().tolist() == expected
+            assert [r.tolist() for r in function.submit_many([(a, b)] * 2).result()] == [expected] * 2
+            if index == 0:
+                function.close()
+            if index == 1:
+                assert "mixed_invocation" in function.text() and function.plan_of(a, b)
+            if index > 4:
+                try:
+                    assert shared().tolist() == [96.0] * 8
+                except pd.Error as error:
+                    assert "running already" in str(error), error
+
+    in_threads(work)
+
+
 SUBINTERPRETER = """
 try:
     import pydispatch
@@ -125,6 +152,7 @@ def main(artifact: str, compiler: str) -> None:
         calls(program)
         print("calls")
         threads(program)
+        stress(program)
         print("threads")
     subinterpreters()
     print("a subinterpreter is refused")
