@@ -5,66 +5,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from inspect import isfunction, ismodule
 from typing import Any
 
-from pydispatch.errors import InvalidArgumentError
-from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary
 from pydispatch.kernels.calls import Handler
 from pydispatch.kernels.entities import Entity, Group, Known, Literal, Memory, Scalar, Tile, Undefined, described
 from pydispatch.kernels.expressions import known
 from pydispatch.kernels.names import assigned_in, read_in
-from pydispatch.kernels.source import MISSING, Source
+from pydispatch.kernels.source import Source
 from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.tiles.lifetimes import Lifetimes
 from pydispatch.kernels.tiles.products import Products
 from pydispatch.kernels.tiles.slices import Part
-from pydispatch.kernels.tiles.table import ATOMICS, EXTREMES, FUNCTIONS, HANDLERS, TAKES_TILES
+from pydispatch.kernels.tiles.style import has_slice
+from pydispatch.kernels.tiles.table import ATOMICS, EXTREMES, HANDLERS, TAKES_TILES
 from pydispatch.kernels.tiles.values import MOVED, OWN
 from pydispatch.patterns.types import DType
 
-
-def has_tiles(source: Source) -> bool:
-    """Whether a kernel, or a function that it calls, is written with tiles: not where one asks for the number of an
-    invocation."""
-    found, seen, pending = False, {source.function}, [source]
-    while pending:
-        each = pending.pop()
-        for node in ast.walk(each.tree):
-            if isinstance(node, ast.Call):
-                called = _object(each, node.func)
-                if called in BY_INVOCATIONS:
-                    return False
-                found = found or called in FUNCTIONS
-                if isfunction(called) and called not in seen and not called.__module__.startswith(_LIBRARIES):
-                    seen.add(called)
-                    with suppress(InvalidArgumentError):  # a call of what has no source is an error of its own
-                        pending.append(Source(called))
-            elif isinstance(node, ast.Subscript):
-                found = found or _has_slice(node)
-            elif isinstance(node, (ast.BinOp, ast.AugAssign)):
-                found = found or isinstance(node.op, ast.MatMult)
-    return found
-
-
-_LIBRARIES = ("numpy", "pydispatch")
-
-
-def _object(source: Source, node: ast.expr) -> object:
-    """The function of Python that a name or an attribute of one stands for; MISSING for anything else."""
-    if isinstance(node, ast.Name):
-        return source.meaning(node.id)
-    made = getattr(_object(source, node.value), node.attr, MISSING) if isinstance(node, ast.Attribute) else MISSING
-    return made if isfunction(made) else made if ismodule(made) else MISSING
-
-
 _ENDED = Undefined("is not used any more")
-BY_INVOCATIONS = (functions.global_id, functions.local_id)
-"""Functions of kernels that say what one invocation does."""
 
 
 class TileKernel(Products):
@@ -263,7 +223,7 @@ class TileKernel(Products):
             self.assign(target, value, node.value)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
-        if isinstance(target, ast.Subscript) and _has_slice(target):
+        if isinstance(target, ast.Subscript) and has_slice(target):
             self._write(target, self.part(target, self._memory(target)), value, origin)
             return
         super().assign(target, value, origin)
@@ -273,7 +233,7 @@ class TileKernel(Products):
         super()._store(target, memory, indices, value, origin)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Subscript) and _has_slice(node.target):
+        if isinstance(node.target, ast.Subscript) and has_slice(node.target):
             part = self.part(node.target, self._memory(node.target))
             self._write(node.target, part, self._combined(node, self.loaded(node.target, part)), node)
             return
@@ -296,7 +256,7 @@ class TileKernel(Products):
 
     def _subscript(self, node: ast.Subscript) -> Entity:
         base = self.evaluate(node.value)
-        if isinstance(base, Memory) and _has_slice(node):
+        if isinstance(base, Memory) and has_slice(node):
             return self.loaded(node, self.part(node, base))
         if isinstance(base, Tile):
             return self._with_axes(node, base)
@@ -394,8 +354,3 @@ class TileKernel(Products):
 def _as_it_is(tile: Tile) -> Tile:
     """The tile that a variable is now, whatever is written into its memory later."""
     return replace(tile, buffer="", is_kept=False) if tile.is_kept else tile
-
-
-def _has_slice(node: ast.Subscript) -> bool:
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return any(isinstance(each, ast.Slice) for each in parts)
