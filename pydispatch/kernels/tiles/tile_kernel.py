@@ -197,15 +197,15 @@ class TileKernel(Products):
                 self.environment[name] = self.placed(node, entity)
 
     def _keep(self, node: ast.stmt, inner: Sequence[ast.AST]) -> None:  # type: ignore[override]
-        """Before statements that run several times, or not at all: what they read is computed, and what they change has
-        memory of its own."""
+        """Before statements that run several times, or not at all: what they change has memory of its own, and what
+        they read, or might change the sources of, is computed."""
         changed, read = assigned_in(inner), read_in(inner)
         for name, entity in self.environment.items():
             if not isinstance(entity, Tile) or entity.is_kept:
                 continue
             if name in changed:
                 self.environment[name] = self.placed(node, entity, is_kept=True)
-            elif name in read and not entity.buffer:
+            elif not entity.buffer and (name in read or entity.reads):
                 self.environment[name] = self.placed(node, entity)
 
     # ---- statements

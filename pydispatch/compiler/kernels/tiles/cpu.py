@@ -3,7 +3,7 @@ where all of it exists."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnitAttr
@@ -25,20 +25,39 @@ from pydispatch.compiler.kernels.tiles.parts import (
     part_of,
     put,
     shape_of,
-    taken_away,
 )
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
 from pydispatch.ir.dialects.pyd.transpose import TransposeOp
 
+Reads = tuple[ReadTileOp | None, ReadTileOp | None]
+"""What the factors of a product are read from."""
 
-def is_for_products(op: ReadTileOp) -> bool:
-    """Whether nothing but products reads the memory of a tile, each right after it was read from a view."""
-    users = [use.operation for use in op.tile.uses]
-    return all(
-        isinstance(user, ReadTileOp) or (isinstance(user, MatmulOp) and _read_before(user, op.tile) is not None)
-        for user in users
-    ) and all(user.c is not op.tile for user in users if isinstance(user, MatmulOp))
+
+def reads_for_products(ops: Sequence[Operation]) -> dict[Operation, Reads]:
+    """For each product the reads of its factors, where nothing but products, each right after such a read, needs the
+    memory of the tile."""
+    products = [op for op in ops if isinstance(op, MatmulOp)]
+    found = {op: [_read_before(op, tile) for tile in (op.a, op.b)] for op in products}
+    used: dict[Operation, Reads] = {}
+    for op in products:
+        first, second = (
+            read if read is not None and _is_for_products(tile, found) else None
+            for tile, read in zip((op.a, op.b), found[op], strict=True)
+        )
+        used[op] = first, second
+    return used
+
+
+def _is_for_products(tile: SSAValue, found: Mapping[MatmulOp, Sequence[ReadTileOp | None]]) -> bool:
+    for use in tile.uses:
+        user = use.operation
+        if isinstance(user, MatmulOp) and user.c is not tile:
+            if found[user][use.index] is None:
+                return False
+        elif not isinstance(user, ReadTileOp):
+            return False
+    return True
 
 
 def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
@@ -108,23 +127,19 @@ def _elements(
     )
 
 
-def multiply(build: Builder, op: MatmulOp, level: Level) -> None:
+def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
     """C += A·B."""
     steps: Index = shape_of(op.a)[1]
-    factors, used = [], set[ReadTileOp]()
-    for number, tile in enumerate((op.a, op.b)):
-        source = _read_before(op, tile)
-        if source is None or not is_for_products(source):
+    factors = []
+    for number, (tile, source) in enumerate(zip((op.a, op.b), reads, strict=True)):
+        if source is None:
             factors.append(_in_type(build, op, tile, number))
             continue
-        used.add(source)
         part = part_of(source)
         if not part.is_inside(1 - number, shape_of(tile)[1 - number]):
             steps = build.least(steps, part.existing(build, 1 - number, shape_of(tile)[1 - number])[1])
         factors.append(_taken(build, op, part, tile, number))
     _blocks(build, factors[0], factors[1], Part(op, op.c), (*shape_of(op.c), steps), level)
-    for each in used:
-        taken_away(each)
 
 
 def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, number: int) -> Part:

@@ -32,22 +32,22 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
         stated = attribute(function, "pyd.invocations")
         invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else INVOCATIONS
         level = None if machine is None else level_of(machine)
-        for op in ops:
-            if op.parent is None:  # went with the product that it is for
-                continue
+        reads = cpu.reads_for_products(ops) if level is not None else {}
+        alone = {read for pair in reads.values() for read in pair if read is not None}
+        for op in (op for op in ops if op not in alone):
             build = Builder(Block(), op)
             if isinstance(op, ReadTileOp):
                 if level is None:
                     gpu.read(build, op)
-                elif not cpu.is_for_products(op):
-                    cpu.read(build, op)
                 else:
-                    continue
+                    cpu.read(build, op)
             elif level is not None:
-                cpu.multiply(build, op, level)
+                cpu.multiply(build, op, level, reads[op])
             elif generation is None or not lanes.multiply(build, op, invocations, generation):
                 gpu.multiply(build, op, invocations)
             _replace(op, build.block)
+        for read in alone:
+            taken_away(read)
 
 
 def _replace(op: ReadTileOp | MatmulOp, block: Block) -> None:
