@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -88,12 +89,25 @@ def unpack(target: Path) -> None:
     (target / "bin" / python.name).symlink_to(python)
 
 
+def download(package: str, folder: Path) -> None:
+    """The newest source package that the archive has: its index may name some that are gone."""
+    versions = re.findall(r"^Version: (\S+)$", call("apt-cache", *apt(), "showsrc", package), re.MULTILINE)
+    for version in reversed(versions):
+        try:
+            call("apt-get", *apt(), "-q", "source", "--download-only", f"{package}={version}", cwd=folder)
+        except RuntimeError as error:
+            print(f"{package} {version}: {str(error).splitlines()[-1]}", flush=True)
+        else:
+            return
+    raise RuntimeError(f"no source package of {package} can be had")
+
+
 def build(target: Path) -> None:
     """Python 3.13 without a GIL, from its source package."""
     sources = WORK / "sources"
     shutil.rmtree(sources, ignore_errors=True)
     sources.mkdir()
-    call("apt-get", *apt(), "-q", "source", "--download-only", "python3.13", cwd=sources)
+    download("python3.13", sources)
     (archive,) = sources.glob("*.orig.tar.*z")
     call("tar", "xf", archive, cwd=sources)
     (tree,) = (p for p in sources.iterdir() if p.is_dir())

@@ -15,7 +15,7 @@ WANTED = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.13t", "3.14t")
 ASK = """
 import sys, sysconfig, venv
 free = sysconfig.get_config_var("Py_GIL_DISABLED")
-print(f"{sys.version_info[0]}.{sys.version_info[1]}{'t' if free else ''}", sys.version.split()[0], sys.base_prefix)
+print(f"{sys.version_info[0]}.{sys.version_info[1]}{'t' if free else ''}", sys.version.split()[0])
 """
 
 
@@ -39,7 +39,7 @@ def ask(path: Path) -> Interpreter | None:
         asked = subprocess.run([str(path), "-c", ASK], capture_output=True, text=True, env=environment())
     except OSError:
         return None
-    name, release, _ = asked.stdout.split(maxsplit=2) if asked.returncode == 0 else ("", "", "")
+    name, release = asked.stdout.split() if asked.returncode == 0 else ("", "")
     return Interpreter(name, release, str(path)) if name in WANTED else None
 
 
