@@ -45,6 +45,8 @@ CATALOG = (
               needs=FRAMEWORKS, quick=("--seconds", "0.01", "--random", "3")),
     Benchmark("models", ("models/run.py",), 8, needs=FRAMEWORKS,
               quick=("--seconds", "0.01", "--small", "--only", "mlp_batch1", "lstm")),
+    Benchmark("networks", ("networks.py",), 1, needs=("module onnx", "module onnxruntime"),
+              quick=("--seconds", "0.05", "--only", "MobileNetV2")),
     Benchmark("compile-example", ("run.py", "compile-example"), 0.3),
     Benchmark("compile", ("compile.py",), 4, quick=("--only", "4 products", "--rounds", "1")),
     Benchmark("ptx-interpreter", ("ptx_interpreter.py",), 0.5, needs=()),

@@ -292,6 +292,7 @@ TABLES = {
     "drawn-kernels-summary": Block("drawn-kernels", summary),
     "drawn-kernels-losses": Block("drawn-kernels", losses),
     "models": Block("models", names=("a call",)),
+    "networks": Block("networks"),
     "models-losses": Block("models", losses, names=("a call",)),
     "models-compile": Block("models", across, names=("compile, cold", "compile, warm", "peak memory of compiling")),
     "models-size": Block("models", across, names=("dispatches", "weights", "difference")),

@@ -12,7 +12,8 @@ from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.entities import Entity, Literal, Memory, Scalar
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.source import Source
-from pydispatch.kernels.tiles.tile_kernel import TileKernel, has_tiles
+from pydispatch.kernels.tiles.style import has_tiles
+from pydispatch.kernels.tiles.tile_kernel import TileKernel
 from pydispatch.kernels.writer import Writer
 
 EXECUTABLE = "@python_kernel"

@@ -169,3 +169,44 @@ def doubled(x: Annotated[pd.View, pd.f32["m", "n", "k"]], y: Annotated[pd.View, 
 def test_the_grid_of_what_is_written() -> None:
     x = random(3, 9, 50)
     check(doubled, (x, np.zeros_like(x)), 2 * x)
+
+
+def part_of(x: Any, i: int) -> Any:
+    return x[i : i + 8], 1.0
+
+
+@pd.kernel(grid=1)
+def in_order(x: Vector, y: Vector) -> None:
+    """Values are those at the time of their statement, whatever is stored later."""
+    before = y[0:8]
+    y[3] += 100.0
+    y[0:8] = shifted = y[1:9] * 2
+    total = pd.sum(part_of(x, 0)[0])
+    while pd.sum(shifted) > total:
+        shifted = shifted * 0.5
+    y[8:16] = before + shifted
+
+
+def test_stores_in_order() -> None:
+    y = np.arange(16, dtype=np.float32)
+    x = np.where(y < 8, y, 0)
+    shifted = np.array([1, 2, 103, 4, 5, 6, 7, 8], np.float32) * 2
+    expected = np.concatenate([shifted, np.zeros(8)]).astype(np.float32)
+    while shifted.sum() > x.sum():
+        shifted = shifted * 0.5
+    expected[8:] = np.arange(8) + shifted
+    check(in_order, (x, y), expected)
+
+
+def copied(x: Any, y: Any) -> None:
+    y[0:8] = x[8:16]
+
+
+@pd.kernel(grid=1)
+def in_functions(x: Vector, y: Vector) -> None:
+    copied(x, y)
+
+
+def test_tiles_of_functions_alone() -> None:
+    x = random(20)
+    check(in_functions, (x, np.zeros(20, np.float32)), np.concatenate([x[8:16], np.zeros(12, np.float32)]))

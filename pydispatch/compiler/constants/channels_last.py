@@ -87,9 +87,10 @@ def put_channels_last(function: Operation, floats: bool) -> None:
             _rewrite(now)
     erase_unused(function)
     simplify(function)
+    known = known_of(function)
     for op in list(function.walk()):
         if op.name == GENERIC and op.parent is not None:
-            _order_filter(cast(GenericOp, op), known_of(function))
+            _order_filter(cast(GenericOp, op), known)
 
 
 def _has_windows(op: Operation) -> bool:

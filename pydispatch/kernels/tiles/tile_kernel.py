@@ -6,53 +6,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from inspect import isfunction, ismodule
 from typing import Any
 
-from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary
 from pydispatch.kernels.calls import Handler
 from pydispatch.kernels.entities import Entity, Group, Known, Literal, Memory, Scalar, Tile, Undefined, described
 from pydispatch.kernels.expressions import known
 from pydispatch.kernels.names import assigned_in, read_in
-from pydispatch.kernels.source import MISSING, Source
+from pydispatch.kernels.source import Source
 from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.tiles.lifetimes import Lifetimes
 from pydispatch.kernels.tiles.products import Products
 from pydispatch.kernels.tiles.slices import Part
-from pydispatch.kernels.tiles.table import ATOMICS, EXTREMES, FUNCTIONS, HANDLERS, TAKES_TILES
+from pydispatch.kernels.tiles.style import has_slice
+from pydispatch.kernels.tiles.table import ATOMICS, EXTREMES, HANDLERS, TAKES_TILES
 from pydispatch.kernels.tiles.values import MOVED, OWN
 from pydispatch.patterns.types import DType
 
-
-def has_tiles(source: Source) -> bool:
-    """Whether a kernel is written with tiles: not where it asks for the number of an invocation."""
-    found = False
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call):
-            called = _object(source, node.func)
-            if called in BY_INVOCATIONS:
-                return False
-            found = found or called in FUNCTIONS
-        elif isinstance(node, ast.Subscript):
-            found = found or _has_slice(node)
-        elif isinstance(node, (ast.BinOp, ast.AugAssign)):
-            found = found or isinstance(node.op, ast.MatMult)
-    return found
-
-
-def _object(source: Source, node: ast.expr) -> object:
-    """The function of Python that a name or an attribute of one stands for; MISSING for anything else."""
-    if isinstance(node, ast.Name):
-        return source.meaning(node.id)
-    made = getattr(_object(source, node.value), node.attr, MISSING) if isinstance(node, ast.Attribute) else MISSING
-    return made if isfunction(made) else made if ismodule(made) else MISSING
-
-
 _ENDED = Undefined("is not used any more")
-BY_INVOCATIONS = (functions.global_id, functions.local_id)
-"""Functions of kernels that say what one invocation does."""
 
 
 class TileKernel(Products):
@@ -68,6 +40,8 @@ class TileKernel(Products):
         self._statement: ast.stmt | None = None
         self._owners: dict[str, tuple[ast.FunctionDef, str]] = {}
         """The variable of which function has a buffer for itself."""
+        self._base: tuple[ast.expr, Entity] | None = None
+        """An expression that was evaluated to see whether it is a tile, and is asked for next."""
         self._depth = 0
         self._bound: dict[tuple[ast.FunctionDef, str], int] = {}
         """How many loops and conditions are around the first value of a variable, which gives it its shape."""
@@ -243,20 +217,23 @@ class TileKernel(Products):
             value = Group(
                 tuple(self.placed(node, _as_it_is(each)) if isinstance(each, Tile) else each for each in value.items)
             )
+        elif isinstance(value, Tile) and len(node.targets) > 1:
+            value = self.placed(node, _as_it_is(value))
         for target in node.targets:
             self.assign(target, value, node.value)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
-        if isinstance(target, ast.Subscript):
-            memory = self._memory(target)
-            if _has_slice(target):
-                self._write(target, self.part(target, memory), value, origin)
-                return
-            self._settle(origin, lambda tile: memory.name in tile.reads)
+        if isinstance(target, ast.Subscript) and has_slice(target):
+            self._write(target, self.part(target, self._memory(target)), value, origin)
+            return
         super().assign(target, value, origin)
 
+    def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity, origin: ast.AST) -> None:
+        self._settle(origin, lambda tile: memory.name in tile.reads)
+        super()._store(target, memory, indices, value, origin)
+
     def _augassign_statement(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Subscript) and _has_slice(node.target):
+        if isinstance(node.target, ast.Subscript) and has_slice(node.target):
             part = self.part(node.target, self._memory(node.target))
             self._write(node.target, part, self._combined(node, self.loaded(node.target, part)), node)
             return
@@ -279,11 +256,16 @@ class TileKernel(Products):
 
     def _subscript(self, node: ast.Subscript) -> Entity:
         base = self.evaluate(node.value)
-        if isinstance(base, Memory) and _has_slice(node):
+        if isinstance(base, Memory) and has_slice(node):
             return self.loaded(node, self.part(node, base))
         if isinstance(base, Tile):
             return self._with_axes(node, base)
+        self._base = node.value, base
         return super()._subscript(node)
+
+    def evaluate(self, node: ast.expr) -> Entity:
+        known, self._base = self._base, None
+        return known[1] if known is not None and known[0] is node else super().evaluate(node)
 
     def _with_axes(self, node: ast.Subscript, tile: Tile) -> Tile:
         """t[:, None]."""
@@ -310,6 +292,7 @@ class TileKernel(Products):
     def _attribute(self, node: ast.Attribute) -> Entity:
         base = self.evaluate(node.value)
         if not isinstance(base, Tile):
+            self._base = node.value, base
             return super()._attribute(node)
         if node.attr not in ("shape", "ndim", "dtype", "T"):
             raise self.error(node, f"a tile has no '{node.attr}'", "there are shape, ndim, dtype and T")
@@ -347,6 +330,9 @@ class TileKernel(Products):
     def called(self, node: ast.Call, handler: Handler, given: list[Entity]) -> Entity:
         if handler in TAKES_TILES:
             return handler(self, node, given)
+        if handler in ATOMICS and isinstance(given[0], Memory):
+            name = given[0].name
+            self._settle(node, lambda tile: name in tile.reads)
         operands = [self.computed(node, each) if isinstance(each, Tile) else each for each in given]
         if not any(isinstance(each, Tile) for each in operands):
             return handler(self, node, given)
@@ -368,8 +354,3 @@ class TileKernel(Products):
 def _as_it_is(tile: Tile) -> Tile:
     """The tile that a variable is now, whatever is written into its memory later."""
     return replace(tile, buffer="", is_kept=False) if tile.is_kept else tile
-
-
-def _has_slice(node: ast.Subscript) -> bool:
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return any(isinstance(each, ast.Slice) for each in parts)

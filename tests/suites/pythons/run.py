@@ -26,7 +26,7 @@ TREE = WORK / "tree"  # one for all: the C core is compiled once
 PARTS = ("csrc", "_core", "pydispatch", "setup.py", "pyproject.toml", "README.md", "MANIFEST.in", "LICENSE")
 OLDEST_NUMPY = {"3.10": "1.23.0", "3.11": "1.23.2", "3.12": "1.26.0", "3.13": "2.1.0", "3.14": "2.3.2",
                 "3.13t": "2.1.0", "3.14t": "2.3.2"}  # fmt: skip
-OLDEST_XDSL = "0.74.0"
+OLDEST_XDSL = "0.73.0"
 EMBEDDED = """
 import sys, numpy as np, pydispatch as pd
 import short_c, short_cython

@@ -1,0 +1,166 @@
+"""Convolutional networks as ONNX files, as PyTorch exports them, here and in onnxruntime: python bench/networks.py
+
+Channels come first, norms are folded into filters and biases, weights are drawn by a seed. Both systems read the same
+file; one process for each number of workers, contenders alternate with pauses, the least times count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from report.figures import OURS, Figures, Row, parser, table
+
+METHOD = (
+    "Batch 1, 224x224, channels first, weights in the file, which both read. Least times; contenders alternate, with "
+    "pauses, since threads of some spin after a call. With one worker the process keeps to one core and its CPU time "
+    "counts."
+)
+PAUSE = 0.05
+MOBILENET = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+"""Of each stage: how much wider the middle is, channels, blocks, and the stride of the first one."""
+
+
+class Network:
+    """An ONNX graph, built layer by layer."""
+
+    def __init__(self) -> None:
+        from onnx import helper, numpy_helper
+
+        self.helper, self.array = helper, numpy_helper.from_array
+        self.rng = np.random.default_rng(0)
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+
+    def put(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(self.helper.make_node(kind, inputs, [name], **attributes))
+        return name
+
+    def weight(self, *shape: int) -> str:
+        values = self.rng.standard_normal(shape) * np.sqrt(2 / max(1, np.prod(shape[1:])))
+        self.weights.append(self.array(np.float32(values), f"w{len(self.weights)}"))
+        return str(self.weights[-1].name)
+
+    def conv(self, x: str, inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1) -> str:
+        weights = self.weight(outputs, inputs // groups, size, size), self.weight(outputs)
+        return self.put("Conv", x, *weights, kernel_shape=[size] * 2, strides=[stride] * 2, pads=[size // 2] * 4,
+                        group=groups)  # fmt: skip
+
+    def save(self, x: str, features: int, path: Path) -> None:
+        """With what classifies behind the last image."""
+        from onnx import TensorProto, save
+
+        flat = self.put("Flatten", self.put("GlobalAveragePool", x))
+        self.put("Gemm", flat, self.weight(1000, features), self.weight(1000), transB=1)
+        sides = (("x", [1, 3, 224, 224]), (self.nodes[-1].output[0], [1, 1000]))
+        given, made = ([self.helper.make_tensor_value_info(n, TensorProto.FLOAT, shape)] for n, shape in sides)
+        graph = self.helper.make_graph(self.nodes, "network", given, made, self.weights)
+        save(self.helper.make_model(graph, opset_imports=[self.helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def resnet(path: Path, blocks: tuple[int, ...], bottleneck: bool) -> None:
+    n = Network()
+    x = n.put("Relu", n.conv("x", 3, 64, 7, 2))
+    x, inputs = n.put("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4), 64
+    for stage, count in enumerate(blocks):
+        narrow = 64 << stage
+        wide = narrow * (4 if bottleneck else 1)
+        for number in range(count):
+            stride = 2 if stage and number == 0 else 1
+            if bottleneck:
+                y = n.put("Relu", n.conv(x, inputs, narrow, 1))
+                y = n.conv(n.put("Relu", n.conv(y, narrow, narrow, 3, stride)), narrow, wide, 1)
+            else:
+                y = n.conv(n.put("Relu", n.conv(x, inputs, wide, 3, stride)), wide, wide, 3)
+            shortcut = x if inputs == wide and stride == 1 else n.conv(x, inputs, wide, 1, stride)
+            x, inputs = n.put("Relu", n.put("Add", y, shortcut)), wide
+    n.save(x, inputs, path)
+
+
+def mobilenet(path: Path) -> None:
+    n = Network()
+    n.weights += [n.array(np.float32(0), "low"), n.array(np.float32(6), "high")]
+
+    def clipped(x: str) -> str:
+        return n.put("Clip", x, "low", "high")
+
+    x, inputs = clipped(n.conv("x", 3, 32, 3, 2)), 32
+    for wider, channels, count, first in MOBILENET:
+        for number in range(count):
+            stride, middle = first if number == 0 else 1, inputs * wider
+            y = clipped(n.conv(x, inputs, middle, 1)) if wider > 1 else x
+            y = n.conv(clipped(n.conv(y, middle, middle, 3, stride, middle)), middle, channels, 1)
+            x, inputs = n.put("Add", y, x) if stride == 1 and inputs == channels else y, channels
+    n.save(clipped(n.conv(x, inputs, 1280, 1)), 1280, path)
+
+
+NETWORKS: dict[str, Callable[[Path], None]] = {
+    "ResNet-18": lambda path: resnet(path, (2, 2, 2, 2), False),
+    "ResNet-50": lambda path: resnet(path, (3, 4, 6, 3), True),
+    "MobileNetV2": mobilenet,
+}
+
+
+def child(path: Path, workers: int, seconds: float) -> dict[str, Any]:
+    """Seconds of each contender, and the difference of the results."""
+    if workers == 1:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    import onnxruntime
+
+    import pydispatch as pd
+    from pydispatch.bench.measure import measure
+
+    x = np.random.default_rng(1).standard_normal((1, 3, 224, 224), dtype=np.float32)
+    program = pd.device(f"cpu?workers={workers}").load(pd.compile(path, targets="cpu", cpu="native"))
+    call = next(iter(program.functions.values())).prepare(x)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = workers
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": x})
+    contenders = {OURS: call, "onnxruntime": lambda: session.run(None, {"x": x})}
+    clock = time.process_time if workers == 1 else time.perf_counter
+    found = {each.name: each.least for each in measure(contenders, seconds, pause=PAUSE, clock=clock)}
+    return {"seconds": found, "difference": float(np.abs(call() - wanted).max() / np.abs(wanted).max())}
+
+
+def main() -> int:
+    arguments = parser(__doc__)
+    arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    arguments.add_argument("--seconds", type=float, default=2, help="of calls for each contender")
+    arguments.add_argument("--only", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    arguments.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    args = arguments.parse_args()
+    if args.child:
+        print(json.dumps(child(args.child, args.workers[0], args.seconds)))
+        return 0
+    figures, worst = Figures("Convolutional networks as ONNX files", METHOD), 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.only:
+            path = Path(folder) / f"{name}.onnx"
+            NETWORKS[name](path)
+            for workers in args.workers:
+                command = [sys.executable, __file__, "--child", path, "--workers", str(workers), "--seconds",
+                           str(args.seconds)]  # fmt: skip
+                found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+                worst = max(worst, found["difference"])
+                seconds = found["seconds"].items()
+                rows = [Row("a call", who, value, size=name, workers=workers) for who, value in seconds]
+                print(table(rows), flush=True)
+                figures.rows += rows
+    if args.json:
+        figures.save(args.json)
+    return 0 if worst < 1e-4 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
