@@ -89,7 +89,9 @@ DEVICES = {
 FRONTENDS = ("onnx", "python", "stablehlo", "torch", "tosa")
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""
 
-SUBCOMMANDS = ("bench", "check", "compile", "devices", "export", "fatelf", "inspect", "match", "plugin", "run")
+SUBCOMMANDS = (
+    "bench", "check", "compile", "completion", "devices", "export", "fatelf", "inspect", "match", "plugin", "run",
+)  # fmt: skip
 """Files of `cli`."""
 
 

@@ -1,0 +1,65 @@
+"""Prints a script that completes this command in a shell.
+
+bash: source <(pydispatch completion bash)
+zsh:  source <(pydispatch completion zsh)
+fish: pydispatch completion fish | source
+"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the script. It holds every word, so that completing starts no Python."""
+    from pydispatch.cli.__main__ import _parser
+
+    words = _words(_parser(None), ())
+    print(_fish(words) if args.shell == "fish" else _bash(words, zsh=args.shell == "zsh"))
+    return 0
+
+
+def _words(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> dict[tuple[str, ...], list[str]]:
+    """The subcommands and options after each path of subcommands."""
+    found: dict[tuple[str, ...], list[str]] = {path: []}
+    for action in parser._actions:
+        found[path] += [option for option in action.option_strings if option.startswith("--")]
+        if isinstance(action, argparse._SubParsersAction):
+            found[path] += action.choices
+            for name, inner in action.choices.items():
+                found |= _words(inner, (*path, name))
+    return found
+
+
+def _bash(words: dict[tuple[str, ...], list[str]], zsh: bool) -> str:
+    """Completes subcommands and options; files where neither fits. zsh runs it through bashcompinit."""
+    cases = "\n".join(
+        f'    "{" ".join(path)}") words="{" ".join(choices)}" ;;' for path, choices in words.items() if path
+    )
+    deep = "|".join(sorted({path[0] for path in words if len(path) > 1}))
+    start = "autoload -U +X compinit bashcompinit && compinit && bashcompinit\n" if zsh else ""
+    return f"""{start}_pydispatch() {{
+  local path="" words="{" ".join(words[()])}" word="${{COMP_WORDS[COMP_CWORD]}}"
+  [ "$COMP_CWORD" -gt 1 ] && path="${{COMP_WORDS[1]}}"
+  case "$path" in
+    {deep}) [ "$COMP_CWORD" -gt 2 ] && path="$path ${{COMP_WORDS[2]}}" ;;
+  esac
+  case "$path" in
+{cases}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}}
+complete -o default -F _pydispatch pydispatch"""
+
+
+def _fish(words: dict[tuple[str, ...], list[str]]) -> str:
+    lines = ["complete -c pydispatch -n __fish_use_subcommand -a '" + " ".join(words[()]) + "'"]
+    for path, choices in words.items():
+        if path:
+            seen = "; and ".join(f"__fish_seen_subcommand_from {name}" for name in path)
+            lines.append(f"complete -c pydispatch -n '{seen}' -a '{' '.join(choices)}'")
+    return "\n".join(lines)
