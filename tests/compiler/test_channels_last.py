@@ -92,6 +92,22 @@ class Network:
         y = np.einsum("nchwij,cij->nchw", self.windows(k, stride), f.astype(np.float64))
         self.over("depthwise_conv_2d_nchw_chw", w, f.shape, y, stride, 1, "%zero")
 
+    def grouped(self, groups: int, k: int) -> None:
+        self.pad(k // 2)
+        n, channels, h, w = self.y.shape
+        f, values = self.constant(groups, channels // groups, channels // groups, k, k)
+        windows = self.windows(k, 1).reshape(n, groups, channels // groups, h + 1 - k, w + 1 - k, k, k)
+        y = np.einsum("ngchwij,gocij->ngohw", windows, values.astype(np.float64))
+        parts, made = (n, groups, channels // groups, h, w), self.type(*y.shape)
+        image, folds = self.type(*parts), "[[0], [1, 2], [3], [4]]"
+        sizes = ", ".join(map(str, parts))
+        self.put(f"tensor.expand_shape {self.value} {folds} output_shape [{sizes}] : {self.type()} into {image}", y)
+        init, stated = self.fill("%zero", *y.shape), "dense<1> : tensor<2xi64>"
+        self.put(f"linalg.conv_2d_ngchw_gfchw {{strides = {stated}, dilations = {stated}}} ins({self.value}, {f} : "
+                 f"{image}, {self.type(*values.shape)}) outs({init} : {made}) -> {made}", y)  # fmt: skip
+        y = y.reshape(n, channels, *y.shape[3:])
+        self.put(f"tensor.collapse_shape {self.value} {folds} : {made} into {self.type(*y.shape)}", y)
+
     def pool(self, k: int, stride: int) -> None:
         self.pad(k // 2, "%low")
         w = self.name()
@@ -232,6 +248,14 @@ def test_where_it_pays() -> None:
     assert "196" in single(32, 32, 1).dispatches() or "14x14x32" in single(32, 32, 1).dispatches()
     assert "30x30x32xf32>)" not in single(32, 32, 1, 30).dispatches(), "many places fill the columns"
     assert "16x16x16xf32>)" not in single(16, 16, 3).dispatches(), "few channels: transposing costs more"
+
+
+def test_networks_with_groups_stay_as_they_are() -> None:
+    n = network(1, 32, 14, 14)
+    n.convolve(32, 3)
+    n.grouped(8, 3)
+    n.convolve(32, 3)
+    assert "_transpose" not in "".join(line for line in n.check().splitlines() if "@f_dispatch" in line)
 
 
 def test_filters_that_are_arguments_stay_as_they_are() -> None:
