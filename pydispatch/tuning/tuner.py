@@ -64,12 +64,13 @@ class Tuner:
 
     def _search(self, compilation: Pipeline, builder: Builder, sites: Sequence[Site], seconds: float) -> None:
         machine = _machine(compilation)
+        if not sites:
+            return
         where = f"{self._bench.machine}, code for {machine.cpu} {machine.llvm_features}".rstrip()
         search = Search(builder, self._bench, Database(where, self._say), self._say)
         found = search.run(sites, seconds)
         self._left = max(0.0, self._left - search.spent)
-        if sites:
-            self._say(summary(found, len(sites)))
+        self._say(summary(found, len(sites)))
         self.choices += [
             Choice(site.subject, e.chosen, e.us, e.default, e.default_us, self._bench.machine)
             for site, e in found.items()

@@ -106,6 +106,21 @@ def test_the_time_is_over_and_goes_on_later() -> None:
     assert second.default_us == 1000
 
 
+def test_the_heaviest_site_is_measured_however_late_it_is() -> None:
+    """A machine that was busy with something else leaves no time between the begin and the first site."""
+    bench = Bench()
+
+    def late() -> float:
+        bench.clock.now += 1
+        return bench.clock.now
+
+    bench.search.clock = late
+    heavy, light = (FakeSite(name, {"0": us, "1": us / 2}) for name, us in (("heavy", 90), ("light", 30)))
+    found = bench.search.run([light, heavy], 0.001)
+    assert list(found) == [heavy]
+    assert found[heavy].chosen == "0" and not found[heavy].complete
+
+
 def test_each_site_has_its_share_of_the_time() -> None:
     """A long search of the first does not take the time of the second."""
     times = {str(n): 1000.0 * 0.9 ** abs(n) for n in range(-40, 41)}
