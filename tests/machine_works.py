@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-DTYPES = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32}
+DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
@@ -23,7 +23,7 @@ class Work:
     """A function of two arguments. op: with `ins` and `outs` left out; shapes: of the arguments and the result; steps:
     products that are added up; equation: for np.einsum, over windows where `window` is the size of one, its stride 1;
     rows: for which sizes of the first dimension it runs, where only the call knows it; signs: s or u for the bytes of
-    each argument."""
+    each argument; weights: the type of the second argument where it is another one, which is widened."""
 
     name: str
     op: str
@@ -33,6 +33,7 @@ class Work:
     window: int = 0
     rows: tuple[int, ...] = ()
     signs: str = "ss"
+    weights: str = ""
 
     @property
     def sums(self) -> str:
@@ -40,12 +41,15 @@ class Work:
 
     @property
     def text(self) -> str:
-        a, b, c = (self._tensor(s, t) for s, t in zip(self.shapes, (self.type, self.type, self.sums), strict=True))
+        types = self.type, self.weights or self.type, self.sums
+        a, b, c = (self._tensor(s, t) for s, t in zip(self.shapes, types, strict=True))
         if self.rows:
             a, c = (t.replace(f"<{s[0]}x", "<?x", 1) for t, s in ((a, self.shapes[0]), (c, self.shapes[2])))
         zero = "0.0" if self.sums[0] == "f" else "0"
         size = "%d" if self.rows else ""
-        body = _unsigned_body(self.signs) + f" -> {c}" if "u" in self.signs else f"-> {c}"
+        region = _widened_body(self.weights) if self.weights else ""
+        region = _unsigned_body(self.signs) if "u" in self.signs else region
+        body = f"{region} -> {c}"
         return f"""
 func.func @{self.name}(%a: {a}, %b: {b}) -> {c} {{
   %zero = arith.constant {zero} : {self.sums}
@@ -68,9 +72,9 @@ func.func @{self.name}(%a: {a}, %b: {b}) -> {c} {{
         first = (rows, *self.shapes[0][1:]) if rows else self.shapes[0]
         if self.type == "i8":
             return [rng.integers(-128, 128, s, dtype=np.int8) for s in (first, self.shapes[1])]
-        shapes = first, self.shapes[1]
-        drawn = [rng.integers(-4, 5, s) if whole else rng.standard_normal(s) for s in shapes]
-        return [each.astype(DTYPES[self.type]) for each in drawn]
+        shapes = (first, self.type), (self.shapes[1], self.weights or self.type)
+        drawn = [(rng.integers(-4, 5, s) if whole else rng.standard_normal(s), type_) for s, type_ in shapes]
+        return [each.astype(DTYPES[type_]) for each, type_ in drawn]
 
     def expected(self, a: Array, b: Array) -> Array:
         """In f64 or i64, which is exact for integers."""
@@ -114,6 +118,17 @@ def _unsigned_body(signs: str) -> str:
   }}"""
 
 
+def _widened_body(weights: str) -> str:
+    """The region of a product of f32 with weights of a shorter type."""
+    return f"""{{
+    ^bb0(%x: f32, %y: {weights}, %s: f32):
+      %v = arith.extf %y : {weights} to f32
+      %p = arith.mulf %x, %v : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+  }}"""
+
+
 _CONFIG = "{strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}"
 _CONV = f"linalg.conv_2d_nhwc_hwcf {_CONFIG}"
 _WINDOWS = "nhwcyx,yxcf->nhwf"
@@ -121,6 +136,7 @@ _WINDOWS = "nhwcyx,yxcf->nhwf"
 F32 = (
     Work("shares_sets", "linalg.matmul", ((61, 70), (70, 512), (61, 512)), "mk,kn->mn"),
     Work("few_rows", "linalg.matmul", ((3, 128), (128, 96), (3, 96)), "mk,kn->mn"),
+    Work("halves", _GENERIC, ((29, 75), (75, 37), (29, 37)), "mk,kn->mn", weights="f16"),
     Work("seven_rows", "linalg.matmul", ((7, 40), (40, 130), (7, 130)), "mk,kn->mn"),
     Work("transposed_b", _maps("m, k", "n, k"), ((70, 130), (48, 130), (70, 48)), "mk,nk->mn"),
     Work("transposed_b_few_rows", _maps("m, k", "n, k"), ((19, 130), (48, 130), (19, 48)), "mk,nk->mn"),
@@ -205,7 +221,8 @@ class Emulated:
         for number, x in enumerate(inputs):
             file = self.folder / f"{number}.bin"
             file.write_bytes(x.tobytes())
-            bindings.append(f"--binding={x.size}x{NAMES[x.dtype]}=@{file}")
+            count = f"{x.nbytes}xi8" if x.dtype == np.float16 else f"{x.size}x{NAMES[x.dtype]}"
+            bindings.append(f"--binding={count}=@{file}")
         which = [f"--export={self.exports[ordinal]}", f"--grid={'x'.join(map(str, grid))}", f"--print={len(inputs)}",
                  f"--backwards={int(backwards)}"]  # fmt: skip
         words = [*self.words, *bindings, f"--binding={int(np.prod(shape))}x{NAMES[result]}", *which]

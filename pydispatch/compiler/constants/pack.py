@@ -19,6 +19,7 @@ from pydispatch.compiler.analysis.kinds import CONSTANTS, is_constant
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.grouped import Grouped, grouped_factor, multiply_packed, packed_elements
 from pydispatch.compiler.constants.relay import Matrix, in_panels
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import halves_of_b
 from pydispatch.compiler.kernels.matmul.cpu.in_place import b_in_place
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.cpu.plan import MANY
@@ -117,13 +118,15 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
         return None
     c = found[0]
     grouped = grouped_factor(function, c, levels)
-    value = c.generic.inputs[c.b.main] if grouped is None else grouped.argument
+    halves = [halves_of_b(c, level) for level in levels]
+    half = halves[0] if grouped is None and None not in halves else None
+    value = (half or c.generic.inputs[c.b.main]) if grouped is None else grouped.argument
     if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
         return None
     type_ = value.type if grouped is None else grouped.packed_type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return None
-    if grouped is None and (value.uses.get_length() != 1 or not _is_plain(c, type_)):
+    if grouped is None and (value.uses.get_length() != 1 or not _is_plain(c, type_, half)):
         return None
     layout = _layout(c, type_, grouped, levels)
     return None if layout is None else Packed(function, value.index, type_, layout, grouped)
@@ -142,7 +145,7 @@ def _layout(
         width = PANEL_BYTES // i32.size
         whole = columns % width == 0 and type_.get_shape()[steps] % group == 0
         return Layout(axis, width, group, steps) if whole and prod(type_.get_shape()) >= LEAST_TURNED_BYTES else None
-    element = cast("Float32Type | Float64Type", type_.element_type)
+    element = cast("Float32Type | Float64Type", type_.element_type if c.acc == Float64Type() else Float32Type())
     width = PANEL_BYTES // element.size
     if columns % width and columns % (width // 2) == 0 and not c.b.is_last(c.n):
         width //= 2  # 16, 48 or 80 channels
@@ -156,10 +159,11 @@ def _is_whole(c: Contraction) -> bool:
     return all(len(x.terms) == 1 and x.terms[0][1] == 1 and x.constant == 0 for x in c.b.coordinates)
 
 
-def _is_plain(c: Contraction, type_: TensorType[Attribute]) -> bool:
-    """Whether the factor is an element of the argument and nothing else, in the type of the sums."""
-    floats = isinstance(c.acc, Float32Type | Float64Type) and type_.element_type == c.acc
-    return floats and c.b.direct and not set(c.outer) & c.b.dims
+def _is_plain(c: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:
+    """Whether the factor is an element of the argument and nothing else, in the type of the sums or one that blocks
+    widen."""
+    floats = isinstance(c.acc, Float32Type | Float64Type) and type_.element_type == c.acc and c.b.direct
+    return (floats or half is not None) and not set(c.outer) & c.b.dims
 
 
 def _pays(c: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import MemRefType, UnitAttr, i8, i16, i32
+from xdsl.dialects.builtin import MemRefType, UnitAttr, bf16, f16, f32, i8, i16, i32
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def
 from xdsl.utils.exceptions import VerifyException
@@ -17,8 +17,9 @@ class ContractOp(IRDLOperation):
     M and N are static: the block lives in registers while K, which may be dynamic, runs. K may be several dimensions,
     the last one innermost, such as the rows and the columns of a window: `memref<Mx3xK…>, memref<3xKxN…>`. Strides are
     read from the types: vectors lie along N when B's rows are contiguous, along K, which is one dimension then, when
-    that is contiguous in A and B. All three have one element type. The grouped form multiplies i16 into i32, two steps
-    of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`, the groups
+    that is contiguous in A and B. All three have one element type; beside f32, rows of B may have f16 or bf16, which
+    are widened in registers where the target has instructions for that. The grouped form multiplies i16 into i32, two
+    steps of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`, the groups
     contiguous. `unsigned_a`, `unsigned_b`: bytes of A, or of B, are unsigned; else they are signed.
     """
 
@@ -58,6 +59,9 @@ class ContractOp(IRDLOperation):
         elements = tuple(t.element_type for t in (a, b, c))
         if grouped and (sa[-1] != sb[-1] or (*elements, sa[-1]) not in ((i16, i16, i32, 2), (i8, i8, i32, 4))):
             raise VerifyException(f"pyd.contract groups two steps of K of i16 or four of i8 into i32; got {a}, {b}")
+        widens = elements[0] == f32 and elements[1] in (f16, bf16) and (b.get_strides() or [0])[-1] == 1
+        if not (grouped or widens or elements[1] == elements[0]):
+            raise VerifyException(f"pyd.contract widens rows of f16 and bf16 to f32; got {a}, {b}")
         for name in ("unsigned_a", "unsigned_b"):
             if name in self.properties and elements[0] != i8:
                 raise VerifyException(f"{name} is for groups of i8")

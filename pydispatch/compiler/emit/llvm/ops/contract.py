@@ -133,6 +133,14 @@ def _load(f: FunctionEmitter, m: MemRef, type_: str, *indices: Index, block: boo
     return f.body.let(f"load {type_}, ptr {address(f, m, *indices)}, align {alignment(m.element)}{access}")
 
 
+def _widened(f: FunctionEmitter, m: MemRef, piece: Piece, *indices: Index) -> str:
+    """A load of an operand whose elements may be shorter floats than those of the sums."""
+    if m.element == piece.element:
+        return _load(f, m, piece.type, *indices)
+    type_ = f"<{piece.lanes} x {memory(m.element)}>"
+    return f.body.let(f"fpext {type_} {_load(f, m, type_, *indices)} to {piece.type}")
+
+
 def _splat(f: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
     vector = f"<{lanes} x {type_}>"
     one = f.body.let(f"insertelement {vector} poison, {type_} {value}, i64 0")
@@ -237,7 +245,7 @@ def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: b
     element = scalar(a.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        vectors = [_load(f, b, piece.type, *k, piece.first) for piece in pieces]
+        vectors = [_widened(f, b, piece, *k, piece.first) for piece in pieces]
         out: list[str] = []
         for row in range(rows):
             factor = _load(f, a, element, row, *k)

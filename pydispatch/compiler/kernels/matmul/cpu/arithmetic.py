@@ -9,12 +9,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, i8, i16, i32
-from xdsl.ir import Attribute
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    TensorType,
+    i8,
+    i16,
+    i32,
+)
+from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.ranges import factor_range
+from pydispatch.ir.structured import as_structured
+
+HALVES = (Float16Type(), BFloat16Type())
 
 
 @dataclass(frozen=True)
@@ -46,13 +61,48 @@ UNSIGNED = {
 
 def arithmetic_of(c: Contraction, level: Level) -> Arithmetic | None:
     """How a contraction is computed; None for types that have no block."""
-    if isinstance(c.acc, Float16Type | BFloat16Type):
+    if c.acc in HALVES:
         return Arithmetic(Float32Type(), Float32Type())
     if isinstance(c.acc, Float32Type | Float64Type):
         return Arithmetic(c.acc, c.acc)
     if not isinstance(c.acc, IntegerType) or c.acc.width.data not in (8, 16, 32, 64):
         return None
     return (c.acc == i32 and _grouped(c, level)) or Arithmetic(c.acc, c.acc)
+
+
+def halves_of_b(c: Contraction, level: Level) -> SSAValue | None:
+    """The tensor of f16 or bf16 that B is an element of, which blocks widen in registers, into sums of f32; None where
+    B is something else."""
+    value, element = c.generic.inputs[c.b.main], c.generic.block.args[c.b.main]
+    if not level.halves or not isinstance(value.type, TensorType):
+        return None
+    if element.type in HALVES:
+        return value if (c.b.direct and c.acc == element.type) or _is_widened(c.b.value, element, c.acc) else None
+    before = _widened_tensor(value) if c.b.direct and c.acc == element.type else None
+    return before if before is not None and _element(before) in HALVES and c.acc == Float32Type() else None
+
+
+def _element(value: SSAValue) -> Attribute | None:
+    return value.type.element_type if isinstance(value.type, TensorType) else None
+
+
+def _is_widened(value: SSAValue, source: SSAValue, to: Attribute) -> bool:
+    """Whether a value is another one in f32, which is what `to` has to be."""
+    widened = isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input is source
+    return widened and value.type == to == Float32Type()
+
+
+def _widened_tensor(value: SSAValue) -> SSAValue | None:
+    """The tensor whose elements, each in its place, a tensor has in a wider type."""
+    if not isinstance(value, OpResult):
+        return None
+    if isinstance(value.op, arith.ExtFOp):
+        return value.op.input
+    g = as_structured(value.op)
+    if g is None or g.body is None or len(g.inputs) != 1 or any(m != AffineMap.identity(m.num_dims) for m in g.maps):
+        return None
+    last = g.block.last_op
+    return g.inputs[0] if last is not None and _is_widened(last.operands[0], g.block.args[0], Float32Type()) else None
 
 
 def _grouped(c: Contraction, level: Level) -> Arithmetic | None:

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
-from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of, halves_of_b
 from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     Operand,
     Problem,
@@ -44,6 +44,7 @@ class Plan:
     sizes: tuple[int | None, ...]
     rows: Rows | None = None
     panels: Panels | None = None  # B is an argument in panels, and read there
+    halves: SSAValue | None = None  # what B is widened from in registers, where it is read in place
 
     @property
     def compute(self) -> Attribute:
@@ -127,11 +128,12 @@ def plan_of(
     sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(e, c.generic))
     if rows is not None and rows.least == rows.most:
         sizes = tuple(rows.least if d == c.m else s for d, s in enumerate(sizes))
-    panels = _panels(c, sizes, arithmetic)
+    halves = halves_of_b(c, level)
+    panels = _panels(c, sizes, arithmetic, halves)
     wide = Arithmetic(c.acc, c.acc)
-    if arithmetic.group > 1 and panels is None and _converts_for_few(_problem(c, sizes, rows, wide, None)):
+    if arithmetic.group > 1 and panels is None and _converts_for_few(_problem(c, sizes, rows, wide)):
         arithmetic = wide
-    problem = _problem(c, sizes, rows, arithmetic, panels)
+    problem = _problem(c, sizes, rows, arithmetic, panels, halves)
     if schedule is None:
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
@@ -148,7 +150,7 @@ def plan_of(
     single = not around and k is not None and schedule.kc >= k
     rows_of_k = problem.runs_along_k(schedule.pack_b)
     dims = tuple(inside), tuple(around)
-    return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels)
+    return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels, halves)
 
 
 def _converts_for_few(p: Problem) -> bool:
@@ -163,7 +165,7 @@ class IllegalSchedule(Exception):
 
 def _problem(
     c: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic,
-    panels: Panels | None,
+    panels: Panels | None = None, halves: SSAValue | None = None,
 ) -> Problem:  # fmt: skip
     """What of a contraction decides its schedule."""
     compute, plain = arithmetic.compute, arithmetic.plain(c.acc)
@@ -174,7 +176,9 @@ def _problem(
         size=size, m=m, n=1 if c.n is None else sizes[c.n], k=sizes[c.k], least=least, most=most,
         outer=prod(sizes[d] or 1 for d in c.outer), reductions=prod(sizes[d] or 1 for d in c.reductions),
         a=_operand(c.a, c, plain and _in_place(c.a, c, compute), c.m, size),
-        b=_operand(c.b, c, panels is not None or (plain and _in_place(c.b, c, compute)), c.k, size),
+        b=_widened(c, panels, halves) if halves is not None else _operand(
+            c.b, c, panels is not None or (plain and _in_place(c.b, c, compute)), c.k, size
+        ),
         panel=0 if panels is None else panels.layout.width, group=arithmetic.group,
     )  # fmt: skip
 
@@ -187,6 +191,16 @@ def _operand(factor: Factor, c: Contraction, direct: bool, rows: int | None, siz
         after = type_.get_shape()[at[0] + 1 :]
         stride = 0 if min(after, default=1) < 0 else prod(after) * factor.coordinates[at[0]].of(rows) * size
     return Operand(direct, stride, factor.is_last(c.k), factor.is_last(c.n))
+
+
+def _widened(c: Contraction, panels: Panels | None, halves: SSAValue) -> Operand:
+    """B where blocks widen it: read in panels, or in place along N."""
+    rows = argument_of(halves) is not None and c.b.is_last(c.n)
+    return replace(_operand(c.b, c, panels is not None or rows, c.k, HALF), size=HALF)
+
+
+HALF = 2
+"""Bytes of f16 and bf16."""
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
@@ -204,16 +218,18 @@ def _in_place(factor: Factor, c: Contraction, compute: Attribute) -> bool:
     )  # fmt: skip
 
 
-def _panels(c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic) -> Panels | None:
-    """The panels of columns that B lies in, as it is multiplied."""
-    panels = panels_of(c.generic.inputs[c.b.main])
+def _panels(
+    c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic, halves: SSAValue | None
+) -> Panels | None:
+    """The panels of columns that B lies in, as it is multiplied or as its `halves`."""
+    panels = panels_of(c.generic.inputs[c.b.main] if halves is None else halves)
     if panels is None or c.n is None or c.b.where(c.n) != [panels.layout.axis]:
         return None
     layout = panels.layout
     plain = c.b.coordinates[layout.axis].is_plain(c.n)
     plain = plain and ((sizes[c.n] or 1) % layout.width == 0 or (layout.steps is None and sizes[c.n] is not None))
     if layout.steps is None:
-        return panels if plain and arithmetic.plain(c.acc) and c.b.direct else None
+        return panels if plain and (halves is not None or (arithmetic.plain(c.acc) and c.b.direct)) else None
     groups = layout.group == arithmetic.group and c.b.where(c.k) == [layout.steps]
     return panels if plain and groups and _is_packed(c, arithmetic) else None
 

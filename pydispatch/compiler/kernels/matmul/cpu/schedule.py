@@ -63,14 +63,16 @@ class Schedule(Tiles):
 
 @dataclass(frozen=True)
 class Operand:
-    """A factor. direct: it is an element of an argument, in the type that is computed in, so that it may be read in
-    place; stride: bytes between its rows, along M in A and along K in B, 0 where that is not known; along_k, along_n:
-    whether neighbours along that dimension lie side by side."""
+    """A factor. direct: it is an element of an argument, in the type that is computed in or one that blocks widen, so
+    that it may be read in place; stride: bytes between its rows, along M in A and along K in B, 0 where that is not
+    known; along_k, along_n: whether neighbours along that dimension lie side by side; size: bytes of an element where
+    it is no packed one, 0 where these are as long."""
 
     direct: bool
     stride: int
     along_k: bool
     along_n: bool
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def _keeps_b(level: Level, p: Problem) -> bool:
 def _panel(p: Problem, tiles: Tiles) -> tuple[int, int, int]:
     """(bytes of a row, bytes between rows, rows) of a panel of B where it lies."""
     assert p.n is not None
-    return min(tiles.nr, p.n) * p.size, p.b.stride, (p.k or UNKNOWN_STEPS) * p.reductions
+    return min(tiles.nr, p.n) * (p.b.size or p.size), p.b.stride, (p.k or UNKNOWN_STEPS) * p.reductions
 
 
 def few_rows(p: Problem) -> bool:

@@ -49,11 +49,12 @@ class Sides:
         """B, with memory for its packed copy where it has one."""
         if (panels := self.plan.panels) is not None:
             return Side(self.c.b, self._buffer(panels.argument), list(panels.strides()), True, panels.step)
-        return self.in_place(build, self.c.b) if self.plan.b_in_place else self._packed_panels(self.c.b)
+        halves = self.plan.halves
+        return self.in_place(build, self.c.b, halves) if self.plan.b_in_place else self._packed_panels(self.c.b)
 
-    def in_place(self, build: Builder, factor: Factor) -> Side:
-        """A factor that is an argument, in its own memory."""
-        value = self.c.generic.inputs[factor.main]
+    def in_place(self, build: Builder, factor: Factor, value: SSAValue | None = None) -> Side:
+        """A factor that is an argument, or widened from one, which is `value`, in its own memory."""
+        value = self.c.generic.inputs[factor.main] if value is None else value
         argument = argument_of(value)
         assert argument is not None
         dims, strides = self.frame.elements.dims(value), [1]

@@ -15,7 +15,7 @@ class Level:
 
     vector: its bytes; registers: vector registers; accumulators: how many of them may hold sums; rows, vectors: the
     largest register block; height, width: rows and bytes of columns of a workgroup's tile; bytes: which bytes an
-    instruction multiplies and adds up by four, "" for none.
+    instruction multiplies and adds up by four, "" for none; halves: whether it widens vectors of f16 and bf16.
     """
 
     model: MachineModel
@@ -27,6 +27,7 @@ class Level:
     height: int
     width: int
     bytes: str = ""
+    halves: bool = False
 
     @property
     def room(self) -> int:
@@ -79,7 +80,8 @@ GROUPS = ((8, 1 << 20), (64, 1 << 25))
 def level_of(machine: Machine) -> Level:
     """The level of a machine, with its model."""
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
-    return Level(machine.model, *LEVELS[name], _byte_products(machine))
+    halves = machine.arch == "aarch64" or "f16c" in machine.has
+    return Level(machine.model, *LEVELS[name], _byte_products(machine), halves)
 
 
 def _byte_products(machine: Machine) -> str:
