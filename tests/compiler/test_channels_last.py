@@ -138,6 +138,31 @@ class Network:
             y,
         )
 
+    def join(self, *others: tuple[str, Array]) -> None:
+        """Concatenated with other tensors, channel by channel."""
+        types = ", ".join([self.type(), *(self.type(*y.shape) for _, y in others)])
+        y = np.concatenate([self.y, *(y for _, y in others)], 1)
+        names = ", ".join([self.value, *(name for name, _ in others)])
+        self.put(f"tensor.concat dim(1) {names} : ({types}) -> {self.type(*y.shape)}", y)
+
+    def channels(self, first: int, count: int, stride: int = 1) -> None:
+        y, (n, _, h, w) = self.y[:, first : first + count * stride : stride], self.y.shape
+        self.put(f"tensor.extract_slice {self.value}[0, {first}, 0, 0] [{n}, {count}, {h}, {w}] [1, {stride}, 1, 1] : "
+                 f"{self.type()} to {self.type(*y.shape)}", y)  # fmt: skip
+
+    def enlarge(self) -> None:
+        """Each pixel four times."""
+        y = self.y.repeat(2, 2).repeat(2, 3)
+        old, new, own = self.type(), self.type(*y.shape), "(n, c, h, w) -> (n, c, h, w)"
+        empty = self.fill("%zero", *y.shape)
+        indices = "\n".join(f" %i{d} = linalg.index {d} : index" for d in range(4))
+        self.put(f"""linalg.generic {{indexing_maps = [affine_map<{own}>],
+ iterator_types = ["parallel", "parallel", "parallel", "parallel"]}} outs({empty} : {new}) {{\n^bb0(%o: f32):
+{indices}
+ %two = arith.constant 2 : index
+ %h = arith.divui %i2, %two : index\n %w = arith.divui %i3, %two : index
+ %r = tensor.extract {self.value}[%i0, %i1, %h, %w] : {old}\n linalg.yield %r : f32\n}} -> {new}""", y)
+
     def text(self) -> str:
         """The program."""
         return "\n".join([
@@ -213,14 +238,45 @@ def test_a_strided_window_of_a_residual_block_laid_out_as_columns() -> None:
     n.check()
 
 
+def test_a_unet_is_transposed_at_its_ends_alone() -> None:
+    """Images that are enlarged and joined with earlier ones."""
+    n = network(1, 16, 16, 16)
+    n.convolve(32, 3)
+    n.relu()
+    early = n.value, n.y
+    n.pool(3, 2)
+    n.channels(4, 20)
+    n.enlarge()
+    n.convolve(48, 3)
+    n.join(early)
+    n.convolve(32, 3)
+    dispatches = [line for line in n.check().splitlines() if "@f_dispatch" in line]
+    assert ["transpose" in line for line in dispatches] == [True, *[False] * (len(dispatches) - 2), True], dispatches
+
+
+def test_what_is_joined_with_an_argument_keeps_its_order() -> None:
+    """An elementwise sum of two readers' tensor follows only where all that it reads does."""
+    n = network(1, 32, 10, 10)
+    n.convolve(32, 3)
+    early = n.value, n.y
+    n.join(("%x", n.x.astype(np.float64)))
+    n.convolve(32, 3)
+    n.add(*early)
+    n.check()
+
+
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_random_networks(data: st.DataObject) -> None:
     draw = data.draw
     side = st.sampled_from([5, 7, 9, 14, 17])
     n = network(draw(st.integers(1, 2)), draw(st.sampled_from([3, 16, 32, 48])), draw(side), draw(side), seed=1)
-    for _ in range(draw(st.integers(1, 4))):
-        layer = draw(st.sampled_from(["convolve", "convolve", "one", "depthwise", "pool", "relu", "residual"]))
+    seen = []
+    for _ in range(draw(st.integers(1, 5))):
+        layer = draw(st.sampled_from([
+            "convolve", "convolve", "one", "depthwise", "pool", "relu", "residual", "join", "channels", "enlarge",
+        ]))  # fmt: skip
+        seen.append((n.value, n.y))
         stride = draw(st.integers(1, 2))
         if layer == "convolve":
             n.convolve(draw(st.sampled_from([16, 20, 32, 64])), 3, stride, draw(st.integers(1, 2)))
@@ -230,7 +286,15 @@ def test_random_networks(data: st.DataObject) -> None:
             residual(n, n.y.shape[1], 1)
         elif layer == "relu":
             n.relu()
-        else:
+        elif layer == "join":
+            n.join(*[each for each in seen if each[1].shape[2:] == n.y.shape[2:]][:2])
+        elif layer == "channels":
+            first = draw(st.integers(0, n.y.shape[1] - 1))
+            stride = draw(st.integers(1, 2))
+            n.channels(first, -(-(n.y.shape[1] - first) // stride), stride)
+        elif layer == "enlarge" and n.y.shape[2] < 20:
+            n.enlarge()
+        elif layer in ("depthwise", "pool"):
             getattr(n, layer)(3, stride)
     n.check()
 
