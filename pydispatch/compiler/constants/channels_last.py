@@ -109,12 +109,20 @@ def _in_groups(op: GenericOp) -> bool:
 
 def _windows(op: GenericOp, known: Known, floats: bool) -> Windows | None:
     g = structured(op)
-    static = all(n is not None for n in g.extents) and all(n >= 0 for value in g.operands for n in shape_of(value))
-    if not g.reduces or len(op.results) != 1 or not static or not is_projected_permutation(g.maps[-1]):
+    if not g.reduces or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or not _sizes_known(g):
         return None
     c = contraction_of(op)
     found = None if c is None or len(op.inputs) != 2 else _convolution(op, c, known, floats)
     return found or (_each_channel(op, g) if floats else None)
+
+
+def _sizes_known(g: Structured) -> bool:
+    """Whether all sizes are known but that of the batch, the first dimension of the result."""
+    batch = g.maps[-1].results[:1]
+    return all(
+        n >= 0 or m.results[axis : axis + 1] == batch
+        for value, m in zip(g.operands, g.maps, strict=True) for axis, n in enumerate(shape_of(value))
+    )  # fmt: skip
 
 
 def _convolution(op: GenericOp, c: Contraction, known: Known, floats: bool) -> Windows | None:

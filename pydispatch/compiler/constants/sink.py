@@ -22,7 +22,7 @@ from pydispatch.compiler.fusion.maps import copied, padded, pads_simply, read_th
 from pydispatch.compiler.fusion.orders import computed_in, transposed
 from pydispatch.ir.affine_maps import is_identity
 from pydispatch.ir.structured import Structured, structured
-from pydispatch.ir.values import shape_of
+from pydispatch.ir.values import reordered_type, shape_of
 
 
 def replace(op: Operation, copy: SSAValue) -> None:
@@ -112,8 +112,8 @@ def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
     if any(_order_of(v) != order for v in concat.operands):
         return None
     sources = [_source(v) for v in concat.operands]
-    type_ = TensorType(concat.result.type.element_type, [shape_of(concat.result)[d] for d in order])
-    return before(tensor.ConcatOp(sources, order.index(concat.dim.value.data), type_), concat)
+    type_, axis = reordered_type(concat.result, order), order.index(concat.dim.value.data)
+    return before(tensor.ConcatOp(sources, axis, type_), concat)
 
 
 def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
@@ -176,7 +176,7 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
 def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
     """A tensor that lacks dimensions of size 1 that another one has, with its dimensions in another order."""
     source, shape, own = shape_of(collapse.src), shape_of(collapse.result), _lacking(collapse)
-    if own is None:
+    if own is None or min(source) < 0:
         return None
     units = [a for a in range(len(source)) if a not in own]
     inner = in_order(op, collapse.src, [*units, *(own[d] for d in order)])
@@ -190,6 +190,8 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
 def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
     """A tensor that differs from another one by dimensions of size 1, with its dimensions in another order."""
     shape, source = shape_of(expand.result), shape_of(expand.src)
+    if min(shape) < 0:
+        return None
     own: dict[int, int] = {}  # dimensions of the source, by those that they are
     for number, group in enumerate(expand.reassociation.data):
         axes = [d.value.data for d in group.data]
