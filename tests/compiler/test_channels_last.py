@@ -37,7 +37,8 @@ class Network:
         self.y = self.x.astype(np.float64)
         self.lines += ["%zero = arith.constant 0.0 : f32", "%low = arith.constant 0xFF800000 : f32"]
         if self.any_batch:
-            self.lines += ["%first = arith.constant 0 : index", f"%n = tensor.dim %x, %first : {self.type(*self.x.shape)}"]
+            self.lines.append("%first = arith.constant 0 : index")
+            self.lines.append(f"%n = tensor.dim %x, %first : {self.type(*self.x.shape)}")
 
     def name(self) -> str:
         return f"%v{len(self.lines)}"
@@ -158,8 +159,8 @@ class Network:
 
     def channels(self, first: int, count: int, stride: int = 1) -> None:
         y, (_, _, h, w) = self.y[:, first : first + count * stride : stride], self.y.shape
-        self.put(f"tensor.extract_slice {self.value}[0, {first}, 0, 0] [{self.batch()}, {count}, {h}, {w}] [1, {stride}, 1, 1] : "
-                 f"{self.type()} to {self.type(*y.shape)}", y)  # fmt: skip
+        self.put(f"tensor.extract_slice {self.value}[0, {first}, 0, 0] [{self.batch()}, {count}, {h}, {w}] "
+                 f"[1, {stride}, 1, 1] : {self.type()} to {self.type(*y.shape)}", y)  # fmt: skip
 
     def enlarge(self) -> None:
         """Each pixel four times."""
