@@ -2,6 +2,7 @@
 # make test   sets everything up and runs every test; it ends with what it leaves out and for what that is
 # make test-NAME  a suite of tests/suites: torch, docs, models, onnx, stablehlo, jax, ray, levels, cross, machines, pythons, ptx, gpu
 # make test-all   `make test` and every suite
+# make wheels   the sdist and wheels for Linux on x86_64 and aarch64, in dist/
 # make docs   the documents as a site with a reference: build/site/index.html
 # make fuzz   libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each
 # make reliability  faults looked for by chance: RELIABILITY_SECONDS in all, an hour; docs/reliability.md
@@ -23,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo docs test test-all test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-python test-ops test-wheel lint clean
+.PHONY: demo docs wheels test test-all test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -98,6 +99,10 @@ test-ops: $(VENV)/.test  ## The properties of operations over many more random p
 
 test-python: tools $(VENV)/.test
 	$(call watch,Python tests) $(BIN)/python -m pytest -n 2 tests
+
+wheels: tools $(VENV)/.demo  ## dist/: the sdist, and wheels for any Linux with glibc 2.28, x86_64 and aarch64, each used once.
+	$(call watch,packages to build with) $(BIN)/pip $(PIP) build
+	$(call watch,wheels) $(BIN)/python tests/wheel/manylinux.py
 
 test-wheel: $(VENV)/.test
 	$(call watch,wheel) $(BIN)/python tests/wheel/check.py

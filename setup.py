@@ -1,15 +1,18 @@
 """Builds the C core (csrc/) and the Cython modules around it (_core/) into one library; pyproject.toml has the rest.
 
-PYDISPATCH_SANITIZE=address|thread|undefined builds the extensions with that sanitizer.
+PYDISPATCH_SANITIZE=address|thread|undefined builds the extensions with that sanitizer. A wheel in dist/ of the same
+sources, for this Python and machine (`make wheels`), gives the library, so that nothing is compiled.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import shutil
 import sys
 import sysconfig
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,8 +26,10 @@ from sources import host, sources  # noqa: E402
 
 INCLUDE = "csrc/include"
 LIBRARY = "pydispatch._core.core"  # what everything is linked into; _core/__init__.py finds the modules in it
-SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")  # tells the interpreters apart
+# Tells the interpreters and machines apart.
+SUFFIX = os.environ.get("SETUPTOOLS_EXT_SUFFIX") or sysconfig.get_config_var("EXT_SUFFIX")
 
+DIGEST = "sources.sha256"
 QUIET = ("unused-function", "unused-parameter", "missing-field-initializers", "cast-function-type",
          "deprecated-declarations", "sign-compare")  # fmt: skip
 
@@ -49,6 +54,27 @@ def headers() -> list[str]:
     return sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
 
 
+def digest() -> str:
+    """Of all that the library is made of."""
+    found = hashlib.sha256()
+    for path in sorted([*(ROOT / "csrc").rglob("*.[chp]*"), *(ROOT / "_core").glob("*.p*"), ROOT / "setup.py"]):
+        if path.suffix in (".c", ".h", ".py", ".pyx", ".pxd"):
+            found.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+def prebuilt() -> bytes | None:
+    """The library out of a wheel of the same sources."""
+    folder = LIBRARY.rpartition(".")[0].replace(".", "/")
+    for path in sorted((ROOT / "dist").glob("*.whl")) if not SANITIZER else []:
+        with zipfile.ZipFile(path) as wheel:
+            names = {f"{folder}/{DIGEST}", library := f"{LIBRARY.replace('.', '/')}{SUFFIX}"}
+            if names <= set(wheel.namelist()) and wheel.read(f"{folder}/{DIGEST}").decode() == digest():
+                print(f"takes the library from {path.relative_to(ROOT)}", flush=True)
+                return wheel.read(library)
+    return None
+
+
 class BuildExt(build_ext):
     """Compiles csrc/ and what Cython made of the modules, files side by side, and links all of it into one library.
 
@@ -58,6 +84,10 @@ class BuildExt(build_ext):
 
     def build_extension(self, extension: Extension) -> None:
         target = Path(self.get_ext_fullpath(extension.name))
+        if PREBUILT is not None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_by_copy(PREBUILT, target)
+            return
         kept = ROOT / "build" / "library" / (SANITIZER or "plain") / target.name
         folder = ROOT / "build" / "objects" / (SANITIZER or "plain")
         own = folder / SUFFIX.strip(".")  # objects of this interpreter
@@ -117,10 +147,13 @@ class Progress:
         print(f"compiles {next(self.numbers)} of {self.count}: {name}", flush=True)
 
 
-def replace_by_copy(source: Path, target: Path) -> None:
+def replace_by_copy(source: Path | bytes, target: Path) -> None:
     """Never writes into a file that a process may have mapped."""
     fresh = target.with_name(f"{target.name}.{os.getpid()}")
-    shutil.copy(source, fresh)
+    if isinstance(source, Path):
+        shutil.copy(source, fresh)
+    else:
+        fresh.write_bytes(source)
     fresh.replace(target)
 
 
@@ -171,7 +204,8 @@ def extensions() -> list[Extension]:
 
 
 class BuildPy(build_py):
-    """Ships the public C headers inside the package, where pydispatch.get_include() points."""
+    """Ships the public C headers inside the package, where pydispatch.get_include() points, and what says of which
+    sources the library is."""
 
     def run(self) -> None:
         super().run()
@@ -179,12 +213,14 @@ class BuildPy(build_py):
             target = Path(self.build_lib) / "pydispatch" / "include"
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(ROOT / INCLUDE, target)
+            (Path(self.build_lib) / "pydispatch" / "_core" / DIGEST).write_text(digest())
 
 
 needs_build = not {"--version", "--name", "egg_info", "clean"} & set(sys.argv[1:2])
+PREBUILT = prebuilt() if needs_build else None
 setup(
     packages=[*find_packages(include=["pydispatch", "pydispatch.*"]), "pydispatch._core"],
     package_dir={"pydispatch._core": "_core"},
-    ext_modules=extensions() if needs_build else [],
+    ext_modules=[Extension(LIBRARY, [])] if PREBUILT is not None else extensions() if needs_build else [],
     cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
 )

@@ -31,11 +31,12 @@ MOBILENET = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96,
 
 
 class Network:
-    """An ONNX graph, built layer by layer."""
+    """An ONNX graph, built layer by layer. batch: how many images, or the name of a dynamic number."""
 
-    def __init__(self) -> None:
+    def __init__(self, batch: int | str = 1) -> None:
         from onnx import helper, numpy_helper
 
+        self.batch = batch
         self.helper, self.array = helper, numpy_helper.from_array
         self.rng = np.random.default_rng(0)
         self.nodes: list[Any] = []
@@ -62,14 +63,14 @@ class Network:
 
         flat = self.put("Flatten", self.put("GlobalAveragePool", x))
         self.put("Gemm", flat, self.weight(1000, features), self.weight(1000), transB=1)
-        sides = (("x", [1, 3, 224, 224]), (self.nodes[-1].output[0], [1, 1000]))
+        sides = (("x", [self.batch, 3, 224, 224]), (self.nodes[-1].output[0], [self.batch, 1000]))
         given, made = ([self.helper.make_tensor_value_info(n, TensorProto.FLOAT, shape)] for n, shape in sides)
         graph = self.helper.make_graph(self.nodes, "network", given, made, self.weights)
         save(self.helper.make_model(graph, opset_imports=[self.helper.make_opsetid("", 17)], ir_version=8), path)
 
 
-def resnet(path: Path, blocks: tuple[int, ...], bottleneck: bool) -> None:
-    n = Network()
+def resnet(path: Path, blocks: tuple[int, ...], bottleneck: bool, batch: int | str = 1) -> None:
+    n = Network(batch)
     x = n.put("Relu", n.conv("x", 3, 64, 7, 2))
     x, inputs = n.put("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4), 64
     for stage, count in enumerate(blocks):
@@ -87,8 +88,8 @@ def resnet(path: Path, blocks: tuple[int, ...], bottleneck: bool) -> None:
     n.save(x, inputs, path)
 
 
-def mobilenet(path: Path) -> None:
-    n = Network()
+def mobilenet(path: Path, batch: int | str = 1) -> None:
+    n = Network(batch)
     n.weights += [n.array(np.float32(0), "low"), n.array(np.float32(6), "high")]
 
     def clipped(x: str) -> str:
@@ -104,10 +105,34 @@ def mobilenet(path: Path) -> None:
     n.save(clipped(n.conv(x, inputs, 1280, 1)), 1280, path)
 
 
+def unet(path: Path) -> None:
+    """Two steps down and up again: images are enlarged and joined with those of the way down."""
+    n = Network()
+    n.weights.append(n.array(np.array([1, 1, 2, 2], np.float32), "scales"))
+
+    def layer(x: str, inputs: int, outputs: int) -> str:
+        return n.put("Relu", n.conv(x, inputs, outputs, 3))
+
+    def smaller(x: str) -> str:
+        return n.put("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+
+    def joined(x: str, y: str) -> str:
+        return n.put("Concat", n.put("Resize", x, "", "scales", mode="nearest"), y, axis=1)
+
+    first = layer("x", 3, 32)
+    second = layer(smaller(first), 32, 64)
+    x = layer(smaller(second), 64, 128)
+    x = layer(joined(x, second), 192, 64)
+    n.save(layer(joined(x, first), 96, 32), 32, path)
+
+
 NETWORKS: dict[str, Callable[[Path], None]] = {
     "ResNet-18": lambda path: resnet(path, (2, 2, 2, 2), False),
     "ResNet-50": lambda path: resnet(path, (3, 4, 6, 3), True),
     "MobileNetV2": mobilenet,
+    "U-Net": unet,
+    "ResNet-18, dynamic batch": lambda path: resnet(path, (2, 2, 2, 2), False, "n"),
+    "MobileNetV2, dynamic batch": lambda path: mobilenet(path, "n"),
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Attribute, OpResult, SSAValue
 
 
 class Dim(NamedTuple):
@@ -18,6 +19,13 @@ class Dim(NamedTuple):
 def shape_of(value: SSAValue) -> tuple[int, ...]:
     """The shape, -1 for a dynamic size; () for a scalar."""
     return tuple(-1 if n < 0 else n for n in value.type.get_shape()) if isinstance(value.type, TensorType) else ()
+
+
+def reordered_type(value: SSAValue, order: Sequence[int]) -> TensorType[Attribute]:
+    """The type of a tensor with some of its dimensions, in this order."""
+    assert isinstance(value.type, TensorType)
+    shape = value.type.get_shape()
+    return TensorType(value.type.element_type, [shape[d] for d in order])
 
 
 def constant_index(value: SSAValue) -> int | None:

@@ -20,10 +20,14 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Network:
-    """A program, the parameters that it needs, and its result in f64, built layer by layer."""
+    """A program, the parameters that it needs, and its result in f64, built layer by layer.
+
+    any_batch: whether the number of images is dynamic.
+    """
 
     x: Array
     rng: np.random.Generator
+    any_batch: bool = False
     lines: list[str] = field(default_factory=list)
     globals: list[str] = field(default_factory=list)
     parameters: dict[str, Array] = field(default_factory=dict)
@@ -32,6 +36,9 @@ class Network:
     def __post_init__(self) -> None:
         self.y = self.x.astype(np.float64)
         self.lines += ["%zero = arith.constant 0.0 : f32", "%low = arith.constant 0xFF800000 : f32"]
+        if self.any_batch:
+            self.lines.append("%first = arith.constant 0 : index")
+            self.lines.append(f"%n = tensor.dim %x, %first : {self.type(*self.x.shape)}")
 
     def name(self) -> str:
         return f"%v{len(self.lines)}"
@@ -41,20 +48,25 @@ class Network:
         self.lines.append(f"{self.value} = {text}")
 
     def type(self, *sizes: int) -> str:
-        return f"tensor<{'x'.join(map(str, sizes or self.y.shape))}xf32>"
+        """Of images, of such or of the present sizes."""
+        sizes = sizes or self.y.shape
+        return f"tensor<{'x'.join(['?' if self.any_batch else str(sizes[0]), *map(str, sizes[1:])])}xf32>"
+
+    def batch(self) -> str:
+        return "%n" if self.any_batch else str(len(self.y))
 
     def constant(self, *sizes: int) -> tuple[str, Array]:
         name = f"w{len(self.parameters)}"
         scale = np.float32(np.prod(sizes[1:]) ** 0.5)
         self.parameters[name] = self.rng.standard_normal(sizes, dtype=np.float32) / scale
-        self.globals.append(f'util.global private @{name} = #flow.parameter.named<"m"::"{name}"> : {self.type(*sizes)}')
+        self.globals.append(f'util.global private @{name} = #flow.parameter.named<"m"::"{name}"> : {weights(*sizes)}')
         value = self.name()
-        self.lines.append(f"{value} = util.global.load @{name} : {self.type(*sizes)}")
+        self.lines.append(f"{value} = util.global.load @{name} : {weights(*sizes)}")
         return value, self.parameters[name]
 
     def fill(self, with_: str, *sizes: int) -> str:
         empty, value = self.name(), f"%f{len(self.lines)}"
-        self.lines.append(f"{empty} = tensor.empty() : {self.type(*sizes)}")
+        self.lines.append(f"{empty} = tensor.empty({'%n' * self.any_batch}) : {self.type(*sizes)}")
         self.lines.append(f"{value} = linalg.fill ins({with_} : f32) outs({empty} : {self.type(*sizes)})"
                           f" -> {self.type(*sizes)}")  # fmt: skip
         return value
@@ -76,7 +88,7 @@ class Network:
         image, result = self.type(), self.type(*y.shape)
         init = self.fill(start, *y.shape)
         self.put(f"linalg.{op} {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<{dilation}> : "
-                 f"tensor<2xi64>}} ins({self.value}, {w} : {image}, {self.type(*shape)}) outs({init} : {result}) -> "
+                 f"tensor<2xi64>}} ins({self.value}, {w} : {image}, {weights(*shape)}) outs({init} : {result}) -> "
                  f"{result}", y)  # fmt: skip
 
     def convolve(self, rows: int, k: int, stride: int = 1, dilation: int = 1) -> None:
@@ -100,18 +112,18 @@ class Network:
         y = np.einsum("ngchwij,gocij->ngohw", windows, values.astype(np.float64))
         parts, made = (n, groups, channels // groups, h, w), self.type(*y.shape)
         image, folds = self.type(*parts), "[[0], [1, 2], [3], [4]]"
-        sizes = ", ".join(map(str, parts))
+        sizes = ", ".join([self.batch(), *map(str, parts[1:])])
         self.put(f"tensor.expand_shape {self.value} {folds} output_shape [{sizes}] : {self.type()} into {image}", y)
         init, stated = self.fill("%zero", *y.shape), "dense<1> : tensor<2xi64>"
         self.put(f"linalg.conv_2d_ngchw_gfchw {{strides = {stated}, dilations = {stated}}} ins({self.value}, {f} : "
-                 f"{image}, {self.type(*values.shape)}) outs({init} : {made}) -> {made}", y)  # fmt: skip
+                 f"{image}, {weights(*values.shape)}) outs({init} : {made}) -> {made}", y)  # fmt: skip
         y = y.reshape(n, channels, *y.shape[3:])
         self.put(f"tensor.collapse_shape {self.value} {folds} : {made} into {self.type(*y.shape)}", y)
 
     def pool(self, k: int, stride: int) -> None:
         self.pad(k // 2, "%low")
         w = self.name()
-        self.lines.append(f"{w} = tensor.empty() : {self.type(k, k)}")
+        self.lines.append(f"{w} = tensor.empty() : {weights(k, k)}")
         self.over("pooling_nchw_max", w, (k, k), self.windows(k, stride).max((4, 5)), stride, 1, "%low")
 
     def bias(self, rows: int) -> None:
@@ -129,7 +141,7 @@ class Network:
         own, type_ = "(n, c, h, w) -> (n, c, h, w)", self.type()
         empty = self.fill("%zero", *y.shape)
         ins = ", ".join([self.value, *others])
-        types = ", ".join([type_, *(type_ if m == own else self.type(y.shape[1]) for m in maps)])
+        types = ", ".join([type_, *(type_ if m == own else weights(y.shape[1]) for m in maps)])
         blocks = ", ".join(f"{n}: f32" for n in ["%a", *(["%b"] if others else []), "%o"])
         self.put(
             f"linalg.generic {{indexing_maps = [{', '.join(f'affine_map<{m}>' for m in [own, *maps, own])}], "
@@ -137,6 +149,31 @@ class Network:
             f"outs({empty} : {type_}) {{\n^bb0({blocks}):\n %r = {code}\n linalg.yield %r : f32\n}} -> {type_}",
             y,
         )
+
+    def join(self, *others: tuple[str, Array]) -> None:
+        """Concatenated with other tensors, channel by channel."""
+        types = ", ".join([self.type(), *(self.type(*y.shape) for _, y in others)])
+        y = np.concatenate([self.y, *(y for _, y in others)], 1)
+        names = ", ".join([self.value, *(name for name, _ in others)])
+        self.put(f"tensor.concat dim(1) {names} : ({types}) -> {self.type(*y.shape)}", y)
+
+    def channels(self, first: int, count: int, stride: int = 1) -> None:
+        y, (_, _, h, w) = self.y[:, first : first + count * stride : stride], self.y.shape
+        self.put(f"tensor.extract_slice {self.value}[0, {first}, 0, 0] [{self.batch()}, {count}, {h}, {w}] "
+                 f"[1, {stride}, 1, 1] : {self.type()} to {self.type(*y.shape)}", y)  # fmt: skip
+
+    def enlarge(self) -> None:
+        """Each pixel four times."""
+        y = self.y.repeat(2, 2).repeat(2, 3)
+        old, new, own = self.type(), self.type(*y.shape), "(n, c, h, w) -> (n, c, h, w)"
+        empty = self.fill("%zero", *y.shape)
+        indices = "\n".join(f" %i{d} = linalg.index {d} : index" for d in range(4))
+        self.put(f"""linalg.generic {{indexing_maps = [affine_map<{own}>],
+ iterator_types = ["parallel", "parallel", "parallel", "parallel"]}} outs({empty} : {new}) {{\n^bb0(%o: f32):
+{indices}
+ %two = arith.constant 2 : index
+ %h = arith.divui %i2, %two : index\n %w = arith.divui %i3, %two : index
+ %r = tensor.extract {self.value}[%i0, %i1, %h, %w] : {old}\n linalg.yield %r : f32\n}} -> {new}""", y)
 
     def text(self) -> str:
         """The program."""
@@ -159,9 +196,13 @@ class Network:
         return "\n".join(line for line in text.splitlines() if "flow.dispatch @" in line)
 
 
-def network(*shape: int, seed: int = 0) -> Network:
+def weights(*sizes: int) -> str:
+    return f"tensor<{'x'.join(map(str, sizes))}xf32>"
+
+
+def network(*shape: int, seed: int = 0, any_batch: bool = False) -> Network:
     rng = np.random.default_rng(seed)
-    return Network(rng.standard_normal(shape, dtype=np.float32), rng)
+    return Network(rng.standard_normal(shape, dtype=np.float32), rng, any_batch)
 
 
 def residual(n: Network, rows: int, stride: int) -> None:
@@ -180,17 +221,18 @@ def residual(n: Network, rows: int, stride: int) -> None:
     n.relu()
 
 
+@pytest.mark.parametrize("any_batch", [False, True])
 @pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "x86-64-v4"]))
-def test_a_network_is_transposed_at_its_ends_alone(cpu: str) -> None:
-    n = network(1, 3, 30, 30)
+def test_a_network_is_transposed_at_its_ends_alone(cpu: str, any_batch: bool) -> None:
+    n = network(1, 3, 30, 30, any_batch=any_batch)
     n.convolve(32, 7, 2)
     n.relu()
     n.pool(3, 2)
     residual(n, 32, 1)
     residual(n, 64, 2)
     n.convolve(40, 1)
-    dispatches = [line for line in n.check(cpu).splitlines() if "@f_dispatch" in line]
-    assert ["_transpose_" in line or line.endswith("36x36x3xf32>") for line in dispatches] == [True, *[False] * 8, True]
+    dispatches = [line.removesuffix("{%n}") for line in n.check(cpu).splitlines() if "@f_dispatch" in line]
+    assert ["transpose" in line for line in dispatches] == [True, *[False] * (len(dispatches) - 2), True]
     assert all(line.endswith(("x32xf32>", "x64xf32>", "x40xf32>")) for line in dispatches[1:-1]), dispatches
 
 
@@ -213,14 +255,48 @@ def test_a_strided_window_of_a_residual_block_laid_out_as_columns() -> None:
     n.check()
 
 
+def test_a_unet_is_transposed_at_its_ends_alone() -> None:
+    """Images that are enlarged and joined with earlier ones."""
+    n = network(1, 16, 16, 16)
+    n.convolve(32, 3)
+    n.relu()
+    early = n.value, n.y
+    n.pool(3, 2)
+    n.channels(4, 20)
+    n.enlarge()
+    n.convolve(48, 3)
+    n.join(early)
+    n.convolve(32, 3)
+    dispatches = [line for line in n.check().splitlines() if "@f_dispatch" in line]
+    assert ["transpose" in line for line in dispatches] == [True, *[False] * (len(dispatches) - 2), True], dispatches
+
+
+def test_what_is_joined_with_an_argument_keeps_its_order() -> None:
+    """An elementwise sum of two readers' tensor follows only where all that it reads does."""
+    n = network(1, 32, 10, 10)
+    n.convolve(32, 3)
+    early = n.value, n.y
+    n.join(("%x", n.x.astype(np.float64)))
+    n.convolve(32, 3)
+    n.add(*early)
+    n.check()
+
+
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_random_networks(data: st.DataObject) -> None:
     draw = data.draw
     side = st.sampled_from([5, 7, 9, 14, 17])
-    n = network(draw(st.integers(1, 2)), draw(st.sampled_from([3, 16, 32, 48])), draw(side), draw(side), seed=1)
-    for _ in range(draw(st.integers(1, 4))):
-        layer = draw(st.sampled_from(["convolve", "convolve", "one", "depthwise", "pool", "relu", "residual"]))
+    n = network(
+        draw(st.integers(1, 2)), draw(st.sampled_from([3, 16, 32, 48])), draw(side), draw(side),
+        any_batch=draw(st.booleans()),
+    )  # fmt: skip
+    seen = []
+    for _ in range(draw(st.integers(1, 5))):
+        layer = draw(st.sampled_from([
+            "convolve", "convolve", "one", "depthwise", "pool", "relu", "residual", "join", "channels", "enlarge",
+        ]))  # fmt: skip
+        seen.append((n.value, n.y))
         stride = draw(st.integers(1, 2))
         if layer == "convolve":
             n.convolve(draw(st.sampled_from([16, 20, 32, 64])), 3, stride, draw(st.integers(1, 2)))
@@ -230,7 +306,15 @@ def test_random_networks(data: st.DataObject) -> None:
             residual(n, n.y.shape[1], 1)
         elif layer == "relu":
             n.relu()
-        else:
+        elif layer == "join":
+            n.join(*[each for each in seen if each[1].shape[2:] == n.y.shape[2:]][:2])
+        elif layer == "channels":
+            first = draw(st.integers(0, n.y.shape[1] - 1))
+            stride = draw(st.integers(1, 2))
+            n.channels(first, -(-(n.y.shape[1] - first) // stride), stride)
+        elif layer == "enlarge" and n.y.shape[2] < 20:
+            n.enlarge()
+        elif layer in ("depthwise", "pool"):
             getattr(n, layer)(3, stride)
     n.check()
 

@@ -14,14 +14,11 @@ import pytest
 import pydispatch as pd
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "c"))
+sys.path[:0] = [str(ROOT / "tests" / "c"), str(ROOT / "csrc")]
 
 import run as c_tests  # noqa: E402
+from install import FOLDERS  # noqa: E402
 
-FOLDERS = (
-    "base", "platform", "elf", "fatelf", "artifact", "imports", "executable", "memory", "plugin", "sched", "program",
-    "api", "standalone",
-)  # fmt: skip
 PROGRAM = """
 func.func @mul(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
   %c0 = arith.constant 0 : index

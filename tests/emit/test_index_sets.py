@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.dialects.func import FuncOp
 
 import pydispatch as pd
@@ -66,6 +67,49 @@ def test_how_many_loops(condition: str, high: int, loops: int) -> None:
     found = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
     asked = sum(any(op.name == "arith.cmpi" and op.results[0].uses for op in loop.walk()) for loop in found)
     assert len(found) == loops and asked == (1 if loops == 1 else loops - 1)
+
+
+@pytest.mark.parametrize(("first", "second", "loops"), [(40, 24, 2), (40, 8, 1), (8, 40, 1), (16, 16, 2)])
+def test_rows_of_two_tensors_are_two_loops(first: int, second: int, loops: int) -> None:
+    text = kernel("%inside = arith.cmpi slt, %i, %c56 : index", first + second)
+    (loop,) = (op for op in text.walk() if isinstance(op, scf.ParallelOp))
+    (branch,) = (op for op in text.walk() if isinstance(op, scf.IfOp))
+    for op in text.walk():
+        if op.name == "arith.constant" and op.results[0] is branch.cond.owner.operands[1]:
+            op.properties["value"] = IntegerAttr(first, IndexType())
+    other = branch.true_region.block.first_op.clone()
+    zero = branch.false_region.block.last_op
+    zero.parent.insert_op_before(other, zero)
+    zero.operands[0] = other.results[0]
+    split_index_sets(text)
+    text.verify()
+    found = [op for op in text.walk() if isinstance(op, scf.ParallelOp)]
+    asked = sum(any(op.name == "arith.cmpi" and op.results[0].uses for op in each.walk()) for each in found)
+    assert len(found) == loops and asked == (1 if loops == 1 else 0) and loop in found
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.lists(st.sampled_from([1, 5, 16, 17, 32, 40]), min_size=2, max_size=4), st.integers(0, 2))
+def test_concatenated_rows(sizes: list[int], pad: int) -> None:
+    total = sum(sizes)
+    whole = total + 2 * pad
+    names = ", ".join(f"%x{i}" for i in range(len(sizes)))
+    types = ", ".join(f"tensor<3x{n}xf32>" for n in sizes)
+    parameters = ", ".join(f"%x{i}: tensor<3x{n}xf32>" for i, n in enumerate(sizes))
+    function = pd.device("cpu").load(pd.compile(f"""
+func.func @rows({parameters}) -> tensor<3x{whole}xf32> {{
+  %one = arith.constant 7.0 : f32
+  %c = tensor.concat dim(1) {names} : ({types}) -> tensor<3x{total}xf32>
+  %p = tensor.pad %c low[0, {pad}] high[0, {pad}] {{
+    ^bb0(%i: index, %j: index):
+      tensor.yield %one : f32
+  }} : tensor<3x{total}xf32> to tensor<3x{whole}xf32>
+  return %p : tensor<3x{whole}xf32>
+}}
+""", targets="cpu", cpu="native")).rows  # fmt: skip
+    values = [np.arange(3 * n, dtype=np.float32).reshape(3, n) + 1000 * i for i, n in enumerate(sizes)]
+    wanted = np.pad(np.concatenate(values, 1), ((0, 0), (pad, pad)), constant_values=7)
+    np.testing.assert_array_equal(function(*values), wanted)
 
 
 @settings(deadline=None, max_examples=15)

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.terms import Entry, Product, Stated, Sum, Term, add, multiply
 from pydispatch.ir.values import Dim, constant_index, shape_of
@@ -41,6 +43,19 @@ def term_of(value: SSAValue) -> Term:
 def sizes_of(value: SSAValue) -> tuple[Term, ...]:
     """All sizes of a tensor."""
     return tuple(size_of(value, axis) for axis in range(len(shape_of(value))))
+
+
+def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
+    """The dynamic sizes of a tensor as values, before `op`: taken from where they begin, so that nobody waits for the
+    tensor."""
+    found: list[SSAValue] = []
+    for axis, n in enumerate(shape_of(value)):
+        if n < 0:
+            term = size_of(value, axis)
+            begin = term if isinstance(term, Dim) else Dim(value, axis)
+            index = before(arith.ConstantOp.from_int_and_width(begin.axis, IndexType()), op)
+            found.append(term if isinstance(term, SSAValue) else before(tensor.DimOp(begin.tensor, index), op))
+    return found
 
 
 def size_of(value: SSAValue, axis: int) -> Term:

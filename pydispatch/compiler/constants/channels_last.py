@@ -5,9 +5,9 @@ places of a window. Floats are multiplied with vectors of columns: with channels
 them however small an image is, and lie in panels where they are constants. One worker of a Zen 5, f32, 3x3, time with
 channels first / last: 56x56x64 1.10, 28x28x128 1.16, 14x14x256 1.19, 7x7x512 1.35; with what transposes both ends.
 
-What is made of the result is computed in the same order, and windows of each channel (pooling, depthwise convolutions)
-follow, so that a network is transposed at its ends alone: a ResNet-50 took 40.7 ms and takes 35.5, a MobileNetV2 4.1
-and 3.0.
+What is made of the result is computed in the same order (`sink.py`), and windows of each channel (pooling, depthwise
+convolutions) follow, so that a network is transposed at its ends alone: a ResNet-50 took 40.7 ms and takes 35.5, a
+MobileNetV2 4.1 and 3.0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, TensorType, UnitAttr, i32
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -26,12 +25,12 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER
 from pydispatch.compiler.constants.known import Known, known_of
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
-from pydispatch.compiler.fusion.maps import copied, padded, pads_simply, read_through_copies
-from pydispatch.compiler.fusion.orders import computed_in, permuted_fill, transposed
+from pydispatch.compiler.constants.sink import in_order, replace
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types
+from pydispatch.compiler.fusion.orders import permuted_fill, transposed
 from pydispatch.compiler.fusion.simplify import erase_unused, simplify
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
-from pydispatch.ir.affine_maps import is_identity, is_projected_permutation
+from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.structured import GENERIC, Structured, as_structured, structured
 from pydispatch.ir.values import shape_of
 
@@ -110,12 +109,20 @@ def _in_groups(op: GenericOp) -> bool:
 
 def _windows(op: GenericOp, known: Known, floats: bool) -> Windows | None:
     g = structured(op)
-    static = all(n is not None for n in g.extents) and all(n >= 0 for value in g.operands for n in shape_of(value))
-    if not g.reduces or len(op.results) != 1 or not static or not is_projected_permutation(g.maps[-1]):
+    if not g.reduces or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or not _sizes_known(g):
         return None
     c = contraction_of(op)
     found = None if c is None or len(op.inputs) != 2 else _convolution(op, c, known, floats)
     return found or (_each_channel(op, g) if floats else None)
+
+
+def _sizes_known(g: Structured) -> bool:
+    """Whether all sizes are known but that of the batch, the first dimension of the result."""
+    batch = g.maps[-1].results[:1]
+    return all(
+        n >= 0 or m.results[axis : axis + 1] == batch
+        for value, m in zip(g.operands, g.maps, strict=True) for axis, n in enumerate(shape_of(value))
+    )  # fmt: skip
 
 
 def _convolution(op: GenericOp, c: Contraction, known: Known, floats: bool) -> Windows | None:
@@ -216,110 +223,13 @@ def _rewrite(w: Windows) -> None:
         return
     axes = [a for a in range(len(g.maps[number].results)) if a != w.channel] + [w.channel]
     inputs, maps = list(g.inputs), [*g.maps[:-1], _reordered(out, order)]
-    inputs[number], maps[number] = _in_order(op, w.image, axes), _reordered(maps[number], axes)
+    inputs[number], maps[number] = in_order(op, w.image, axes), _reordered(maps[number], axes)
     new = GenericOp(
         inputs, [start], op.body.clone(), affine_maps(maps), iterator_types(g.iterators), [start.type]
     )  # fmt: skip
     new.attributes[KEPT_ORDER] = UnitAttr()
-    _replace(op, transposed(before(new, op), order, op))
+    replace(op, transposed(before(new, op), order, op))
 
 
 def _reordered(map_: AffineMap, order: Sequence[int]) -> AffineMap:
     return AffineMap(map_.num_dims, 0, tuple(map_.results[d] for d in order))
-
-
-def _in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
-    """A tensor with its dimensions in another order, transposed before it is padded."""
-    owner = value.owner
-    if order == sorted(order):
-        return value
-    if isinstance(owner, tensor.PadOp) and pads_simply(owner):
-        source = _in_order(op, owner.source, order)
-        again = before(owner.clone(), op).owner
-        return padded(cast(tensor.PadOp, again), source, order)
-    if isinstance(owner, tensor.ExpandShapeOp) and (expanded := _expanded(op, owner, order)) is not None:
-        return expanded
-    if isinstance(owner, tensor.CollapseShapeOp) and (collapsed := _collapsed(op, owner, order)) is not None:
-        return collapsed
-    copy = copied(value)
-    if copy is not None and is_identity(copy.maps[1]):
-        places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in copy.maps[0].results]
-        if places == order:
-            return copy.inputs[0]  # it was transposed from there
-    inverse = [order.index(d) for d in range(len(order))]
-    return transposed(value, inverse, op)
-
-
-def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
-    """A tensor that lacks dimensions of size 1 that another one has, with its dimensions in another order."""
-    source, shape = shape_of(collapse.src), shape_of(collapse.result)
-    own: list[int] = []  # for each dimension the one of the source that it is
-    for group in collapse.reassociation.data:
-        axes = [d.value.data for d in group.data]
-        own.append(next((a for a in axes if source[a] != 1), axes[0]))
-    if [source[a] for a in own] != list(shape):
-        return None
-    units = [a for a in range(len(source)) if a not in own]
-    inner = _in_order(op, collapse.src, [*units, *(own[d] for d in order)])
-    count = len(units)
-    groups = [[*range(count + 1)], *([count + place] for place in range(1, len(order)))]
-    type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
-    properties = {"reassociation": reassociation(groups)}
-    return before(tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties), op)
-
-
-def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
-    """A tensor that differs from another one by dimensions of size 1, with its dimensions in another order."""
-    shape, source = shape_of(expand.result), shape_of(expand.src)
-    own: dict[int, int] = {}  # dimensions of the source, by those that they are
-    for number, group in enumerate(expand.reassociation.data):
-        axes = [d.value.data for d in group.data]
-        own[next((a for a in axes if shape[a] != 1), axes[0])] = number
-    if any(shape[a] != source[d] for a, d in own.items()) or any(n != 1 for a, n in enumerate(shape) if a not in own):
-        return None
-    inner = _in_order(op, expand.src, [own[a] for a in order if a in own])
-    starts = [place for place, a in enumerate(order) if a in own]
-    ends = [*starts[1:], len(order)]
-    starts[0] = 0
-    sizes = [shape[a] for a in order]
-    groups = reassociation([list(range(first, end)) for first, end in zip(starts, ends, strict=True)])
-    type_ = TensorType(expand.result.type.element_type, sizes)
-    return before(tensor.ExpandShapeOp(inner, [], groups, sizes, type_), op)
-
-
-def _replace(op: Operation, copy: SSAValue) -> None:
-    """Puts a transposed tensor in the place of a result, and transposes what is computed of it elementwise instead."""
-    op.results[0].replace_all_uses_with(copy)
-    op.detach()
-    op.erase()
-    while (user := _elementwise_reader(copy)) is not None:
-        source = structured(cast(Operation, copy.owner)).inputs[0]
-        reader = _replaced(user, read_through_copies(user))
-        g = None if reader is None else structured(cast(Operation, reader.owner))
-        if g is None or source not in g.inputs:
-            return
-        order = [r.position for r in g.maps[g.inputs.index(source)].results if isinstance(r, AffineDimExpr)]
-        made = _replaced(g.op, computed_in(g.op, order))
-        if made is None:
-            return
-        copy = made
-
-
-def _elementwise_reader(copy: SSAValue) -> Operation | None:
-    """The only operation that reads a tensor, where it computes a tensor of the same dimensions elementwise."""
-    uses = list(copy.uses)
-    user = uses[0].operation if len(uses) == 1 else None
-    if not isinstance(user, GenericOp) or user.parent is not cast(Operation, copy.owner).parent:
-        return None
-    g = structured(user)
-    plain = len(user.results) == 1 and g.is_parallel and is_identity(g.maps[-1])
-    return user if plain and is_identity(g.maps[uses[0].index]) and not copied(user.results[0]) else None
-
-
-def _replaced(op: Operation, value: SSAValue | None) -> SSAValue | None:
-    """Puts `value`, if there is one, in the place of what an operation gives."""
-    if value is not None:
-        op.results[0].replace_all_uses_with(value)
-        op.detach()
-        op.erase()
-    return value

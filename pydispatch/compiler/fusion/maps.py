@@ -17,10 +17,11 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER
+from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.structured import GENERIC, Structured, structured
-from pydispatch.ir.values import shape_of
+from pydispatch.ir.values import reordered_type, shape_of
 
 # -- copies
 
@@ -85,7 +86,7 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
     order = [loops.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results]
     wide, type_ = padded(pad, copy.inputs[0], order), pad.result.type
     assert isinstance(type_, TensorType)
-    empty = before(tensor.EmptyOp([], type_), op)
+    empty = before(tensor.EmptyOp(dynamic_sizes(pad.result, op), type_), op)
     return generic_like(copy.op, copy.op.regions[0].clone(), [wide], [empty], copy.maps, copy.iterators, place=op)
 
 
@@ -103,20 +104,18 @@ def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
     """`source` padded like the dimensions `dims` of `pad`."""
-    assert isinstance(source.type, TensorType)
     low, high = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
-    shape = [shape_of(pad.result)[d] for d in dims]
     region, old = Region(Block(arg_types=[IndexType()] * len(dims))), pad.region.block
     for inner in old.ops:
         region.block.add_op(inner.clone())
-    type_ = TensorType(source.type.element_type, shape)
+    type_ = reordered_type(pad.result, dims)
     return before(tensor.PadOp(source, [], [], region, [low[d] for d in dims], [high[d] for d in dims], type_), pad)
 
 
 def pads_simply(pad: tensor.PadOp) -> bool:
-    """Whether the widths and sizes are known, and the value depends on no index."""
+    """Whether the widths are known, and the value depends on no index."""
     ops = list(pad.region.block.ops)
-    known = not pad.low and not pad.high and all(n >= 0 for n in shape_of(pad.result))
+    known = not pad.low and not pad.high
     return known and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)
 
 
@@ -228,12 +227,7 @@ def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
     """The value in the shape of `like`, which has dimensions of size 1 besides."""
     if value.type == like.type:
         return value
-    shape = shape_of(like)
-    dims: list[SSAValue] = []
-    for axis, n in enumerate(shape_of(value)):
-        if n < 0:
-            index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
-            dims.append(before(tensor.DimOp(value, index), op))
+    shape, dims = shape_of(like), dynamic_sizes(value, op)
     type_, groups = cast("TensorType[Attribute]", like.type), reassociation(_unit_groups(shape))
     return before(tensor.ExpandShapeOp(value, dims, groups, list(type_.get_shape()), type_), op)
 

@@ -16,12 +16,13 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.analysis.kinds import KEPT_ORDER, is_fill
+from pydispatch.compiler.analysis.kinds import KEPT_ORDER, is_fill, size_operands
+from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
 from pydispatch.compiler.fusion.maps import copied, generic_like
 from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projected_permutation, is_projection
 from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structured
-from pydispatch.ir.values import shape_of
+from pydispatch.ir.values import reordered_type, shape_of
 
 
 def write_as_read(op: Operation) -> SSAValue | None:
@@ -113,15 +114,15 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
 
 
 def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
-    """A splat or an empty tensor of static sizes with its dimensions in another order."""
+    """A splat or an empty tensor with its dimensions in another order."""
     shape, owner = shape_of(value), value.owner
-    assert isinstance(value.type, TensorType)
-    if not isinstance(owner, Operation) or any(n < 0 for n in shape):
+    if not isinstance(owner, tensor.SplatOp | tensor.EmptyOp):
         return None
-    type_ = TensorType(value.type.element_type, [shape[d] for d in order])
-    if owner.name == "tensor.splat":
-        return before(tensor.SplatOp(owner.operands[0], [], type_), op)
-    return before(tensor.EmptyOp([], type_), op) if owner.name == "tensor.empty" else None
+    splat = owner if isinstance(owner, tensor.SplatOp) else None
+    sizes = dict(zip([d for d, n in enumerate(shape) if n < 0], size_operands(owner), strict=True))
+    dims = [sizes[d] for d in order if d in sizes]
+    type_ = reordered_type(value, order)
+    return before(tensor.EmptyOp(dims, type_) if splat is None else tensor.SplatOp(splat.input, dims, type_), op)
 
 
 def elementwise_of_copy(op: Operation) -> SSAValue | None:
@@ -140,12 +141,14 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
 
 
 def transposed(value: SSAValue, places: Sequence[int], op: Operation) -> SSAValue:
-    """A copy of a tensor of known sizes. places: the dimensions of the copy that those of the tensor are."""
+    """A copy of a tensor. places: the dimensions of the copy that those of the tensor are."""
     assert isinstance(value.type, TensorType)
     element, rank = value.type.element_type, len(places)
-    type_ = TensorType(element, [shape_of(value)[places.index(d)] for d in range(rank)])
+    axes = [d for d, n in enumerate(shape_of(value)) if n < 0]
+    sizes = sorted(zip(axes, dynamic_sizes(value, op), strict=True), key=lambda pair: places[pair[0]])
+    type_ = reordered_type(value, [places.index(d) for d in range(rank)])
     block = Block(arg_types=[element, element])
     block.add_op(YieldOp(block.args[0]))
     maps = affine_maps([AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in places)), AffineMap.identity(rank)])
-    empty = before(tensor.EmptyOp([], type_), op)
+    empty = before(tensor.EmptyOp([size for _, size in sizes], type_), op)
     return before(GenericOp([value], [empty], Region(block), maps, iterator_types(["parallel"] * rank), [type_]), op)

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import has_effects, is_pure
-from pydispatch.compiler.analysis.sizes import size_of, term_of
+from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, term_of
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.maps import (
     drop_unit_dimensions,
@@ -110,12 +110,7 @@ def _free_outputs(op: Operation) -> None:
             continue
         if isinstance(owner, Operation) and owner.name == "tensor.empty":
             continue
-        dims: list[SSAValue] = []
-        for axis, n in enumerate(shape_of(value)):
-            if n < 0:
-                index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
-                dims.append(before(tensor.DimOp(value, index), op))
-        op.operands[first + number] = before(tensor.EmptyOp(dims, value.type), op)
+        op.operands[first + number] = before(tensor.EmptyOp(dynamic_sizes(value, op), value.type), op)
 
 
 # -- rules
@@ -186,7 +181,10 @@ def _inverse(op: Operation) -> SSAValue | None:
     inner = _made_by(op.operands[0], other[op.name])
     if inner is None or inner.operands[0].type != op.results[0].type:
         return None
-    static = all(n >= 0 for n in shape_of(op.results[0]))
+    between, sizes = shape_of(op.operands[0]), shape_of(op.results[0])
+    if [n for n in between if n != 1] == [n for n in sizes if n != 1] and sizes.count(-1) == 1:
+        return inner.operands[0]  # dimensions of size 1 came and went
+    static = all(n >= 0 for n in sizes)
     same = inner.properties["reassociation"] == op.properties["reassociation"]
     return inner.operands[0] if static or (same and op.name == "tensor.collapse_shape") else None
 
@@ -302,17 +300,13 @@ def _sized_reshape(op: Operation) -> SSAValue | None:
     assert isinstance(shape.type, TensorType) and isinstance(result, TensorType)
     element = shape.type.element_type
 
-    def size(value: SSAValue, axis: int) -> SSAValue:
-        index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
-        return before(tensor.DimOp(value, index), op)
-
     def entry(axis: int) -> SSAValue:
         index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
         found = before(tensor.ExtractOp(shape, [index], element), op)
         return found if isinstance(found.type, IndexType) else before(arith.IndexCastOp(found, IndexType()), op)
 
-    source_dims = [size(source, axis) for axis, n in enumerate(shape_of(source)) if n < 0]
     result_dims = [entry(axis) for axis, n in enumerate(result.get_shape()) if n < 0]
+    source_dims = dynamic_sizes(source, op)
     return before(tensors.TensorReshapeOp(operands=[source, source_dims, result_dims], result_types=[result]), op)
 
 

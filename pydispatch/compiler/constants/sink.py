@@ -1,0 +1,224 @@
+"""Transposed tensors move behind what is computed of them, which is computed in the order before.
+
+What follows: elementwise operations, concatenations, slices, gathers (the nearest pixels of a larger image) and
+dimensions of size 1 that come or go. Transposed copies that meet cancel out, so that a network whose convolutions have
+channels last is transposed at its ends alone.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.fusion.build import reassociation
+from pydispatch.compiler.fusion.maps import copied, padded, pads_simply, read_through_copies
+from pydispatch.compiler.fusion.orders import computed_in, transposed
+from pydispatch.ir.affine_maps import is_identity
+from pydispatch.ir.structured import Structured, structured
+from pydispatch.ir.values import reordered_type, shape_of
+
+
+def replace(op: Operation, copy: SSAValue) -> None:
+    """Puts a transposed tensor in the place of a result, and behind all that can be computed in its order."""
+    pending = [_put(op, copy)]
+    while pending:
+        copy = pending.pop()
+        order = _order_of(copy)
+        for use in list(copy.uses) if order is not None else []:
+            assert order is not None
+            reader = use.operation
+            if use.index >= len(reader.operands) or reader.operands[use.index] is not copy:
+                continue  # it was another use of what is replaced
+            made = _behind(reader, copy, order)
+            if made is not None:
+                pending.append(made)
+
+
+def _put(op: Operation, value: SSAValue) -> SSAValue:
+    op.results[0].replace_all_uses_with(value)
+    op.detach()
+    op.erase()
+    return value
+
+
+def _order_of(value: SSAValue) -> list[int] | None:
+    """Of a transposed copy: which of its dimensions those of the tensor are. None for another tensor."""
+    copy = copied(value)
+    if copy is None or not is_identity(copy.maps[1]) or len(copy.maps[0].results) != len(copy.iterators):
+        return None
+    return [r.position for r in copy.maps[0].results if isinstance(r, AffineDimExpr)]
+
+
+def _source(copy: SSAValue) -> SSAValue:
+    return cast(Operation, copy.owner).operands[0]
+
+
+def _behind(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue | None:
+    """Computes what reads a transposed copy in the order before; the transposed copy that takes its place."""
+    home = cast(Operation, copy.owner).parent
+    if isinstance(reader, tensor.ExtractOp):
+        around = reader.parent_op()
+        return _gather(around, copy, order) if isinstance(around, GenericOp) and around.parent is home else None
+    if reader.parent is not home:
+        return None
+    if isinstance(reader, GenericOp):
+        return _elementwise(reader, copy)
+    if isinstance(reader, tensor.ConcatOp):
+        made = _concatenated(reader, order)
+    elif isinstance(reader, tensor.ExtractSliceOp):
+        made = _sliced(reader, copy, order)
+    elif isinstance(reader, tensor.ExpandShapeOp):
+        order = _with_units(reader, order)
+        made = _expanded(reader, reader, order)
+    elif isinstance(reader, tensor.CollapseShapeOp):
+        found = _lacking(reader)
+        order = [] if found is None else [found.index(a) for a in order if a in found]
+        made = None if found is None else _collapsed(reader, reader, order)
+    else:
+        return None
+    return None if made is None else _put(reader, transposed(made, order, reader))
+
+
+def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
+    """Of a generic that computes a tensor of the same dimensions; where others read the copy, too, all that it reads
+    whole is transposed, so that nothing has to be for its sake."""
+    g = structured(user)
+    if len(user.results) != 1 or not g.is_parallel or not is_identity(g.maps[-1]) or copied(user.results[0]):
+        return None
+    whole = [v for v, m in zip(g.inputs, g.maps, strict=False) if is_identity(m)]
+    alone = len(list(copy.uses)) == 1
+    if copy not in whole or not (alone or all(_order_of(v) is not None for v in whole)):
+        return None
+    source, through = _source(copy), read_through_copies(user)
+    if through is None:
+        return None
+    reader = structured(cast(Operation, _put(user, through).owner))
+    if source not in reader.inputs:
+        return None
+    order = [r.position for r in reader.maps[reader.inputs.index(source)].results if isinstance(r, AffineDimExpr)]
+    made = computed_in(reader.op, order)
+    return None if made is None else _put(reader.op, made)
+
+
+def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
+    """Of tensors that are all transposed so."""
+    if any(_order_of(v) != order for v in concat.operands):
+        return None
+    sources = [_source(v) for v in concat.operands]
+    type_, axis = reordered_type(concat.result, order), order.index(concat.dim.value.data)
+    return before(tensor.ConcatOp(sources, axis, type_), concat)
+
+
+def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
+    """Of a slice at places that are known, which drops no dimension."""
+    part = slice_of(op)
+    if any(not isinstance(n, int) for row in part.rows for n in row) or part.sizes != tuple(shape_of(op.result)):
+        return None
+    offsets, sizes, strides = ([cast(int, row[d]) for d in order] for row in part.rows)
+    type_ = TensorType(op.result.type.element_type, sizes)
+    return before(tensor.ExtractSliceOp(_source(copy), offsets, sizes, strides, type_), op)
+
+
+def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
+    """Of a generic that reads the elements of the copy at computed places."""
+    g = structured(op)
+    reads = [o for o in g.block.ops if isinstance(o, tensor.ExtractOp) and o.tensor is copy]
+    if len(op.results) != 1 or not g.is_parallel or not is_identity(g.maps[-1]) or not reads:
+        return None
+    loops = list(dict.fromkeys(d for a in order for d in _loops(reads[0].indices[a], g)))
+    for read in reads:
+        places = list(read.indices)
+        read.operands = [_source(copy), *(places[a] for a in order)]
+    missing = [d for d in range(len(g.iterators)) if d not in loops]
+    made = computed_in(op, [*missing, *loops])
+    return None if made is None else _put(op, made)
+
+
+def _loops(value: SSAValue, g: Structured) -> list[int]:
+    """The loops that an index inside a generic depends on."""
+    if isinstance(value, BlockArgument):
+        map_ = g.maps[value.index] if value.block is g.block else None
+        return [] if map_ is None else sorted({d for r in map_.results for d in r.used_dims()})
+    owner = value.owner
+    if isinstance(owner, Block) or owner.parent is not g.block:
+        return []
+    if owner.name == "linalg.index":
+        return [cast("IntegerAttr[IndexType]", owner.properties["dim"]).value.data]
+    return sorted({d for v in owner.operands for d in _loops(v, g)})
+
+
+def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
+    """A tensor with its dimensions in another order, transposed before it is padded."""
+    owner = value.owner
+    if order == sorted(order):
+        return value
+    if isinstance(owner, tensor.PadOp) and pads_simply(owner):
+        source = in_order(op, owner.source, order)
+        again = before(owner.clone(), op).owner
+        return padded(cast(tensor.PadOp, again), source, order)
+    if isinstance(owner, tensor.ExpandShapeOp) and (expanded := _expanded(op, owner, order)) is not None:
+        return expanded
+    if isinstance(owner, tensor.CollapseShapeOp) and (collapsed := _collapsed(op, owner, order)) is not None:
+        return collapsed
+    if _order_of(value) == order:
+        return _source(value)
+    inverse = [order.index(d) for d in range(len(order))]
+    return transposed(value, inverse, op)
+
+
+def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
+    """A tensor that lacks dimensions of size 1 that another one has, with its dimensions in another order."""
+    source, shape, own = shape_of(collapse.src), shape_of(collapse.result), _lacking(collapse)
+    if own is None or min(source) < 0:
+        return None
+    units = [a for a in range(len(source)) if a not in own]
+    inner = in_order(op, collapse.src, [*units, *(own[d] for d in order)])
+    count = len(units)
+    groups = [[*range(count + 1)], *([count + place] for place in range(1, len(order)))]
+    type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
+    properties = {"reassociation": reassociation(groups)}
+    return before(tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties), op)
+
+
+def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
+    """A tensor that differs from another one by dimensions of size 1, with its dimensions in another order."""
+    shape, source = shape_of(expand.result), shape_of(expand.src)
+    if min(shape) < 0:
+        return None
+    own: dict[int, int] = {}  # dimensions of the source, by those that they are
+    for number, group in enumerate(expand.reassociation.data):
+        axes = [d.value.data for d in group.data]
+        own[next((a for a in axes if shape[a] != 1), axes[0])] = number
+    if any(shape[a] != source[d] for a, d in own.items()) or any(n != 1 for a, n in enumerate(shape) if a not in own):
+        return None
+    inner = in_order(op, expand.src, [own[a] for a in order if a in own])
+    starts = [place for place, a in enumerate(order) if a in own]
+    ends = [*starts[1:], len(order)]
+    starts[0] = 0
+    sizes = [shape[a] for a in order]
+    groups = reassociation([list(range(first, end)) for first, end in zip(starts, ends, strict=True)])
+    type_ = TensorType(expand.result.type.element_type, sizes)
+    return before(tensor.ExpandShapeOp(inner, [], groups, sizes, type_), op)
+
+
+def _lacking(collapse: tensor.CollapseShapeOp) -> list[int] | None:
+    """For each dimension the one of the source that it is, where the others have size 1. None where some have not."""
+    source, own = shape_of(collapse.src), []
+    for group in collapse.reassociation.data:
+        axes = [d.value.data for d in group.data]
+        own.append(next((a for a in axes if source[a] != 1), axes[0]))
+    return own if [source[a] for a in own] == list(shape_of(collapse.result)) else None
+
+
+def _with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[int]:
+    """The order of all dimensions: those of size 1 that are new, then those of the source in their order."""
+    shape, groups = shape_of(expand.result), [[d.value.data for d in g.data] for g in expand.reassociation.data]
+    own = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]
+    return [*(a for a in range(len(shape)) if a not in own), *(own[a] for a in order)]
