@@ -61,13 +61,13 @@ def test_processes_share_the_pages_of_a_file(tmp_path: Path) -> None:
     """Weights of an artifact are mapped, not copied: a second process takes no memory of its own for them."""
     count = 1 << 20
     weights = np.arange(count, dtype=np.float32)
-    hexadecimal = weights.tobytes().hex().upper()
+    hexadecimal, type_ = weights.tobytes().hex().upper(), f"tensor<{count}xf32>"
     pd.compile(f"""
-func.func @f(%a: tensor<{count}xf32>) -> tensor<{count}xf32> {{
-  %w = arith.constant dense<"0x{hexadecimal}"> : tensor<{count}xf32>
-  %e = tensor.empty() : tensor<{count}xf32>
-  %r = linalg.add ins(%a, %w : tensor<{count}xf32>, tensor<{count}xf32>) outs(%e : tensor<{count}xf32>) -> tensor<{count}xf32>
-  return %r : tensor<{count}xf32>
+func.func @f(%a: {type_}) -> {type_} {{
+  %w = arith.constant dense<"0x{hexadecimal}"> : {type_}
+  %e = tensor.empty() : {type_}
+  %r = linalg.add ins(%a, %w : {type_}, {type_}) outs(%e : {type_}) -> {type_}
+  return %r : {type_}
 }}""", targets="cpu").save(tmp_path / "weights.pdx")  # fmt: skip
     script = f"""
 import sys, numpy as np, pydispatch as pd
