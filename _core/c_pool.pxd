@@ -18,6 +18,7 @@ cdef extern from "pydispatch/pool.h" nogil:
         uint64_t peak_bytes
         uint64_t live_blocks
 
+    void pyd_pool_set_limit(pyd_pool_t* pool, uint64_t limit_bytes)
     pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool)
     const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool)
     void pyd_pool_destroy(pyd_pool_t* pool)

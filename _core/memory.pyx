@@ -11,6 +11,7 @@ from pydispatch._core.c_pool cimport (
     pyd_pool_fork_done,
     pyd_pool_fork_prepare,
     pyd_pool_release,
+    pyd_pool_set_limit,
     pyd_pool_stats,
     pyd_pool_stats_t,
     pyd_pool_t,
@@ -36,10 +37,11 @@ cdef class Pool:
     """Blocks of memory that are kept for reuse.
 
     retain: bytes of free memory that are kept at most. allocator: the address of a `pyd_allocator_t`
-    (pydispatch/allocator.h) that supplies the memory; 0 for the system's.
+    (pydispatch/allocator.h) that supplies the memory; 0 for the system's. limit: bytes in use and free at most; 0 for
+    no limit.
     """
 
-    def __cinit__(self, uint64_t retain, uintptr_t allocator=0):
+    def __cinit__(self, uint64_t retain, uintptr_t allocator=0, uint64_t limit=0):
         cdef pyd_pool_t* pool = NULL
         cdef pyd_status_t status
         check(pyd_pool_create_with(retain, <const pyd_allocator_t*>allocator, &pool))
@@ -47,6 +49,8 @@ cdef class Pool:
         if status != NULL:
             pyd_pool_destroy(pool)
         check(status)
+        if limit:
+            pyd_pool_set_limit(pool, limit)
         self.pool = pool
 
     def __dealloc__(self):

@@ -28,6 +28,8 @@ from pydispatch.errors import (
 from pydispatch.runtime.device import device, devices
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from pydispatch._core.future import Future
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.integrations.gradients import vjp
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from pydispatch.kernels.tiles.functions import max as max  # no part of *, where they would hide those of Python
     from pydispatch.kernels.tiles.functions import min as min
     from pydispatch.kernels.tiles.functions import sum as sum
+    from pydispatch.options import CompileOptions
     from pydispatch.patterns import (
         CFunction,
         CustomOperation,
@@ -108,6 +111,7 @@ __all__ = [
     "CheckError",
     "CommandError",
     "CompileError",
+    "CompileOptions",
     "CompileWarning",
     "CustomOperation",
     "DeviceUnavailableError",
@@ -194,6 +198,7 @@ __all__ = [
 _LAZY = {
     "Artifact": "pydispatch.formats.artifact.artifact",
     "Buffer": "pydispatch.runtime.buffer",
+    "CompileOptions": "pydispatch.options",
     "Future": "pydispatch._core.future",
     "Program": "pydispatch.runtime.program.program",
     "to_jax": "pydispatch.integrations.xla",
@@ -239,12 +244,36 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, "__version__"})
 
 
-def compile(source: Any, **options: Any) -> Artifact:
-    """Compiles a program: MLIR text, a path, or a module. Needs the extra "compiler".
+def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
+    """Compiles a program into an artifact. Needs the extra "compiler".
 
-    See `pydispatch.compiler.driver.pipeline.compile` for the options, and `pydispatch.tuning.compile.compile` for
-    `tune` and `tune_on`, which choose by measurement. Raises CompileError, and InvalidArgumentError for an option of
-    another type.
+    source: MLIR text, the path of a `.mlir` file or a model, a parsed module, a kernel or program in Python or a list
+    of these, or an object that a frontend reads.
+    targets: "cpu" for this machine, or "x86_64", "aarch64", "riscv64", "vulkan", "cuda", or "sm_80" and the like;
+    without it the module's `hal.device.targets` hold, else this machine's CPU.
+    cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own.
+    cpu_features: LLVM features, "+avx2,+fma".
+    object_search_path: where object files are looked for, after the working directory and before the folder of the
+    source file. dump: a folder for every intermediate. transform_spec, pdl_spec: specs that match and replace, each
+    like `source`, a list of these, or a mapping from the phase that they attach to (see docs/match-and-replace.md).
+    patterns: Python patterns. require_match: one that matches nothing is an error, not a warning. explain: print to
+    stderr which operations went into which dispatch and why neighbours did not.
+    reassociate: sums and products of floats may be computed in another order than the written one, the same in every
+    run, and a softmax divides once for a row; without it they are computed one by one and unfused, matrix products too,
+    which is slow.
+    kernels: of custom operations of a model, by name: {"mylib::swish": pydispatch.CFunction("swish.c", "swish")}.
+    weights: "embed" keeps the arrays of a model in the artifact; "external" leaves them out, and `device.load(artifact,
+    parameters={"model": file})` gives them by their names.
+    inputs: shapes in place of those that a model states, by the names of its inputs: {"image": (1, 3, "h", "w")}.
+    constants: elements of inputs of a model that are no arguments then, by name.
+    progress: is called now and then, from any thread, once a compilation takes longer than two seconds: with a
+    `progress.Progress`, which has the phase, the dispatch whose code was made last, and an estimate.
+    tune: seconds that are measured at most, besides what compiling takes, to choose between ways to compute; 0 takes
+    what was measured before and measures nothing; None takes the defaults (docs/tuning.md).
+    tune_on: the CPU device to measure on, with its plugins and imports; None for all CPUs of this machine.
+
+    Raises CompileError, with the place in the source, when the program cannot be compiled, and InvalidArgumentError for
+    an option of another type.
     """
     from pydispatch import bytecode
     from pydispatch.garbage import rarely_collected
@@ -256,7 +285,7 @@ def compile(source: Any, **options: Any) -> Artifact:
         return compile_(source, **options)
 
 
-def from_jax(function: Any, *args: Any, params: Any = None, **options: Any) -> Artifact:
+def from_jax(function: Any, *args: Any, params: Any = None, **options: Unpack[CompileOptions]) -> Artifact:
     """Compiles a function of JAX; see `pydispatch.integrations.jax.from_jax`."""
     from pydispatch.packages import importing, running
 
@@ -266,14 +295,16 @@ def from_jax(function: Any, *args: Any, params: Any = None, **options: Any) -> A
         return from_jax_(function, *args, params=params, **options)
 
 
-def from_torch(model: Any, args: Any = (), keywords: Any = None, **options: Any) -> Artifact:
+def from_torch(
+    model: Any, args: Any = (), keywords: Any = None, *, dynamic_shapes: Any = None, **options: Unpack[CompileOptions]
+) -> Artifact:
     """Compiles a model or an exported program of PyTorch; see `pydispatch.integrations.torch.from_torch`."""
     from pydispatch.packages import importing, running
 
     with importing("compiling", "compiler", CompileError):
         from pydispatch.integrations.torch import from_torch as from_torch_
     with running("compiling", "compiler", CompileError):
-        return from_torch_(model, args, keywords, **options)
+        return from_torch_(model, args, keywords, dynamic_shapes=dynamic_shapes, **options)
 
 
 def get_include() -> str:

@@ -6,6 +6,7 @@
 // the locks spin. A mutex would cost the same uncontended; the spin saves its second atomic operation on release.
 #include "pydispatch/pool.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ struct pyd_pool_s {
   _Atomic uint64_t large_kept;  // as in a class
   _Alignas(64) _Atomic uint64_t total_bytes;  // live and free; changes only with system calls
   _Atomic uint64_t peak_bytes;
-  uint64_t retain_bytes;
+  uint64_t retain_bytes, limit_bytes;
   pyd_allocator_t allocator;
   void* memory;
 };
@@ -80,28 +81,37 @@ static size_t class_size(uint32_t class) {
 static header_t* header_of(void* block) { return (header_t*)((uint8_t*)block - kHeader); }
 static void* block_of(header_t* header) { return (uint8_t*)header + kHeader; }
 
-static void count_new(pyd_pool_t* pool, size_t size) {
-  uint64_t total = atomic_fetch_add_explicit(&pool->total_bytes, size, memory_order_relaxed) + size;
-  uint64_t peak = atomic_load_explicit(&pool->peak_bytes, memory_order_relaxed);
-  while (peak < total && !atomic_compare_exchange_weak_explicit(&pool->peak_bytes, &peak, total, memory_order_relaxed,
-                                                                memory_order_relaxed)) {
-  }
-}
-
-// Under the lock that guards it: no other thread writes, so this needs no locked instruction.
-static void adjust(_Atomic uint64_t* kept, uint64_t change) {
-  atomic_store_explicit(kept, atomic_load_explicit(kept, memory_order_relaxed) + change, memory_order_relaxed);
-}
-
 static uint64_t free_bytes(pyd_pool_t* pool) {
   uint64_t sum = atomic_load_explicit(&pool->large_kept, memory_order_relaxed);
   for (uint32_t i = 0; i < kClassCount; ++i) sum += atomic_load_explicit(&pool->classes[i].kept, memory_order_relaxed);
   return sum;
 }
 
+// Counts memory before it is taken from the system; it is given back by discount() where there is none.
+static pyd_status_t count(pyd_pool_t* pool, size_t size) {
+  uint64_t total = atomic_fetch_add_explicit(&pool->total_bytes, size, memory_order_relaxed) + size;
+  if (total > pool->limit_bytes) {
+    total = atomic_fetch_sub_explicit(&pool->total_bytes, size, memory_order_relaxed) - size;
+    const uint64_t kept = free_bytes(pool);
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes: %" PRIu64 " of the device's limit of %" PRIu64 " are in use",
+                           size, total > kept ? total - kept : 0, pool->limit_bytes);
+  }
+  uint64_t peak = atomic_load_explicit(&pool->peak_bytes, memory_order_relaxed);
+  while (peak < total && !atomic_compare_exchange_weak_explicit(&pool->peak_bytes, &peak, total, memory_order_relaxed,
+                                                                memory_order_relaxed)) {
+  }
+  return PYD_STATUS_OK;
+}
+static void discount(pyd_pool_t* pool, size_t size) { atomic_fetch_sub_explicit(&pool->total_bytes, size, memory_order_relaxed); }
+
+// Under the lock that guards it: no other thread writes, so this needs no locked instruction.
+static void adjust(_Atomic uint64_t* kept, uint64_t change) {
+  atomic_store_explicit(kept, atomic_load_explicit(kept, memory_order_relaxed) + change, memory_order_relaxed);
+}
+
 // Returns an unreachable block to the system.
 static void discard(pyd_pool_t* pool, header_t* header) {
-  atomic_fetch_sub_explicit(&pool->total_bytes, header->size, memory_order_relaxed);
+  discount(pool, header->size);
   if (header->memory) {
     pyd_deallocate(&pool->allocator, header->memory, header->size + kAround);
   } else {
@@ -129,11 +139,15 @@ static header_t* pop_small(class_stack_t* stack, size_t size, uint32_t live) {
 }
 
 static pyd_status_t allocate(pyd_pool_t* pool, size_t size, uint32_t class, void** out_block) {
+  pyd_status_t status = count(pool, size);
+  if (!pyd_ok(status)) return status;
   void* memory = pyd_allocate(&pool->allocator, size + kAround);
-  if (!memory) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
+  if (!memory) {
+    discount(pool, size);
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
+  }
   uintptr_t start = ((uintptr_t)memory + kAround - 1) & ~(uintptr_t)(PYD_POOL_ALIGNMENT - 1);
   *header_of((void*)start) = (header_t){.memory = memory, .size = size, .class = class};
-  count_new(pool, size);
   *out_block = (void*)start;
   return PYD_STATUS_OK;
 }
@@ -147,6 +161,11 @@ static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_b
     return PYD_STATUS_OK;
   }
   pyd_status_t status = allocate(pool, size, class, out_block);
+  if (!pyd_ok(status) && free_bytes(pool)) {  // the free blocks of other sizes may be what is missing
+    pyd_status_free(status);
+    pyd_pool_trim(pool);
+    status = allocate(pool, size, class, out_block);
+  }
   if (pyd_ok(status)) return status;
   lock(&stack->lock);
   --stack->live;
@@ -156,10 +175,14 @@ static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_b
 
 static pyd_status_t map_large(pyd_pool_t* pool, size_t size, size_t wanted, void** out_block) {
   if (pyd_allocator_is_given(&pool->allocator)) return allocate(pool, size, kLarge, out_block);
-  pyd_status_t status = pyd_pages_map(size, wanted, out_block);
+  pyd_status_t status = count(pool, size);
   if (!pyd_ok(status)) return status;
-  *header_of(*out_block) = (header_t){.size = size, .class = kLarge};
-  count_new(pool, size);
+  status = pyd_pages_map(size, wanted, out_block);
+  if (pyd_ok(status)) {
+    *header_of(*out_block) = (header_t){.size = size, .class = kLarge};
+  } else {
+    discount(pool, size);
+  }
   return status;
 }
 
@@ -254,6 +277,7 @@ pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* 
   pyd_pool_t* pool = (pyd_pool_t*)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
   pool->memory = memory;
   pool->retain_bytes = retain_bytes;
+  pool->limit_bytes = UINT64_MAX;
   if (allocator) pool->allocator = *allocator;
   *out_pool = pool;
   return PYD_STATUS_OK;
@@ -265,6 +289,8 @@ void pyd_pool_destroy(pyd_pool_t* pool) {
   const pyd_allocator_t allocator = pool->allocator;
   pyd_deallocate(&allocator, pool->memory, sizeof(pyd_pool_t) + 64);
 }
+
+void pyd_pool_set_limit(pyd_pool_t* pool, uint64_t limit_bytes) { pool->limit_bytes = limit_bytes; }
 
 const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool) { return &pool->allocator; }
 

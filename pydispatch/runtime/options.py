@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pydispatch.errors import InvalidArgumentError
 
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
 
 def check_options(base: str, options: Mapping[str, str], known: Sequence[str]) -> None:
     """InvalidArgumentError for an option that the device does not have."""
@@ -27,6 +29,14 @@ def whole_number(base: str, key: str, text: str, low: int, high: int, more: str 
     if not text.isascii() or not text.isdecimal() or len(text) > 9 or not low <= int(text) <= high:
         raise InvalidArgumentError(f"device '{base}': {key}: expected {low} to {high}, got '{text}'{more}")
     return int(text)
+
+
+def byte_count(base: str, key: str, text: str) -> int:
+    """An option that is a number of bytes: 1048576, 1024KiB, 512MiB, 2GiB. InvalidArgumentError for anything else."""
+    number, unit = (text[:-3], text[-3:]) if text[-3:] in UNITS else (text, "")
+    if not number.isascii() or not number.isdecimal() or len(number) > 15 or int(number) == 0:
+        raise InvalidArgumentError(f"device '{base}': {key}: expected bytes, as in 1073741824 or 1GiB, got '{text}'")
+    return int(number) * UNITS.get(unit, 1)
 
 
 def device_number(name: str) -> int:

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 def compile(source: Any, *, tune: float | None = None, tune_on: Any = None, **options: Any) -> Artifact:
     """`pydispatch.compiler.driver.pipeline.compile`, with choices by measurement (docs/tuning.md).
 
-    tune: seconds that are measured at most, besides what compiling takes; 0 takes what was measured before and
-    measures nothing; None takes the defaults. tune_on: the CPU device to measure on, with its plugins and imports;
-    None for all CPUs of this machine. What was measured stays in the cache folder of the compiler and holds for this
-    machine. Lines on standard error tell what was gained.
+    tune, tune_on: as of `pydispatch.compile`. What was measured stays in the cache folder of the compiler and holds for
+    this machine. Lines on standard error tell what was gained.
 
     Raises what `pipeline.compile` does, InvalidArgumentError for a bad time or device, and CompileError where the
     program is compiled for more than one CPU.

@@ -20,11 +20,14 @@ typedef struct pyd_pool_s pyd_pool_t;
 pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool);
 // With memory of |allocator|, which may be NULL, instead of the system's; also for the pool itself. It is copied.
 pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool);
+// The maximum of memory in use and free, unlimited without it. Before the pool is shared.
+void pyd_pool_set_limit(pyd_pool_t* pool, uint64_t limit_bytes);
 // What it was made with: for whatever belongs to the pool's user. All zero without one. Valid while the pool is.
 const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool);
 // Every block must have been released.
 void pyd_pool_destroy(pyd_pool_t* pool);
-// A block of at least |size| bytes. Size 0 returns a valid, unique address. Thread safe. OUT_OF_MEMORY names the size.
+// A block of at least |size| bytes. Size 0 returns a valid, unique address. Thread safe. OUT_OF_MEMORY names
+// the size, and the limit where that is the reason.
 pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block);
 // |block| may be NULL. Thread safe.
 void pyd_pool_release(pyd_pool_t* pool, void* block);

@@ -102,31 +102,9 @@ def compile(
     progress: Callable[[Progress], object] | None = None,
     chooser: Chooser | None = None,
 ) -> Artifact:
-    """Compiles a program into an artifact.
+    """Compiles a program into an artifact; source, options and errors as of `pydispatch.compile`.
 
-    source: MLIR text, the path of a `.mlir` file or a model, a parsed module, or an object that a frontend reads.
-    targets: "cpu" for this machine, or "x86_64", "aarch64", "riscv64", "vulkan", "cuda", or "sm_80" and the like;
-    without it the module's `hal.device.targets` hold, else this machine's CPU.
-    cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own.
-    cpu_features: LLVM features, "+avx2,+fma".
-    object_search_path: where object files are looked for, after the working directory and before the folder of the
-    source file. dump: a folder for every intermediate. transform_spec, pdl_spec: specs that match and replace, each
-    like `source`, a list of these, or a mapping from the phase that they attach to (see docs/match-and-replace.md).
-    patterns: Python patterns. require_match: one that matches nothing is an error, not a warning. explain: print to
-    stderr which operations went into which dispatch and why neighbours did not.
-    reassociate: sums and products of floats may be computed in another order than the written one, the same in every
-    run, and a softmax divides once for a row; without it they are computed one by one and unfused, matrix products too,
-    which is slow.
-    kernels: of custom operations of a model, by name: {"mylib::swish": pydispatch.CFunction("swish.c", "swish")}.
-    weights: "embed" keeps the arrays of a model in the artifact; "external" leaves them out, and `device.load(artifact,
-    parameters={"model": file})` gives them by their names.
-    inputs: shapes in place of those that a model states, by the names of its inputs: {"image": (1, 3, "h", "w")}.
-    constants: elements of inputs of a model that are no arguments then, by name.
-    progress: is called now and then, from any thread, once a compilation takes longer than two seconds: with a
-    `progress.Progress`, which has the phase, the dispatch whose code was made last, and an estimate.
     chooser: see `Chooser`; that of `pydispatch.compile(tune=)` measures.
-
-    Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
     reading_options = arguments.read_options(kernels, weights, inputs, constants)
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)

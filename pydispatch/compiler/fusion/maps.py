@@ -76,20 +76,6 @@ def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> boo
     return len(found) == maps[0].num_dims
 
 
-def pad_before_copy(op: Operation) -> SSAValue | None:
-    """A padded transpose becomes a transpose of what is padded, which its readers read through."""
-    pad = cast(tensor.PadOp, op)
-    copy = copied(pad.source)
-    if copy is None or not is_permutation(copy.maps[0]) or not pads_simply(pad):
-        return None
-    loops = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]  # the loop of each dimension of the result
-    order = [loops.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results]
-    wide, type_ = padded(pad, copy.inputs[0], order), pad.result.type
-    assert isinstance(type_, TensorType)
-    empty = before(tensor.EmptyOp(dynamic_sizes(pad.result, op), type_), op)
-    return generic_like(copy.op, copy.op.regions[0].clone(), [wide], [empty], copy.maps, copy.iterators, place=op)
-
-
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
     """A padded tensor without the dimensions of size 1 that are not padded."""
     pad = cast(tensor.PadOp, op)

@@ -19,7 +19,7 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, is_fill, size_operands
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
-from pydispatch.compiler.fusion.maps import copied, generic_like
+from pydispatch.compiler.fusion.maps import copied, generic_like, padded, pads_simply
 from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projected_permutation, is_projection
 from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structured
 from pydispatch.ir.values import reordered_type, shape_of
@@ -138,6 +138,17 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
         operands=[source], result_types=[type_], properties=op.properties, attributes=op.attributes)  # fmt: skip
     at = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]
     return transposed(before(new, op), [at.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results], op)
+
+
+def pad_before_copy(op: Operation) -> SSAValue | None:
+    """A padded transpose becomes a transpose of what is padded, which its readers read through."""
+    pad = cast(tensor.PadOp, op)
+    copy = copied(pad.source)
+    if copy is None or not is_permutation(copy.maps[0]) or not pads_simply(pad):
+        return None
+    loops = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]  # the loop of each dimension of the result
+    order = [loops.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results]
+    return transposed(padded(pad, copy.inputs[0], order), order, op)
 
 
 def transposed(value: SSAValue, places: Sequence[int], op: Operation) -> SSAValue:

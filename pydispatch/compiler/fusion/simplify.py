@@ -21,12 +21,11 @@ from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.maps import (
     drop_unit_dimensions,
     elementwise_without_unit_dimensions,
-    pad_before_copy,
     pad_without_unit_dimensions,
     read_through_copies,
     slice_without_unit_dimensions,
 )
-from pydispatch.compiler.fusion.orders import elementwise_of_copy, write_as_computed, write_as_read
+from pydispatch.compiler.fusion.orders import elementwise_of_copy, pad_before_copy, write_as_computed, write_as_read
 from pydispatch.compiler.fusion.reshapes import collapse_after
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.dense import splat as splat_constant

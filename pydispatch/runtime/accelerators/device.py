@@ -29,7 +29,7 @@ from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.imports import Registry
 from pydispatch.runtime.program.linker import not_given
 from pydispatch.runtime.program.loader import load
-from pydispatch.runtime.program.program import Program, _verify
+from pydispatch.runtime.program.program import Program, _verify, remember
 from pydispatch.runtime.program.variants import Chosen, Host
 
 if TYPE_CHECKING:
@@ -106,7 +106,10 @@ class AcceleratorDevice(MakesBuffers, ABC):
         sharing = _sharing.setdefault(self._context, Sharing())
         module = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
         self._loaded()
-        return self._program(module, file.name, linker.executor, resolution.imports)
+        program = self._program(module, file.name, linker.executor, resolution.imports)
+        if not self._given and self._registry is None and not self._libraries.asked():
+            remember(program, self.name, source, parameters)
+        return program
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
         """Gives the kernels of an executable that programs only declare, for programs that are loaded from now on.

@@ -17,11 +17,11 @@ from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 from pydispatch.runtime.buffer import HostMemory, MakesBuffers
-from pydispatch.runtime.options import check_options, flag, whole_number
+from pydispatch.runtime.options import byte_count, check_options, flag, whole_number
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import CpuLinker
 from pydispatch.runtime.program.loader import load
-from pydispatch.runtime.program.program import Program
+from pydispatch.runtime.program.program import Program, remember
 from pydispatch.runtime.program.variants import Host
 
 if TYPE_CHECKING:
@@ -39,15 +39,15 @@ _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of th
 
 
 class Threads:
-    """A scheduler and a memory pool, shared by all devices of equal options. allocator: as for `Pool`."""
+    """A scheduler and a memory pool, shared by all devices of equal options. allocator, limit: as for `Pool`."""
 
-    def __init__(self, sched: Scheduler, allocator: int = 0) -> None:
+    def __init__(self, sched: Scheduler, allocator: int = 0, limit: int = 0) -> None:
         self.sched = sched
-        self.pool = Pool(RETAIN_BYTES, allocator)
+        self.pool = Pool(RETAIN_BYTES, allocator, limit)
         self.sharing = Sharing()
 
 
-_open: weakref.WeakValueDictionary[tuple[int, bool], Threads] = weakref.WeakValueDictionary()
+_open: weakref.WeakValueDictionary[tuple[int, bool, int], Threads] = weakref.WeakValueDictionary()
 _opening = threading.Lock()
 
 
@@ -99,7 +99,10 @@ class CpuDevice(MakesBuffers):
         chains = ((_cache_sizes()[1] or CACHE_BYTES) // 2, TILES_PER_WORKER * self.workers) if self._chains else (0, 0)
         linker = CpuLinker(self._host.processor_data, self._registry, chains)
         module = load(file, self._host, self._sched, self._pool, linker, parameters, self._threads.sharing)
-        return Program(module, file.name, linker.imports)
+        program = Program(module, file.name, linker.imports)
+        if self._registry is None:
+            remember(program, self.name, source, parameters)
+        return program
 
     def add_plugin(
         self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
@@ -163,7 +166,8 @@ class CpuDevice(MakesBuffers):
         return HostMemory(self.name, nbytes)
 
     def memory(self) -> dict[str, int]:
-        """live_bytes, free_bytes, peak_bytes and live_blocks of the pool of results and transients."""
+        """live_bytes, free_bytes, peak_bytes and live_blocks of the pool of results and transients. `cpu?memory=1GiB`
+        limits what is in use and free together; a call that needs more raises OutOfMemoryError."""
         return dict(self._pool.stats())
 
     def trim(self) -> None:
@@ -210,24 +214,29 @@ def available() -> list[str]:
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     """See `Scheme.open`. Options: workers, 1 to 1024, without it one for each fast core; affinity, 0 or 1: each thread
     stays on a CPU; chains, 0 or 1: whether dispatches that depend on each other tile by tile run so, 1 without it;
-    checks, 0 or 1: kernels in Python that are called with buffers of the device check their indices."""
+    checks, 0 or 1: kernels in Python that are called with buffers of the device check their indices; memory, bytes such
+    as 512MiB: the most that results and transients of the device take."""
     base, _, index = name.partition(":")
     if index not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
-    check_options(base, options, ("workers", "affinity", "chains", "checks"))
+    check_options(base, options, ("workers", "affinity", "chains", "checks", "memory"))
     affinity, chains = flag(base, options, "affinity"), flag(base, {"chains": "1", **options}, "chains")
     stated = options.get("workers", "1" if base == "local-sync" else None)
     if stated is not None:
         workers = whole_number(base, "workers", stated, 1, MAX_WORKERS, "; without it there is one for each core")
     else:
         workers = sched.default_workers()
+    limit = byte_count(base, "memory", options["memory"]) if "memory" in options else 0
     with _opening:
-        threads = _open.get((workers, affinity))
+        threads = _open.get((workers, affinity, limit))
         if threads is None:
-            threads = _open[workers, affinity] = Threads(Scheduler(workers, affinity=affinity))
+            same = [t.sched for (w, a, _), t in _open.items() if (w, a) == (workers, affinity)]
+            threads = Threads(same[0] if same else Scheduler(workers, affinity=affinity), limit=limit)
+            _open[workers, affinity, limit] = threads
     named = [f"workers={workers}"] if stated is not None else []
     named += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
     named += ["checks=1"] if flag(base, options, "checks") else []
+    named += [f"memory={limit}"] if limit else []
     return CpuDevice("?".join(["cpu", "&".join(named)]) if named else "cpu", threads, chains)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from pydispatch._core.procedure import Procedure
     from pydispatch.runtime.program.imports import Import
     from pydispatch.runtime.program.parameters import Parameter
+
+
+Origin = tuple[str, Any, "Mapping[str, Any] | None"]
+"""The name of a device, what was loaded on it, and with which parameters."""
 
 
 class Program:
@@ -39,6 +45,7 @@ class Program:
         self._module = module
         self._name = name
         self._imports = tuple(imports)
+        self._origin: Origin | None = None
         functions = self._make(module)
         self._functions = functions
         # Instance attributes are the fastest lookup; a function never replaces a method of the same name.
@@ -80,13 +87,22 @@ class Program:
     def __contains__(self, name: object) -> bool:
         return name in self._functions
 
-    if not TYPE_CHECKING:  # a type checker that saw this would accept every attribute
-
-        def __getattr__(self, name):
-            raise AttributeError(self._unknown(name))
+    def __getattr__(self, name: str) -> Function:
+        raise AttributeError(self._unknown(name))
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self._functions})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A program is pickled as its artifact, or the path that it was loaded from, the name of its device, and its
+        parameters: the other process opens a device of that name and loads it. InvalidArgumentError for a program of a
+        device that something was added to: it would be missing there."""
+        if self._origin is None:
+            raise InvalidArgumentError(
+                f"{self!r} cannot be pickled: plugins, imports, commands or code were added to its device; send its "
+                "artifact, and load it where a device has the same"
+            )
+        return _load, self._origin
 
     def close(self) -> None:
         """Releases code, constants and plans. Running calls finish; later ones raise Error."""
@@ -118,6 +134,19 @@ class Program:
         near = difflib.get_close_matches(name, functions, 1) if isinstance(name, str) else ()
         hint = f"; did you mean '{near[0]}'?" if near else "."
         return f"the program has no function '{name}'{hint} It has: {', '.join(functions) or 'none'}"
+
+
+def remember(program: Program, device: str, source: Any, parameters: Mapping[str, Any] | None) -> None:
+    """Lets a program be pickled: how it was loaded."""
+    if isinstance(source, (str, os.PathLike)):
+        source = str(Path(source).absolute())
+    program._origin = device, bytes(source) if isinstance(source, (bytearray, memoryview)) else source, parameters
+
+
+def _load(device: str, source: Any, parameters: Mapping[str, Any] | None) -> Program:
+    from pydispatch.runtime.device import device as open_device
+
+    return open_device(device).load(source, parameters)
 
 
 def _verify(function: str, observed: Sequence[tuple[tuple[Any, ...], Sequence[Any]]]) -> None:

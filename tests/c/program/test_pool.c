@@ -78,6 +78,28 @@ static void test_large_reuse(void) {
   pyd_pool_destroy(pool);
 }
 
+// What is free counts towards the limit until it is missing.
+static void test_limit(void) {
+  pyd_pool_t* pool = make_pool(1 << 30);
+  pyd_pool_set_limit(pool, 8 << 20);
+  void *small[100], *large = NULL, *more = NULL;
+  for (int i = 0; i < 100; ++i) CHECK_OK(pyd_pool_acquire(pool, 40000, &small[i]));
+  CHECK_REFUSED(pyd_pool_acquire(pool, 6 << 20, &large), OUT_OF_MEMORY, "6291456 bytes: ");
+  CHECK_REFUSED(pyd_pool_acquire(pool, 6 << 20, &large), OUT_OF_MEMORY, "limit of 8388608 are in use");
+  CHECK(stats_of(pool).live_blocks == 100);
+  for (int i = 0; i < 100; ++i) pyd_pool_release(pool, small[i]);
+  CHECK(stats_of(pool).free_bytes >= 4000000);
+  CHECK_OK(pyd_pool_acquire(pool, 6 << 20, &large));
+  CHECK(stats_of(pool).peak_bytes <= 8 << 20);
+  for (int i = 0; i < 40; ++i) CHECK_OK(pyd_pool_acquire(pool, 40000, &small[i]));
+  CHECK_REFUSED(pyd_pool_acquire(pool, 1 << 20, &more), OUT_OF_MEMORY, "limit");
+  pyd_pool_release(pool, large);
+  CHECK_OK(pyd_pool_acquire(pool, 1 << 20, &more));
+  pyd_pool_release(pool, more);
+  for (int i = 0; i < 40; ++i) pyd_pool_release(pool, small[i]);
+  pyd_pool_destroy(pool);
+}
+
 static void test_pages(void) {
   const size_t size = 3 * PYD_PAGES_UNIT;
   for (size_t huge = 0; huge <= size; huge += PYD_PAGES_UNIT / 2) {
@@ -124,6 +146,7 @@ static void test_threads(void) {
 int main(void) {
   test_sizes();
   test_large_reuse();
+  test_limit();
   test_pages();
   test_threads();
   return 0;
