@@ -9,6 +9,7 @@ from devlib_driver import FUNCTIONS, TYPES, errors, expected, samples
 LIMIT = {"f": 2.0, "": 2.0}
 _EXPECTED: dict[tuple[str, str], tuple] = {}
 
+PAYLOAD = float(np.uint64(0x7FF8000020000000).view(np.float64))  # a NaN with a bit that f32 has, too
 SPECIAL = [
     0.0,
     -0.0,
@@ -27,8 +28,9 @@ SPECIAL = [
     -1e-300,
     1e300,
     5e-324,
+    PAYLOAD,
 ]
-SPECIAL_F = [*SPECIAL[:13], 1e-38, -1e-38, 3e38, 1e-45]
+SPECIAL_F = [*SPECIAL[:13], 1e-38, -1e-38, 3e38, 1e-45, PAYLOAD]
 NUMPY = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "pow": np.power, "atan2": np.arctan2,
