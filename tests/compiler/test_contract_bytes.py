@@ -227,13 +227,13 @@ def test_levels_that_pack_differently_share_the_constant_as_it_is() -> None:
 
 @pytest.mark.parametrize(("cpu", "signs", "instruction"), [
     ("neoverse-n1", "ss", "sdot"), ("neoverse-n1", "uu", "udot"), ("neoverse-n1", "us", "sdot"),
-    ("neoverse-v1", "ss", "sdot"), ("neoverse-v1", "uu", "udot"), ("neoverse-v1", "us", "usdot"),
-    ("neoverse-v1", "su", "usdot"),
+    ("neoverse-v1", "ss", "smmla"), ("neoverse-v1", "uu", "ummla"), ("neoverse-v1", "us", "usmmla"),
+    ("neoverse-v1", "su", "usmmla"),
 ])  # fmt: skip
 def test_instructions_of_arm(cpu: str, signs: str, instruction: str, tmp_path: Path) -> None:
     """Bytes are multiplied as they are where the machine has an instruction for their signs: nothing is taken off."""
     text = product("matmul", [(29, 75), (75, 37), (29, 37)], signs)
     pd.compile(text, targets="aarch64", cpu=cpu, dump=tmp_path)
     (file,) = tmp_path.glob("*dispatch_0*.s")
-    found = re.findall(r"\b\w*dot\b", file.read_text())
+    found = re.findall(r"\b\w*(?:dot|mmla)\b", file.read_text())
     assert set(found) == {instruction}

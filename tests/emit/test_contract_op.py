@@ -95,9 +95,9 @@ REFUSED = {
     "memref<4x8xf32>, memref<9x4xf32>, memref<4x4xf32>": "is not memref<4x4xf32>",
     "memref<?x8xf32>, memref<8x4xf32>, memref<?x4xf32>": "must be static",
     "memref<4x8xf32>, memref<8x4xf32>, memref<4xf32>": "got ranks",
-    "memref<4x8x3xi16>, memref<8x4x3xi16>, memref<4x4xi32>": "groups two steps of K of i16 or four of i8",
-    "memref<4x8x4xi16>, memref<8x4x4xi16>, memref<4x4xi32>": "groups two steps of K of i16 or four of i8",
-    "memref<4x8x4xi8>, memref<8x4x2xi8>, memref<4x4xi32>": "groups two steps of K of i16 or four of i8",
+    "memref<4x8x3xi16>, memref<8x4x3xi16>, memref<4x4xi32>": "groups two steps of K of i16, or four or eight of i8",
+    "memref<4x8x4xi16>, memref<8x4x4xi16>, memref<4x4xi32>": "groups two steps of K of i16, or four or eight of i8",
+    "memref<4x8x4xi8>, memref<8x4x2xi8>, memref<4x4xi32>": "groups two steps of K of i16, or four or eight of i8",
     "memref<4x8xf64>, memref<8x4xf16>, memref<4x4xf64>": "widens rows of f16 and bf16 to f32",
     "memref<4x8xf32>, memref<8x4xi16>, memref<4x4xf32>": "widens rows of f16 and bf16 to f32",
     "memref<4x8xf32>, memref<8x4xf16, strided<[1, 8]>>, memref<4x4xf32>": "widens rows of f16 and bf16 to f32",
@@ -153,6 +153,15 @@ def test_groups_of_bytes(m: int, n: int, how: str, cpu: str) -> None:
         expected = np.einsum("mks,kns->mn", left[:, :k], right[:k]) + (c if "accumulate" in how else 0)
         assert kernel.run(a, b, c, constants=[k]) == 0
         np.testing.assert_array_equal(c, expected)
+
+
+def test_groups_of_eight_need_their_instruction() -> None:
+    """`tests/e2e/test_emulated_models.py` runs them."""
+    four = GROUPS.format(m=3, n=5, n4=20, how="")
+    eight = four.replace("x4xi8", "x8xi8").replace(", 4]", ", 8]").replace("[40, 4, 1]", "[80, 8, 1]")
+    text = eight.replace("[20, 4, 1]", "[40, 8, 1]")
+    with pytest.raises(CompileError, match="groups of eight bytes only for aarch64 with i8mm"):
+        load(text, cpu="generic", constants=1, bindings=3)
 
 
 def test_printed_as_read() -> None:

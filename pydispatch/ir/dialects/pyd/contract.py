@@ -9,6 +9,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
 
+GROUPED = ((i16, i16, i32, 2), (i8, i8, i32, 4), (i8, i8, i32, 8))
+"""Elements of A, B and C, and steps of K that are multiplied at once."""
+
 
 @op_definition
 class ContractOp(IRDLOperation):
@@ -19,8 +22,8 @@ class ContractOp(IRDLOperation):
     read from the types: vectors lie along N when B's rows are contiguous, along K, which is one dimension then, when
     that is contiguous in A and B. All three have one element type; beside f32, rows of B may have f16 or bf16, which
     are widened in registers where the target has instructions for that. The grouped form multiplies i16 into i32, two
-    steps of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`, the groups
-    contiguous. `unsigned_a`, `unsigned_b`: bytes of A, or of B, are unsigned; else they are signed.
+    steps of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`, or eight, the
+    groups contiguous. `unsigned_a`, `unsigned_b`: bytes of A, or of B, are unsigned; else they are signed.
     """
 
     name = "pyd.contract"
@@ -57,8 +60,9 @@ class ContractOp(IRDLOperation):
         if sa[0] != m or sb[last] != n or any(x >= 0 and y >= 0 and x != y for x, y in steps):
             raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
         elements = tuple(t.element_type for t in (a, b, c))
-        if grouped and (sa[-1] != sb[-1] or (*elements, sa[-1]) not in ((i16, i16, i32, 2), (i8, i8, i32, 4))):
-            raise VerifyException(f"pyd.contract groups two steps of K of i16 or four of i8 into i32; got {a}, {b}")
+        if grouped and (sa[-1] != sb[-1] or (*elements, sa[-1]) not in GROUPED):
+            raise VerifyException("pyd.contract groups two steps of K of i16, or four or eight of i8 into i32; got "
+                                  f"{a}, {b}")  # fmt: skip
         widens = elements[0] == f32 and elements[1] in (f16, bf16) and (b.get_strides() or [0])[-1] == 1
         if not (grouped or widens or elements[1] == elements[0]):
             raise VerifyException(f"pyd.contract widens rows of f16 and bf16 to f32; got {a}, {b}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.ops.contract import address, vector_bits
+from pydispatch.compiler.emit.llvm.ops.blocks import address, vector_bits
 from pydispatch.compiler.emit.llvm.types import memory
 from pydispatch.compiler.emit.llvm.values import MemRef
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE

@@ -1,7 +1,7 @@
 """What the products of a contraction are computed in: types of packed elements and sums, and products of bytes.
 
-CPUs with instructions that add four products of bytes to an i32 (`Level.bytes`) have factors packed as bytes. A factor
-whose values lie in another range of 256 is packed without a constant `offset`: a = a' + p, b = b' + q, so that
+CPUs with instructions that add four or eight products of bytes to an i32 (`Level.bytes`) have factors packed as bytes.
+A factor whose values lie in another range of 256 is packed without a constant `offset`: a = a' + p, b = b' + q, so that
 sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q, exact modulo 2^32 (`corrections.py`).
 """
 
@@ -113,7 +113,7 @@ def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
         return None
     if level.bytes and a[1] - a[0] < 256 and b[1] - b[0] < 256:
         ways = [
-            Arithmetic(i8, i32, 4, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128))
+            Arithmetic(i8, i32, level.byte_steps, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128))
             for x, y in UNSIGNED[level.bytes]
         ]
         return min(ways, key=lambda way: (way.a_offset != 0) + (way.b_offset != 0))

@@ -41,6 +41,9 @@ BLOCKS_CONVERTED = 4
 WIDTH_COMPUTED = 64
 """Columns of B along K that share what is computed of A."""
 
+BYTE_PAIRS = 8
+"""Steps of K that are multiplied at once where two rows are, too."""
+
 LARGEST = 16 << 20
 """Bytes of a packed operand, and of the sums of a tile, in a schedule that is given."""
 
@@ -138,7 +141,7 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     along_k = p.runs_along_k(pack_b)
     panel = p.panel or None
     sizes = p.size, p.m, p.n, p.k, p.outer, p.reductions
-    tiles = choose(level, *sizes, packed=pack_b, panel=panel, few_passes=few_passes)
+    tiles = choose(level, *sizes, packed=pack_b, panel=panel, few_passes=few_passes, even=p.group == BYTE_PAIRS)
     if along_k:
         tiles = _tiles_along_k(level, p, tiles.kc)
     if pack_b and (along_k or converts_once(p, tiles)):

@@ -15,7 +15,8 @@ class Level:
 
     vector: its bytes; registers: vector registers; accumulators: how many of them may hold sums; rows, vectors: the
     largest register block; height, width: rows and bytes of columns of a workgroup's tile; bytes: which bytes an
-    instruction multiplies and adds up by four, "" for none; halves: whether it widens vectors of f16 and bf16.
+    instruction multiplies and adds up, "" for none; byte_steps: how many steps of K it takes; halves: whether the CPU
+    widens vectors of f16 and bf16.
     """
 
     model: MachineModel
@@ -27,6 +28,7 @@ class Level:
     height: int
     width: int
     bytes: str = ""
+    byte_steps: int = 4
     halves: bool = False
 
     @property
@@ -81,12 +83,13 @@ def level_of(machine: Machine) -> Level:
     """The level of a machine, with its model."""
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
     halves = machine.arch == "aarch64" or "f16c" in machine.has
-    return Level(machine.model, *LEVELS[name], _byte_products(machine), halves)
+    steps = 8 if machine.arch == "aarch64" and "i8mm" in machine.has else 4
+    return Level(machine.model, *LEVELS[name], _byte_products(machine), steps, halves)
 
 
 def _byte_products(machine: Machine) -> str:
-    """Which bytes the machine multiplies and adds up by four: vpdpbusd in vectors of the level's width; sdot, udot and
-    usdot."""
+    """Which bytes the machine multiplies and adds up by four: vpdpbusd in vectors of the level's width, sdot and udot;
+    by eight: smmla, ummla and usmmla."""
     if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):
         return "unsigned by signed"
     if machine.arch == "aarch64" and "dotprod" in machine.has:
@@ -132,18 +135,20 @@ def _vectors(level: Level, m: int) -> int:
 def choose(
     level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int,
     padded: bool = True, packed: bool = False, panel: int | None = None, few_passes: bool = False,
+    even: bool = False,
 ) -> Tiles:  # fmt: skip
     """Tiles for elements of `size` bytes.
 
     m, n, k: the sizes, None when not known while compiling; outer: the product of the outer dimensions; reductions: of
     the other reductions; padded: nr is whole vectors also where n is smaller; packed: tiles are larger, for what is
     packed to be used more often; panel: columns of B lie so many side by side, and nr divides it; few_passes: B comes
-    from beyond the second-level cache for each block of rows, of which there are as few as can be.
+    from beyond the second-level cache for each block of rows, of which there are as few as can be; even: an odd last
+    row takes as many registers as two.
     """
     lanes = level.vector // size
     vectors = level.vectors
     if m is not None and m <= level.accumulators // (2 * vectors):  # few rows: longer ones
-        vectors = max(vectors, _vectors(level, max(1, m)))
+        vectors = max(vectors, _vectors(level, max(1, m + m % 2 if even else m)))
     if n is not None:
         vectors = min(vectors, max(1, ceil(n, lanes)))
     if panel is not None:

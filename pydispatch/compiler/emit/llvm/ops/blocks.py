@@ -1,0 +1,172 @@
+"""What forms of register blocks share: vectors of a row, addresses, the loop over K, sums in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter
+from pydispatch.compiler.emit.llvm.loops import Loop, kept_whole
+from pydispatch.compiler.emit.llvm.types import memory, scalar
+from pydispatch.compiler.emit.llvm.values import Index, MemRef
+from pydispatch.compiler.kernel_ir.types import alignment, bit_width
+
+VECTOR_BITS = {"avx512f": 512, "avx": 256, "zvl512b": 512, "zvl256b": 256}
+"""Feature -> bits of a vector register, the first that a target has."""
+
+BUSY = 16
+"""Independent multiplications that keep every CPU's units busy: fewer in a step, and the loop is unrolled to them."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Lanes of a row of the block, as one vector value."""
+
+    first: int
+    lanes: int
+    element: Attribute
+
+    @property
+    def type(self) -> str:
+        return f"<{self.lanes} x {scalar(self.element)}>"
+
+
+def vector_bits(f: FunctionEmitter) -> int:
+    """The width of the target's vectors."""
+    return next((bits for name, bits in VECTOR_BITS.items() if name in f.platform.features), 128)
+
+
+def pieces_of(f: FunctionEmitter, size: int, element: Attribute) -> list[Piece]:
+    """A row cut into vectors; the last may be narrower."""
+    lanes = max(1, vector_bits(f) // bit_width(element))
+    return [Piece(first, min(lanes, size - first), element) for first in range(0, size, lanes)]
+
+
+
+def address(f: FunctionEmitter, m: MemRef, *indices: Index) -> str:
+    """A pointer to an element: what is known goes last, so that it ends in the instruction's displacement."""
+    known, open_ = m.offset if isinstance(m.offset, int) else 0, m.offset if isinstance(m.offset, str) else 0
+    for index, stride in zip(indices, m.strides, strict=True):
+        if isinstance(index, int) and isinstance(stride, int):
+            known += index * stride
+        else:
+            open_ = f.body.plus(open_, f.body.times(index, stride))
+    pointer = m.aligned
+    for part in (open_, known):
+        if part != 0:
+            pointer = f.body.let(f"getelementptr inbounds {memory(m.element)}, ptr {pointer}, i64 {part}")
+    return pointer
+
+
+def load(f: FunctionEmitter, m: MemRef, type_: str, *indices: Index, block: bool = False) -> str:
+    """block: of the sums; else of an operand."""
+    access = f.access(m, block=block)
+    return f.body.let(f"load {type_}, ptr {address(f, m, *indices)}, align {alignment(m.element)}{access}")
+
+
+def splat(f: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
+    vector = f"<{lanes} x {type_}>"
+    one = f.body.let(f"insertelement {vector} poison, {type_} {value}, i64 0")
+    return f.body.let(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
+
+
+def initial(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], fresh: bool) -> list[str]:
+    if fresh:
+        return ["zeroinitializer"] * (rows * len(pieces))
+    return [load(f, c, piece.type, row, piece.first, block=True) for row in range(rows) for piece in pieces]
+
+
+def write(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]) -> None:
+    rest = iter(values)
+    for row in range(rows):
+        for piece in pieces:
+            place = address(f, c, row, piece.first)
+            access = f.access(c, block=True)
+            f.body.emit(f"store {piece.type} {next(rest)}, ptr {place}, align {alignment(c.element)}{access}")
+
+
+
+Step = Callable[[Index, list[str]], list[str]]
+
+
+def run_steps(
+    f: FunctionEmitter, size: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
+) -> list[str]:
+    """`step` for 0 <= k < size, in order, `unroll` of them per turn; carries one value of each type."""
+    if isinstance(size, int) and size <= unroll:
+        for k in range(size):
+            start = step(k, start)
+        return start
+    whole: Index = size - size % unroll if isinstance(size, int) else size
+    if unroll > 1 and not isinstance(size, int):
+        whole = f.body.let(f"and i64 {size}, {-unroll}")
+    values = loop(f, 0, whole, types, start, unroll, step)
+    if whole == size:
+        return values
+    return loop(f, whole, size, types, values, 1, step)
+
+
+def loop(
+    f: FunctionEmitter, low: Index, high: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
+) -> list[str]:
+    loop = Loop(f, (low, high, unroll))
+    loop.begin()
+    phis = [f.body.phi(type_) for type_ in types]
+    for phi, value in zip(phis, start, strict=True):
+        phi.incoming.append((value, loop.before))
+    loop.enter()
+    values = [phi.name for phi in phis]
+    for k in range(unroll):
+        values = step(f.body.plus(loop.counter, k), values)
+    for phi, value in zip(phis, values, strict=True):
+        phi.incoming.append((value, f.body.label))
+    loop.end(kept_whole(f))
+    return [phi.name for phi in phis]
+
+
+Steps = Callable[[tuple[Index, ...], list[str]], list[str]]
+
+
+def run_all(
+    f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, pieces: Sequence[Piece], fresh: bool, step: Steps
+) -> None:
+    """The block of sums, by rows, after all steps of K."""
+    rows = c.sizes[0]
+    assert isinstance(rows, int)
+    types = [piece.type for _ in range(rows) for piece in pieces]
+    write(f, c, rows, pieces, run_dims(f, a, b, c, types, initial(f, c, rows, pieces, fresh), step))
+
+
+def run_dims(
+    f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, types: Sequence[str], start: list[str], step: Steps
+) -> list[str]:
+    """What `step` makes of values of these types in all steps of K, of which the last dimension is innermost."""
+    dims = len(b.sizes) - (2 if a.element != c.element else 1)
+    sizes = [x if isinstance(x, int) else y for x, y in zip(a.sizes[1 : dims + 1], b.sizes[:dims], strict=True)]
+
+    def level(at: tuple[Index, ...], values: list[str]) -> list[str]:
+        size = sizes[len(at)]
+        if len(at) == dims - 1:
+            return run_steps(f, size, types, values, unrolling(len(types)), lambda k, inner: step((*at, k), inner))
+        return run_steps(f, size, types, values, 1, lambda i, inner: level((*at, i), inner))
+
+    return level((), start)
+
+
+def unrolling(independent: int) -> int:
+    """A power of two."""
+    return 1 << max(1, min(8, BUSY // max(1, independent))).bit_length() - 1
+
+
+def block_of(f: FunctionEmitter, c: MemRef) -> tuple[int, int]:
+    rows, columns = c.sizes
+    if not isinstance(rows, int) or not isinstance(columns, int) or (c.strides[1] != 1 and columns > 1):
+        raise f.error("the block of pyd.contract must be static with contiguous rows")
+    return rows, columns
+
+
+def shuffled(f: FunctionEmitter, type_: str, x: str, y: str, lanes: Sequence[int]) -> str:
+    mask = ", ".join(f"i32 {lane}" for lane in lanes)
+    return f.body.let(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{mask}>")

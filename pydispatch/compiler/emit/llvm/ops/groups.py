@@ -1,0 +1,177 @@
+"""Register blocks of products of i16 and i8 into i32: several steps of K in one instruction, where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter
+from pydispatch.compiler.emit.llvm.ops.blocks import (
+    Piece,
+    block_of,
+    initial,
+    load,
+    pieces_of,
+    run_all,
+    run_dims,
+    shuffled,
+    splat,
+    write,
+)
+from pydispatch.compiler.emit.llvm.types import scalar
+from pydispatch.compiler.emit.llvm.values import Index, MemRef
+
+PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
+"""By lanes of the result. Where there is VNNI, LLVM joins them with the sum that follows."""
+
+VPDPBUSD = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}
+"""By lanes of the result; the VEX encoding is used where that is all there is."""
+
+MATRIX = 8
+"""Steps of K of an instruction that multiplies two rows by two columns of bytes (smmla, ummla, usmmla)."""
+
+BYTES, HALF, SUMS = "<16 x i8>", "<8 x i8>", "<4 x i32>"
+"""Vectors of such an instruction: a factor, a row or column of it, and the sums."""
+
+TURNED = (0, 2, 1, 3)
+"""Where the lanes of a transposed 2x2 matrix are."""
+
+Unsigned = tuple[bool, ...]
+"""Whether bytes of A, and of B, are unsigned."""
+
+
+def multiply_groups(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned: Unsigned) -> None:
+    """i16 or i8 into i32, two, four or eight steps of K in one instruction where the machine has it."""
+    if b.sizes[-1] == MATRIX:
+        _multiply_matrices(f, a, b, c, fresh, unsigned)
+        return
+    rows, columns = block_of(f, c)
+    group, narrow = b.sizes[-1], scalar(b.element)
+    assert isinstance(group, int)
+    pieces = pieces_of(f, columns, c.element)
+
+    def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
+        vectors = [load(f, b, f"<{group * piece.lanes} x {narrow}>", *k, piece.first, 0) for piece in pieces]
+        out: list[str] = []
+        for row in range(rows):
+            steps = load(f, a, "i32", row, *k, 0)
+            for number, piece in enumerate(pieces):
+                acc = values[row * len(pieces) + number]
+                wide = splat(f, steps, "i32", piece.lanes)
+                left = f.body.let(f"bitcast {piece.type} {wide} to <{group * piece.lanes} x {narrow}>")
+                out.append(_group_products(f, piece, (group, narrow, unsigned), left, vectors[number], acc))
+        return out
+
+    run_all(f, a, b, c, pieces, fresh, step)
+
+
+def _group_products(
+    f: FunctionEmitter, piece: Piece, form: tuple[int, str, Unsigned], a: str, b: str, acc: str
+) -> str:
+    """acc[i] + the sum of a[g i + s] b[g i + s] over 0 <= s < g for each lane i. form: (g, element, which are
+    unsigned)."""
+    group, narrow, unsigned = form
+    lanes, type_ = piece.lanes, f"<{group * piece.lanes} x {narrow}>"
+    if group == 4 and (name := _byte_products(f, lanes, unsigned)):
+        first, second = (b, a) if unsigned == (False, True) else (a, b)  # instructions take unsigned bytes first
+        return f.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
+    has = f.platform.features
+    if group == 2 and f.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in has):
+        products = f.intrinsic(PMADD[lanes], piece.type, (type_, a), (type_, b))
+        return f.body.let(f"add {piece.type} {acc}, {products}")
+    for step in range(group):
+        mask = ", ".join(f"i32 {group * lane + step}" for lane in range(lanes))
+        factors = []
+        for value, extend in zip((a, b), ("zext" if u else "sext" for u in unsigned), strict=True):
+            part = f.body.let(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{mask}>")
+            factors.append(f.body.let(f"{extend} <{lanes} x {narrow}> {part} to {piece.type}"))
+        product = f.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}")
+        acc = f.body.let(f"add {piece.type} {acc}, {product}")
+    return acc
+
+
+def _byte_products(f: FunctionEmitter, lanes: int, unsigned: Unsigned) -> str:
+    """The intrinsic that adds four products of bytes to each lane, "" where the machine has none."""
+    has = f.platform.features
+    mixed = unsigned[0] != unsigned[1]
+    if f.platform.arch == "x86_64" and mixed and lanes in VPDPBUSD:
+        needs = {"avx512vnni"} if lanes == 16 else {"avx512vnni", "avx512vl"}
+        return VPDPBUSD[lanes] if needs <= has or (lanes < 16 and "avxvnni" in has) else ""
+    if f.platform.arch == "aarch64" and lanes == 4:
+        name, feature = ("usdot", "i8mm") if mixed else ("udot" if unsigned[0] else "sdot", "dotprod")
+        return f"llvm.aarch64.neon.{name}.v4i32.v16i8" if feature in has else ""
+    return ""
+
+
+# Products of 2x8 and 8x2 bytes
+
+
+def _multiply_matrices(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned: Unsigned) -> None:
+    """Eight steps of K of two rows and two columns in one instruction. A vector of sums has both columns of the first
+    row, then those of the second one; the other way round where the instruction takes B first, which is unsigned. An
+    odd last row, or column, is its own neighbour."""
+    if f.platform.arch != "aarch64" or "i8mm" not in f.platform.features:
+        raise f.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
+    rows, columns = block_of(f, c)
+    pieces, turned = pieces_of(f, columns, c.element), unsigned == (False, True)
+    name = f"llvm.aarch64.neon.{'us' if unsigned[0] != unsigned[1] else 'u' if unsigned[0] else 's'}mmla.v4i32.v16i8"
+
+    def joined(first: str, second: str) -> str:
+        lanes = ", ".join(f"i32 {lane}" for lane in range(2 * MATRIX))
+        return f.body.let(f"shufflevector {HALF} {first}, {HALF} {second}, <{2 * MATRIX} x i32> <{lanes}>")
+
+    def row_pair(k: tuple[Index, ...], row: int) -> str:
+        return joined(*(load(f, a, HALF, min(each, rows - 1), *k, 0) for each in (row, row + 1)))
+
+    def column_pair(k: tuple[Index, ...], column: int) -> str:
+        if column + 1 < columns:
+            return load(f, b, BYTES, *k, column, 0)
+        last = load(f, b, HALF, *k, column, 0)
+        return joined(last, last)
+
+    down, along = range(0, rows, 2), range(0, columns, 2)
+    places = [(row, column) for row in down for column in along]
+    order = sorted(places, key=lambda at: at[::-1]) if len(down) < len(along) else places  # the fewer stay in registers
+
+    def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
+        left, right, out = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
+        before = dict(zip(places, values, strict=True))
+        for row, column in order:
+            x = left[row] = left.get(row) or row_pair(k, row)
+            y = right[column] = right.get(column) or column_pair(k, column)
+            factors = ((BYTES, y), (BYTES, x)) if turned else ((BYTES, x), (BYTES, y))
+            out[row, column] = f.intrinsic(name, SUMS, (SUMS, before[row, column]), *factors)
+        return [out[place] for place in places]
+
+    start = ["zeroinitializer"] * len(places)
+    if not fresh:
+        start = _matrices_of(f, initial(f, c, rows, pieces, fresh), pieces, turned)
+    sums = run_dims(f, a, b, c, [SUMS] * len(places), start, step)
+    write(f, c, rows, pieces, _rows_of(f, sums, rows, pieces, turned))
+
+
+def _matrices_of(f: FunctionEmitter, values: Sequence[str], pieces: Sequence[Piece], turned: bool) -> list[str]:
+    """The vectors of sums of two rows and columns each, from rows in pieces."""
+    out: list[str] = []
+    by_row = [values[at : at + len(pieces)] for at in range(0, len(values), len(pieces))]
+    for number in range(0, len(by_row), 2):
+        first, second = by_row[number], by_row[min(number + 1, len(by_row) - 1)]
+        for x, y, piece in zip(first, second, pieces, strict=True):
+            for column in range(0, piece.lanes, 2):
+                last = min(column + 1, piece.lanes - 1)
+                lanes = [column, last, piece.lanes + column, piece.lanes + last]
+                out.append(shuffled(f, piece.type, x, y, [lanes[i] for i in TURNED] if turned else lanes))
+    return out
+
+
+def _rows_of(f: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], turned: bool) -> list[str]:
+    """Rows in pieces from vectors of sums of two rows and columns each."""
+    out: list[str] = []
+    width = sum(-(-piece.lanes // 2) for piece in pieces)
+    for row in range(rows):
+        of_row = iter(sums[row // 2 * width : (row // 2 + 1) * width])
+        for piece in pieces:
+            vectors = [next(of_row) for _ in range(0, piece.lanes, 2)]
+            lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
+            lanes = [lane - lane % 4 + TURNED[lane % 4] for lane in lanes] if turned else lanes
+            out.append(shuffled(f, SUMS, vectors[0], vectors[-1], lanes))
+    return out
