@@ -110,11 +110,13 @@ cdef class Function(PublicFunction):
     def __doc__(self):
         return self.help()
 
-    def prepare(self, *args, out=None, workers=None, **named):
-        """Fixes the shapes of the arguments and binds them. Returns a Prepared that owns its results unless given
-        `out`. workers: threads that a run uses at most, 1 to 1024; results do not depend on it."""
+    def prepare(self, *args, out=None, workers=None, fresh=False, **named):
+        """Fixes the shapes of the arguments and binds them. Returns a Prepared, each run of which gives the same
+        arrays: `out`, or its own, which the next run overwrites. fresh: each run gives new arrays. workers: threads
+        that a run uses at most, 1 to 1024; results do not depend on it."""
         from pydispatch._core.prepared import Prepared
-        return Prepared(self, self.arranged(args, named) if named else args, out, workers)
+        self.check_fresh(fresh, out)
+        return Prepared(self, self.arranged(args, named) if named else args, out, workers, fresh)
 
     def submit(self, *args, out=None, priority="normal", workers=None, **named):
         """Starts a call and returns a Future of what it would return; see docs/asynchronous.md.

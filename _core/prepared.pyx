@@ -22,25 +22,26 @@ cdef extern from "Python.h":
 cdef class Prepared:
     """A call with fixed shapes. `p()` runs it on the bound buffers; `p(c, d)` binds others of the same shapes first.
 
-    It owns its results unless it was given some: the next run overwrites them. One run at a time.
+    Each run gives the same arrays: those that it was given, or its own, which the next run overwrites. A fresh one
+    gives new arrays in each run. One run at a time.
     """
 
     cdef vectorcallfunc vectorcall
     cdef Binding binding
     cdef Slot slot
-    cdef bint taken
+    cdef bint taken, fresh
     cdef int busy
     cdef uint32_t workers  # at most; 0: all
 
     def __cinit__(self):
         self.vectorcall = <vectorcallfunc><void*>call
 
-    def __init__(self, Function function not None, args, out, workers=None):
+    def __init__(self, Function function not None, args, out, workers=None, bint fresh=False):
         if self.binding is not None:
             raise Error("a Prepared is made once")
         if len(args) != function.arg_count:
             function.check_count(len(args))
-        self.workers = worker_limit(function.name, workers)
+        self.workers, self.fresh = worker_limit(function.name, workers), fresh
         binding = Binding(function, args, out)
         (<Binding>binding).plan.take(&self.slot)
         self.taken = True
@@ -61,6 +62,13 @@ cdef class Prepared:
     def commands(self):
         """What a run does, one line per command."""
         return self.binding.plan.describe()
+
+
+cdef object copied(object value):
+    """Results, with new arrays in place of those that the next run overwrites."""
+    if isinstance(value, tuple):
+        return tuple([copied(each) for each in <tuple>value])
+    return value.copy() if hasattr(value, "copy") else value
 
 
 cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* names):
@@ -86,13 +94,14 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
         if given:
             binding.function.check_count(len(given))
             binding.rebind(given)
-        if not self.workers:
-            return binding.execute(&self.slot)
-        limit(&scope, self.workers)
+        if self.workers:
+            limit(&scope, self.workers)
         try:
-            return binding.execute(&self.slot)
+            value = binding.execute(&self.slot)
         finally:
-            unlimit(&scope)
+            if self.workers:
+                unlimit(&scope)
+        return copied(value) if self.fresh else value
     finally:
         pyd_disclaim(&self.busy)
 

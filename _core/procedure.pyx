@@ -102,9 +102,10 @@ cdef class Procedure(PublicFunction):
     def __doc__(self):
         return self.help()
 
-    def prepare(self, *args, out=None, workers=None, **named):
-        """Checks and binds the arguments. Returns a PreparedProcedure; its results are new in every run unless given
-        `out`."""
+    def prepare(self, *args, out=None, workers=None, fresh=False, **named):
+        """Checks and binds the arguments. Returns a PreparedProcedure; its results are new in every run, fresh or not,
+        unless given `out`."""
+        self.check_fresh(fresh, out)
         return PreparedProcedure(self, self.arranged(args, named) if named else args, out, workers)
 
     def batched(self, *args, **named):

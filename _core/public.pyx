@@ -86,6 +86,13 @@ cdef class PublicFunction:
                 pyd_set_flag(&self.is_described)
         return self.interface
 
+    def check_fresh(self, fresh, out):
+        """InvalidArgumentError where prepare() gets new results in each run and memory for them."""
+        if fresh not in (True, False):
+            raise InvalidArgumentError(f"@{self.name}: fresh: expected True or False, got {fresh!r}")
+        if fresh and out is not None:
+            raise InvalidArgumentError(f"@{self.name}: fresh=True makes new results in each run; leave out= out")
+
     def help(self):
         """What `help` shows of the function."""
         return self.described().help()

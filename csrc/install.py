@@ -79,8 +79,8 @@ def build(folder: Path) -> tuple[Path, Path]:
     """libpydispatch.so and .a, in `folder`."""
     files = [path for name in FOLDERS for path in sources(ROOT / "csrc" / name, host())]
     compiler = os.environ.get("CC", "cc").split()
-    options = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE=1", "-Icsrc/include", "-Icsrc",
-               *WARNINGS, *os.environ.get("CFLAGS", "").split()]  # fmt: skip
+    options = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE=1", "-DPYD_BUILD_LIBRARY=1",
+               "-Icsrc/include", "-Icsrc", *WARNINGS, *os.environ.get("CFLAGS", "").split()]  # fmt: skip
     objects = [folder / f"{number}.o" for number in range(len(files))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         compile_one = [*compiler, *options, "-c"]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.driver.progress import Progress
+from typing import Any, TypedDict
 
 
 class CompileOptions(TypedDict, total=False):
@@ -32,6 +29,6 @@ class CompileOptions(TypedDict, total=False):
     weights: str
     inputs: Mapping[str, Sequence[int | str]] | None
     constants: Mapping[str, Any] | None
-    progress: Callable[[Progress], object] | None
+    progress: Callable[[Any], object] | None
     tune: float | None
     tune_on: Any

@@ -181,3 +181,14 @@ def test_functions_of_programs_are_listed() -> None:
 
     document = (ROOT / "docs/python-programs.md").read_text()
     assert listed() in document, "python -m pydispatch.programs.names prints the list"
+
+
+def test_running(folder: Path) -> None:
+    """docs/running.md: results, memory, other processes, and types."""
+    code = "".join(blocks("docs/running.md", "python"))
+    peak, again = execute([sys.executable, "-c", code], folder).splitlines()
+    assert int(peak) >= 0 and again == printed(code)[-1] == "96.0"
+    (stubgen,) = commands("docs/running.md")
+    execute_command(stubgen, folder)
+    use = "import mixed_types; print(mixed_types.load('mixed.pdx').mixed_invocation.inputs)"
+    assert execute([sys.executable, "-c", use], folder).startswith("(a: float32[d0]")

@@ -39,6 +39,7 @@ SIDES = {
     "pydispatch.errors": {"pydispatch._core"},
     "pydispatch.files": {"pydispatch.errors"},
     "pydispatch.garbage": set(),
+    "pydispatch.options": set(),
     "pydispatch.logs": set(),
     "pydispatch.bytecode": set(),
     "pydispatch.packages": {"pydispatch.errors"},
@@ -83,8 +84,8 @@ SIDES = {
 
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
-    "errors", "files", "logs", "garbage", "bytecode", "packages", "extensions", "ir.core", "ir.dialects", "ir",
-    "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv",
+    "errors", "options", "files", "logs", "garbage", "bytecode", "packages", "extensions", "ir.core", "ir.dialects",
+    "ir", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv",
     "formats.wgsl",
     "formats.program", "formats.artifact", "formats.web",
     "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",

@@ -8,10 +8,10 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import is_typeddict
 
 import pydispatch
 from pydispatch.cli.__main__ import _parser
-from pydispatch.compiler.driver import pipeline
 
 HEADERS = Path(__file__).parents[2] / "csrc" / "include" / "pydispatch"
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+")
@@ -85,7 +85,10 @@ def _is_function(thing: object) -> bool:
 def _entry(name: str) -> str:
     thing = getattr(pydispatch, name)
     parts = [f"### `{name}`"]
-    if inspect.isclass(thing):
+    if is_typeddict(thing):
+        keys = "".join(f"    {key}: {kind.__forward_arg__}\n" for key, kind in thing.__annotations__.items())
+        parts += [f"```python\nclass {name}(TypedDict, total=False):\n{keys}```", _text(thing)]
+    elif inspect.isclass(thing):
         bases = ", ".join(base.__name__ for base in thing.__bases__ if base is not object)
         is_error = issubclass(thing, BaseException)
         parts.append(_shown(f"class {name}({bases})" if is_error else f"class {_signature(name, thing)}"))
@@ -93,8 +96,6 @@ def _entry(name: str) -> str:
         parts += [] if is_error else _members(thing)
     elif _is_function(thing):
         parts += [_shown(_signature(name, thing)), _text(thing)]
-        if name == "compile":  # its options are those of the compiler, which is imported when it is called
-            parts += ["#### Options of `compile`", _shown(_signature(name, pipeline.compile)), _text(pipeline.compile)]
     else:
         parts.append(f"A value of type `{type(thing).__name__}`: {_text(type(thing))}")
     return "\n\n".join(part for part in parts if part)

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from types import ModuleType
 
-from pydispatch import extensions
+from pydispatch import extensions, logs
 from pydispatch.errors import CompileWarning, Error
 from pydispatch.garbage import none_at_exit
 
@@ -38,6 +38,9 @@ def _parser(only: str | None) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         module.add_arguments(sub)
+        sub.add_argument(
+            "-v", "--verbose", action="count", default=0, help="say on stderr what is done; -vv also what is decided"
+        )
         sub.set_defaults(run=module.run)
     return parser
 
@@ -55,7 +58,14 @@ def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
 def _show_warning(message: Warning | str, category: type[Warning], file: str, line: int, *_: object) -> None:
     """Shows pydispatch's warnings without a source line: they are about the program, not about the compiler's code."""
     place = "" if issubclass(category, CompileWarning) else f"{file}:{line}: {category.__name__}: "
-    print(f"pydispatch: warning: {place}{message}", file=sys.stderr)
+    print(f"pydispatch: {_marked('warning: ')}{place}{message}", file=sys.stderr)
+
+
+def _marked(text: str, word: str = "warning: ", color: int = 35) -> str:
+    """A text for stderr, with its first `word` in color on a terminal; never where NO_COLOR is set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
+        return text
+    return text.replace(word, f"\x1b[1;{color}m{word.rstrip()}\x1b[0m ", 1)
 
 
 def _drop_output() -> None:
@@ -93,6 +103,8 @@ def _run(words: Sequence[str]) -> int:
     if args.command is None:
         parser.print_help()
         return 2
+    if args.verbose and not os.environ.get("PYDISPATCH_LOG"):
+        logs.set_up("info" if args.verbose == 1 else "debug")
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         code = int(args.run(args))
@@ -112,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "pydispatch":
             raise
-        print(f"pydispatch: error: this needs {error.name}: pip install 'pydispatch[compiler]'", file=sys.stderr)
+        _report(f"error: this needs {error.name}: pip install 'pydispatch[compiler]'")
         return 1
     except (Error, OSError, MemoryError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC and not isinstance(error, Error):
@@ -123,8 +135,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = _text_of(error)
         # A CompileError begins with its place, file:line:column, as compilers do, or with "error" when it has none.
         has_kind = ": error: " in text or text.startswith("error: ")
-        print(f"pydispatch: {text}" if has_kind else f"pydispatch: error: {text}", file=sys.stderr)
+        _report(text if has_kind else f"error: {text}")
         return 1
+
+
+def _report(text: str) -> None:
+    print(f"pydispatch: {_marked(text, 'error: ', 31)}", file=sys.stderr)
 
 
 def process() -> int:

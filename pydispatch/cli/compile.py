@@ -59,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tune-plugin", dest="tune_plugins", action="append", default=[], metavar="FILE",
         help="a plugin for imports of programs that are measured; repeatable",
     )  # fmt: skip
+    parser.add_argument(
+        "--explain", action="store_true", help="say on stderr what went into which dispatch and why neighbours did not"
+    )
     parser.add_argument("--compile-to", metavar="PHASE", help="print the program after a phase instead")
     parser.add_argument(
         "--dump", "--iree-hal-dump-executable-files-to", dest="dump", metavar="FOLDER",
@@ -220,7 +223,8 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     with shown(sys.stderr) as show:
         artifact = compile_(
-            source, tune=args.tune, tune_on=_measured_on(args), reassociate=args.reassociate, progress=show, **options
+            source, tune=args.tune, tune_on=_measured_on(args), reassociate=args.reassociate, explain=args.explain,
+            progress=show, **options,
         )
     if args.output == "-" or (args.output is None and args.source == "-"):
         sys.stdout.buffer.write(artifact.to_bytes())

@@ -91,6 +91,7 @@ FRONTENDS = ("onnx", "python", "stablehlo", "torch", "tosa")
 
 SUBCOMMANDS = (
     "bench", "check", "compile", "completion", "devices", "export", "fatelf", "inspect", "match", "plugin", "run",
+    "stubgen",
 )  # fmt: skip
 """Files of `cli`."""
 

@@ -24,7 +24,7 @@ VALUES = ("", "x", "-1", "9" * 30, "٣", "\udcff", "/dev/full", "/dev/zero", "pi
 WORDS = {
     "compile": ["p.mlir", "-o", "o.pdx"], "run": ["p.pdx", "--input=4xf32=1"], "check": ["p.mlir", "--jobs=1"],
     "export": ["p.pdx", "--web", "-osite"], "inspect": ["p.pdx"], "match": ["p.mlir"], "devices": ["cpu"],
-    "completion": ["bash"],
+    "completion": ["bash"], "stubgen": ["p.pdx"],
     "fatelf join": ["p.pdx"], "fatelf dump": ["p.pdx"],
     "fatelf split": ["p.pdx"], "fatelf select": ["p.pdx"],
     "bench": ["p.pdx", "--input=4xf32=1", "--seconds=0.001", "--warm-up=0"],

@@ -156,3 +156,28 @@ def test_after_close(pdx: object) -> None:
     live = device.memory()["live_blocks"]
     del result, f, device, program
     assert pd.device("local-sync").memory()["live_blocks"] == live - 1
+
+
+TWO = """
+func.func @two(%a: tensor<3xf32>, %k: i32) -> (tensor<3xf32>, i32, tensor<3xf32>) {
+  %r = math.exp %a : tensor<3xf32>
+  %s = arith.negf %a : tensor<3xf32>
+  return %r, %k, %s : tensor<3xf32>, i32, tensor<3xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["local-sync", "vulkan", "webgpu", "ptx-interpreter"])
+def test_fresh_results(name: str) -> None:
+    targets = {"local-sync": "cpu", "ptx-interpreter": "cuda"}.get(name, name)
+    two = pd.device(name).load(pd.compile(TWO, targets=targets)).two
+    a = np.zeros(3, np.float32)
+    call, same = two.prepare(a, 7, fresh=True), two.prepare(a, 7)
+    first, second = call(), call(a + 1, 8)
+    assert first[1] == 7 and second[1] == 8
+    assert np.asarray(first[0]).tolist() == [1, 1, 1] and np.asarray(second[2]).tolist() == [-1, -1, -1]
+    assert same()[0] is same()[0] and call()[0] is not call()[0]
+    with pytest.raises(pd.InvalidArgumentError, match="fresh=True makes new results in each run; leave out= out"):
+        two.prepare(a, 7, fresh=True, out=first)
+    with pytest.raises(pd.InvalidArgumentError, match="fresh: expected True or False, got 2"):
+        two.prepare(a, 7, fresh=2)

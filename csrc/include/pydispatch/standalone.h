@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
+#if defined(PYD_BUILD_LIBRARY)
 __attribute__((visibility("default")))
 #endif
 void pyd_standalone_fill(pyd_api_t* out_table);

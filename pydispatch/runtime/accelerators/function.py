@@ -204,9 +204,15 @@ class AcceleratorFunction(Submitted, Callee):
         self._context.copy_in(block, bytes_of(given), size)
         return block
 
-    def prepare(self, *args: Any, out: Any = None, **named: Any) -> Prepared:
-        """Fixes the shapes of the arguments. The returned call owns its results unless it is given some."""
-        return Prepared(self, self._arranged(args, named), out)
+    def prepare(self, *args: Any, out: Any = None, fresh: bool = False, **named: Any) -> Any:
+        """Fixes the shapes of the arguments. Each run gives the same buffers: `out`, or its own, which the next run
+        overwrites. fresh: each run gives new buffers, as a call does."""
+        self._public.check_fresh(fresh, out)
+        bound = self._arranged(args, named)
+        return self._repeated(bound) if fresh else self._prepared(bound, out)
+
+    def _prepared(self, bound: tuple[Any, ...], out: Any) -> Prepared:
+        return Prepared(self, bound, out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
         """Runs one command after the other, and returns how long each took on the device. runs: whose medians are

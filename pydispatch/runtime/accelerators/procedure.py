@@ -117,15 +117,11 @@ class AcceleratorProcedure(Submitted, Callee):
             out.upload(made.numpy())
         return made if out is None else out
 
-    def prepare(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        """A call with these arguments."""
+    def prepare(self, *args: Any, out: Any = None, fresh: bool = False, **named: Any) -> Any:
+        """A call with these arguments. Its results are new in every run, fresh or not, unless given `out`."""
+        self._public.check_fresh(fresh, out)
         self._outs(out)
-        bound = self._arranged(args, named)
-
-        def run(*others: Any, **more: Any) -> Any:
-            return self(*(self._arranged(others, more) if others or more else bound), out=out)
-
-        return run
+        return self._repeated(self._arranged(args, named), out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
         """How long each command of a call takes on the device. A command that runs several times has one timing. runs:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
 from pydispatch.errors import ArtifactError
 
@@ -54,6 +55,15 @@ class Callee:
     @property
     def __signature__(self) -> inspect.Signature:
         return self._public.described().signature()
+
+    def _repeated(self, bound: tuple[Any, ...], out: Any = None) -> Callable[..., Any]:
+        """Calls with these arguments, or with others."""
+        call = cast("Callable[..., Any]", self)
+
+        def run(*others: Any, **more: Any) -> Any:
+            return call(*(self._arranged(others, more) if others or more else bound), out=out)
+
+        return run
 
     def batched(self, max_batch: int = 64, max_delay: float = 0.001, **options: Any) -> Batched:
         """Collects requests of threads and coroutines into calls with up to `max_batch` rows, as `batched` of functions

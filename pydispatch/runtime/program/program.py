@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program.parameters import Parameter
 
 
-Origin = tuple[str, Any, "Mapping[str, Any] | None"]
-"""The name of a device, what was loaded on it, and with which parameters."""
-
-
 class Program:
     """The public functions of an artifact on one device: `program.f(a, b)`, or `program["f"](a, b)`.
 
@@ -45,7 +41,7 @@ class Program:
         self._module = module
         self._name = name
         self._imports = tuple(imports)
-        self._origin: Origin | None = None
+        self.origin: tuple[Any, ...] | None = None  # what loads it again: a function and its arguments
         functions = self._make(module)
         self._functions = functions
         # Instance attributes are the fastest lookup; a function never replaces a method of the same name.
@@ -97,12 +93,12 @@ class Program:
         """A program is pickled as its artifact, or the path that it was loaded from, the name of its device, and its
         parameters: the other process opens a device of that name and loads it. InvalidArgumentError for a program of a
         device that something was added to: it would be missing there."""
-        if self._origin is None:
+        if self.origin is None:
             raise InvalidArgumentError(
                 f"{self!r} cannot be pickled: plugins, imports, commands or code were added to its device; send its "
                 "artifact, and load it where a device has the same"
             )
-        return _load, self._origin
+        return self.origin
 
     def close(self) -> None:
         """Releases code, constants and plans. Running calls finish; later ones raise Error."""
@@ -137,16 +133,18 @@ class Program:
 
 
 def remember(program: Program, device: str, source: Any, parameters: Mapping[str, Any] | None) -> None:
-    """Lets a program be pickled: how it was loaded."""
+    """Lets a program be pickled. device: its name. source, parameters: what it was loaded from."""
     if isinstance(source, (str, os.PathLike)):
         source = str(Path(source).absolute())
-    program._origin = device, bytes(source) if isinstance(source, (bytearray, memoryview)) else source, parameters
+    elif isinstance(source, (bytearray, memoryview)):
+        source = bytes(source)
+    program.origin = _load, (device, source, parameters)
 
 
 def _load(device: str, source: Any, parameters: Mapping[str, Any] | None) -> Program:
-    from pydispatch.runtime.device import device as open_device
+    import pydispatch  # which knows the modules of devices; they know this one
 
-    return open_device(device).load(source, parameters)
+    return pydispatch.device(device).load(source, parameters)
 
 
 def _verify(function: str, observed: Sequence[tuple[tuple[Any, ...], Sequence[Any]]]) -> None:

@@ -44,9 +44,8 @@ class CudaFunction(AcceleratorFunction):
         with _between(self._context, stream):
             return super().__call__(*args, out=out, **named)
 
-    def prepare(self, *args: Any, out: Any = None, **named: Any) -> CudaPrepared:
-        """Fixes the shapes of the arguments. The returned call owns its results unless it is given some."""
-        return CudaPrepared(self, self._arranged(args, named), out)
+    def _prepared(self, bound: tuple[Any, ...], out: Any) -> CudaPrepared:
+        return CudaPrepared(self, bound, out)
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
         result = record.data.results[index]

@@ -1,0 +1,36 @@
+"""Writes the types of an artifact's functions as a module of Python."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from pydispatch import files
+from pydispatch.errors import InvalidArgumentError
+
+EXAMPLES = """\
+  pydispatch stubgen mixed.pdx -o mixed_types.py
+  # then: import mixed_types; program = mixed_types.load("mixed.pdx"); program.mixed_invocation(a, b)"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLES
+    parser.add_argument("file", metavar="FILE.pdx")
+    parser.add_argument("-o", "--output", metavar="FILE.py", help="without it the text is printed")
+    parser.add_argument("--buffers", action="store_true", help="results are buffers, as on devices other than CPUs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 0. Raises ArtifactError, or an OSError."""
+    from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.formats.artifact.stub import module_of
+
+    if args.output == "":
+        raise InvalidArgumentError("-o: expected a file, got an empty path")
+    text = module_of(Artifact.from_file(args.file), args.file, args.buffers)
+    if args.output is None:
+        sys.stdout.write(text)
+    else:
+        files.write("the types", args.output, text.encode())
+        print(f"{args.output}: the types of {args.file}")
+    return 0

@@ -1,0 +1,115 @@
+"""The types of an artifact's functions as a module of Python, for type checkers and editors."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Sequence
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.formats.artifact.manifest import FunctionEntry, ValueEntry
+
+ELEMENTS = {
+    "f16": "np.float16", "f32": "np.float32", "f64": "np.float64", "i1": "np.bool_", "i8": "np.int8", "i16": "np.int16",
+    "i32": "np.int32", "i64": "np.int64", "index": "np.int64", "complex<f32>": "np.complex64",
+    "complex<f64>": "np.complex128",
+}  # fmt: skip
+"""Element types that NumPy has; others are known at run time alone."""
+
+NUMBERS = {"f": "float", "i1": "bool", "i": "int", "c": "complex"}
+"""Types of numbers by the beginning of their names; the longest that fits."""
+
+PROGRAM_HAS = ("close", "functions", "imports", "parameters")
+TAKEN = ("self", "out", "workers")
+HEAD = '''"""Types of the functions of {file}, written by `pydispatch stubgen`."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+import pydispatch
+
+'''
+FUNCTION = '''
+class {kind}(Protocol):
+    """{text}"""
+
+    def __call__(self, {arguments}*, out: Any = None, workers: int | None = None) -> {result}: ...
+    def prepare(self, {arguments}*, out: Any = None, workers: int | None = None) -> {kind}Prepared: ...
+    def submit(self, {arguments}*, out: Any = None, priority: str = "normal") -> pydispatch.Future: ...
+
+
+class {kind}Prepared(Protocol):
+    def __call__(self, *arguments: Any, **named: Any) -> {result}: ...
+
+'''
+PROGRAM = '''
+class Program(pydispatch.Program):
+    """{file} on a device."""
+
+{members}
+
+def load(path: str = {path!r}, device: str = "cpu") -> Program:
+    """Loads the artifact on a device."""
+    return cast(Program, pydispatch.device(device).load(path))
+'''
+
+
+def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
+    """The text of the module. file: the artifact's path, for people and `load`. buffers: results are
+    `pydispatch.Buffer`, as on devices other than CPUs. ArtifactError for one without the types of its functions."""
+    parts, members, kinds = [], [], {"Any", "Program", "Protocol"}
+    for entry in artifact.manifest.functions:
+        if entry.inputs is None or entry.outputs is None:
+            raise ArtifactError(f"{file}: it does not say what @{entry.name} takes; compile it again")
+        if not _is_plain(entry.name) or entry.name in PROGRAM_HAS:
+            members.append(f"    # {entry.name!r}: program[{entry.name!r}]")
+            continue
+        kind = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_")) or entry.name
+        while kind in kinds:
+            kind += "_"
+        kinds |= {kind, f"{kind}Prepared"}
+        parts.append(_function(kind, entry, entry.inputs, entry.outputs, buffers))
+        members.append(f"    {entry.name}: {kind}")
+    body = "\n".join(members) or "    pass"
+    shown = repr(file)[1:-1].replace('"', "'")
+    return HEAD.format(file=shown) + "".join(parts) + PROGRAM.format(file=shown, members=body + "\n", path=file)
+
+
+def _function(
+    kind: str, entry: FunctionEntry, inputs: Sequence[ValueEntry], outputs: Sequence[ValueEntry], buffers: bool
+) -> str:
+    names = [value.name for value in inputs]
+    odd = [i for i, name in enumerate(names) if not _is_plain(name) or name in TAKEN or names.count(name) > 1]
+    last = max(odd, default=-1)
+    words = []
+    for number, value in enumerate(inputs):
+        words.append(f"{f'_{number}' if number <= last else value.name}: {_type(value, 'argument', buffers)}")
+        words += ["/"] if number == last else []
+    results = [_type(value, "result", buffers) for value in outputs]
+    result = "None" if not results else results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
+    text = f"{entry.name}({', '.join(map(_shown, inputs))}) -> ({', '.join(map(_shown, outputs))})"
+    text = repr(text)[1:-1].replace('"', "'")
+    return FUNCTION.format(kind=kind, text=text, arguments="".join(f"{w}, " for w in words), result=result)
+
+
+def _type(value: ValueEntry, side: str, buffers: bool) -> str:
+    if value.shape is None:
+        found = [name for start, name in NUMBERS.items() if value.type.startswith(start)]
+        return found[0] if found else "Any"
+    array = f"npt.NDArray[{ELEMENTS.get(value.type, 'Any')}]"
+    if side == "argument":
+        return f"{array} | pydispatch.Buffer"
+    return "pydispatch.Buffer" if buffers else array
+
+
+def _shown(value: ValueEntry) -> str:
+    shape = "" if value.shape is None else f"[{', '.join(map(str, value.shape))}]"
+    return f"{value.name}: {value.type}{shape}" if value.name else f"{value.type}{shape}"
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")

@@ -1,0 +1,133 @@
+"""`pydispatch stubgen`: modules that mypy accepts in strict mode, and that load what they describe."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import user_program
+
+import pydispatch as pd
+from pydispatch.cli.__main__ import main
+from pydispatch.compiler.driver import pipeline
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.artifact.stub import module_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+func.func @two_results(%a: tensor<?x4xf32> {pyd.name = "a"}, %k: i32 {pyd.name = "out"}) -> (tensor<?x4xf32>, i32) {
+  return %a, %k : tensor<?x4xf32>, i32
+}
+func.func @twoResults(%a: tensor<2xbf16> {pyd.name = "a"}) -> tensor<2xbf16> {
+  return %a : tensor<2xbf16>
+}
+func.func @close(%a: tensor<2xf32>) -> tensor<2xf32> {
+  return %a : tensor<2xf32>
+}
+"""
+USE = """
+from typing import assert_type
+import numpy as np
+import numpy.typing as npt
+import made
+
+program = made.load()
+a, k = program.two_results(np.ones((3, 4), np.float32), 7)
+assert_type(a, npt.NDArray[np.float32])
+assert_type(k, int)
+assert_type(program.two_results.prepare(a, 7)()[1], int)
+program["close"](a)
+program.nearly_anything(a)  # a Function: its name is checked at run time
+"""
+WRONG = """
+import numpy as np
+import made
+
+doubles = np.ones((3, 4), np.float64)
+made.load().two_results(doubles, 7)
+made.load().two_results(np.ones((3, 4), np.float32), "7")
+"""
+
+
+def mypy(folder: Path, *files: str) -> str:
+    """What mypy says in strict mode, with the package as an installation has it."""
+    view = ROOT / "build" / "types"
+    if not (view / "pydispatch").exists():
+        subprocess.run([sys.executable, str(ROOT / "tests" / "typecheck.py")], check=True, capture_output=True)
+    options = ["--config-file", str(ROOT / "pyproject.toml"), "--python-version", "3.11"]
+    command = [sys.executable, "-m", "mypy", *options, *(str(folder / file) for file in files)]
+    variables = {**os.environ, "MYPYPATH": str(folder)}
+    ran = subprocess.run(command, cwd=view, capture_output=True, text=True, env=variables)
+    return ran.stdout + ran.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("stubs")
+    pd.compile(PROGRAM, targets="cpu").save(made / "made.pdx")
+    assert main(["stubgen", str(made / "made.pdx"), "-o", str(made / "made.py")]) == 0
+    (made / "use.py").write_text(USE)
+    (made / "wrong.py").write_text(WRONG)
+    (made / "user_program.py").write_text(Path(user_program.__file__).read_text())
+    return made
+
+
+def test_it_runs(folder: Path) -> None:
+    spec = importlib.util.spec_from_file_location("made", folder / "made.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    a, k = module.load(device="local-sync").two_results(np.ones((3, 4), np.float32), 7)
+    assert a.shape == (3, 4) and k == 7
+    text = (folder / "made.py").read_text()
+    assert "two_results(a: f32[d0, 4], out: i32) -> (f32[d0, 4], i32)" in text
+    assert "# 'close': program['close']" in text, "a method of Program has the name"
+    assert "TwoResults_:" not in text and "twoResults: TwoResults_" in text
+
+
+def test_type_checkers_know_the_functions(folder: Path) -> None:
+    """One run of mypy for the module, its use, its wrong use, and a program that uses what is documented."""
+    found = mypy(folder, "made.py", "use.py", "wrong.py", "user_program.py")
+    wrong = [line for line in found.splitlines() if "error:" in line]
+    assert len(wrong) == 2 and all("wrong.py" in line and "[arg-type]" in line for line in wrong), found
+
+
+def test_what_is_documented_runs(tmp_path: Path) -> None:
+    user_program.main(tmp_path)
+
+
+def test_buffers_and_old_artifacts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    artifact = pd.compile("func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {\n return %a : tensor<2xf32>\n}")
+    artifact.save(tmp_path / "f.pdx")
+    assert main(["stubgen", str(tmp_path / "f.pdx"), "--buffers"]) == 0
+    assert "-> pydispatch.Buffer: ..." in capsys.readouterr().out
+    artifact.manifest.functions[0].inputs = None
+    with pytest.raises(ArtifactError, match=r"f\.pdx: it does not say what @f takes; compile it again"):
+        module_of(artifact, "f.pdx")
+
+
+@pytest.mark.parametrize("name", ['f"""', "f\n", "class", "_f", "f.g", "ü"])
+def test_names_that_python_cannot_write(name: str) -> None:
+    artifact = pd.compile("func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {\n return %a : tensor<2xf32>\n}")
+    artifact.manifest.functions[0].name = name
+    assert artifact.manifest.functions[0].inputs is not None
+    artifact.manifest.functions[0].inputs[0].name = name
+    text = module_of(artifact, f'{name}.pdx')
+    compile(text, "made.py", "exec")
+    assert "(Protocol)" not in text
+
+
+def test_options_are_those_of_the_compiler() -> None:
+    """Every option is typed once, and explained by `pydispatch.compile` itself."""
+    known = set(inspect.signature(pipeline.compile).parameters) - {"source", "chooser"} | {"tune", "tune_on"}
+    assert set(pd.CompileOptions.__annotations__) == known
+    assert pd.compile.__doc__ is not None
+    missing = [name for name in known if not re.search(rf"\b{name}(, \w+)?: ", pd.compile.__doc__)]
+    assert not missing
