@@ -163,7 +163,7 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
         ("PYD_ERF_P", "erf", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 13),
         ("PYD_ERFF_P", "", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 7),
         ("PYD_ERFCXF_P", "", erfcx, mp.mpf("0.875"), 4, 13),
-        ("PYD_CBRT_P", "", mp.cbrt, 1, 2, 4),
+        ("PYD_RCBRT_P", "", lambda z: 1 / mp.cbrt(z), 1, 2, 5),
         # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12; from 0.4375 to 28, where erfc in double is 0; and
         # from 0.8 to 6, where erf in double is 1.
         ("PYD_ERFCF_P", "", erfcx_scaled, -1, mp.mpf("0.5"), 16),

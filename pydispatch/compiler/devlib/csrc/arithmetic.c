@@ -201,14 +201,15 @@ PYD_HOT double cbrt(double x) {
   // The exponent is 3 third + rest; 54 is a multiple of 3.
   double exponent = pyd_double(0x4338000000000000 + (bits >> 52)) - PYD_SHIFT - 1023.0;
   double shifted = exponent * 0x1.5555555555555p-2 + PYD_SHIFT, rest = exponent - 3.0 * (shifted - PYD_SHIFT);
-  double y = PYD_CBRT_P(z, z * z) * (rest == 0.0 ? 1.0 : rest > 0.0 ? PYD_CBRT2_1 : 0.5 * PYD_CBRT4_1);
+  // r near the inverse of the root, within 2^-14, then by the series of (1 - h)^(-1/3), h = 1 - z r^3, without divisions.
+  double r = PYD_RCBRT_P(z, z * z) * (rest == 0.0 ? 1.0 : rest > 0.0 ? 0.5 * PYD_CBRT4_1 : PYD_CBRT2_1);
   z *= rest == 0.0 ? 1.0 : rest > 0.0 ? 2.0 : 0.5;
-  // Two Newton steps by Halley's rule; the second on 26 bits, so that its square is exact.
-  double cube = y * y * y;
-  y -= y * (cube - z) / (2.0 * cube + z);
-  y = pyd_double((pyd_bits(y) + 0x4000000) & 0xfffffffff8000000);
-  double quotient = z / (y * y);
-  y += y * ((quotient - y) / (2.0 * y + quotient));
+  double h = PYD_FMA(-(z * r), r * r, 1.0);
+  r = PYD_FMA(r * h, PYD_FMA(h, PYD_FMA(h, 0x1.61f9add3c0ca4p-3, 0x1.c71c71c71c71cp-3), 0x1.5555555555555p-2), r);
+  // The root z r^2, and what is left of z beside its cube, to twice the precision.
+  double square = r * r, y = z * square;
+  pyd_dd_t of_y = pyd_two_prod(y, y), cube = pyd_two_prod(of_y.hi, y);
+  y = PYD_FMA(((z - cube.hi) - cube.lo) - of_y.lo * y, square * 0x1.5555555555555p-2, y);
   y *= pyd_double((uint64_t)(pyd_shifted_int(shifted) + 1023 - (small ? 18 : 0)) << 52);
   y = __builtin_copysign(y, x);
   return (size > 0.0) & (size < PYD_INF) ? y : x + x;
