@@ -246,6 +246,20 @@ def test_depthwise_filters_follow(stride: int) -> None:
     n.check()
 
 
+def test_a_dynamic_batch_may_be_empty() -> None:
+    """Windows at the edge read the nearest element that exists."""
+    n = network(2, 32, 12, 12, any_batch=True)
+    n.convolve(64, 1)
+    n.depthwise(5)
+    n.convolve(32, 1)
+    n.check()
+    program = pd.device("cpu?workers=2").load(
+        pd.compile(n.text(), targets="cpu", cpu="native"), parameters={"m": n.parameters}
+    )
+    assert program.f(n.x[:0]).shape == (0, 32, 12, 12)
+    np.testing.assert_array_equal(program.f(n.x[:1])[0], program.f(n.x)[0])
+
+
 def test_a_strided_window_of_a_residual_block_laid_out_as_columns() -> None:
     """What one rewritten convolution writes is the image of the next: a ResNet-18 could not be compiled."""
     n = network(1, 64, 56, 56)

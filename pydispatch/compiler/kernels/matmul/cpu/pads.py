@@ -69,8 +69,13 @@ class Pads:
                 low, _ = pad_amounts(self.e, op)
                 places = [build.minus(i, a) for i, a in zip(where, low, strict=True)]
                 build.remember(key, self.e.at(build, op.source, places))
-            elif all(size > 0 for size in tensor_type(op.source).get_shape()):
+            elif self._has_nearest(op):
                 build.remember(key, self._chosen(build, op, where))
+
+    def _has_nearest(self, op: Any) -> bool:
+        """Whether there is a nearest element for each: where nothing is padded, its own place is inside."""
+        widths, sizes = pad_amounts(self.e, op), tensor_type(op.source).get_shape()
+        return all(size > 0 for a, b, size in zip(*widths, sizes, strict=True) if a != 0 or b != 0)
 
     def _chosen(self, build: Builder, op: Any, where: Sequence[Index]) -> SSAValue:
         """The nearest element that exists, or the padding in its place."""
