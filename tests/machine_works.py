@@ -101,7 +101,7 @@ def _maps(a: str, b: str) -> str:
     return f"linalg.matmul indexing_maps = [{maps}]"
 
 
-_GENERIC = """linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+GENERIC = """linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
       affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}"""
 
 
@@ -136,7 +136,7 @@ _WINDOWS = "nhwcyx,yxcf->nhwf"
 F32 = (
     Work("shares_sets", "linalg.matmul", ((61, 70), (70, 512), (61, 512)), "mk,kn->mn"),
     Work("few_rows", "linalg.matmul", ((3, 128), (128, 96), (3, 96)), "mk,kn->mn"),
-    Work("halves", _GENERIC, ((29, 75), (75, 37), (29, 37)), "mk,kn->mn", weights="f16"),
+    Work("halves", GENERIC, ((29, 75), (75, 37), (29, 37)), "mk,kn->mn", weights="f16"),
     Work("seven_rows", "linalg.matmul", ((7, 40), (40, 130), (7, 130)), "mk,kn->mn"),
     Work("transposed_b", _maps("m, k", "n, k"), ((70, 130), (48, 130), (70, 48)), "mk,nk->mn"),
     Work("transposed_b_few_rows", _maps("m, k", "n, k"), ((19, 130), (48, 130), (19, 48)), "mk,nk->mn"),
@@ -152,8 +152,9 @@ F32 = (
 
 INTEGERS = (
     Work("bytes", "linalg.matmul", ((29, 75), (75, 37), (29, 37)), "mk,kn->mn", "i8"),
-    *(Work(f"bytes_{signs}", _GENERIC, ((29, 75), (75, 37), (29, 37)), "mk,kn->mn", "i8", signs=signs)
+    *(Work(f"bytes_{signs}", GENERIC, ((29, 75), (75, 37), (29, 37)), "mk,kn->mn", "i8", signs=signs)
       for signs in ("uu", "us", "su")),
+    Work("bytes_few_rows", "linalg.matmul", ((3, 75), (75, 52), (3, 52)), "mk,kn->mn", "i8"),
     Work("integers", "linalg.matmul", ((17, 33), (33, 37), (17, 37)), "mk,kn->mn", "i32"),
 )  # fmt: skip
 
@@ -191,7 +192,7 @@ def check_here(cpu: str, features: str = "") -> None:
 
 class Emulated:
     """A program for a CPU of another architecture, each function one dispatch; its functions run in an emulator.
-    runner: the command that runs a library."""
+    runner: the command that runs a library. Functions that derive constants are executables after the first."""
 
     def __init__(
         self, text: str, arch: str, cpu: str, folder: Path, runner: Sequence[str], features: str = ""
@@ -200,10 +201,10 @@ class Emulated:
         from pydispatch.compiler.driver.pipeline import compile_to
 
         artifact = pd.compile(text, targets=arch, cpu=cpu, cpu_features=features)
-        (executable,) = artifact.executables
+        executable, *_ = artifact.executables
         (variant,) = executable.variants
         (folder / "f.so").write_bytes(artifact.read(variant.member))
-        self.folder, self.exports, self.words = folder, executable.exports, [*runner, str(folder / "f.so")]
+        self.folder, self.words = folder, [*runner, str(folder / "f.so")]
         self.listing = compile_to("program", text, targets=arch, cpu=cpu, cpu_features=features)
 
     def run(
@@ -215,7 +216,8 @@ class Emulated:
         numbers = dict(re.findall(r"(r\d+) = (\d+)\n", of_function.partition("\nfunction ")[0]))
         found = re.search(r"dispatch export (r\d+) \[(r\d+), (r\d+), (r\d+)\]", of_function)
         assert found, self.listing
-        ordinal, *grid = (int(numbers[register]) for register in found.groups())
+        number, *grid = (int(numbers[register]) for register in found.groups())
+        (export,) = re.findall(rf"^export {number} @\w+::@(\w+):", self.listing, re.MULTILINE)
         result = np.dtype(np.float32 if inputs[0].dtype.kind == "f" else np.int32)
         bindings = []
         for number, x in enumerate(inputs):
@@ -223,7 +225,7 @@ class Emulated:
             file.write_bytes(x.tobytes())
             count = f"{x.nbytes}xi8" if x.dtype == np.float16 else f"{x.size}x{NAMES[x.dtype]}"
             bindings.append(f"--binding={count}=@{file}")
-        which = [f"--export={self.exports[ordinal]}", f"--grid={'x'.join(map(str, grid))}", f"--print={len(inputs)}",
+        which = [f"--export={export}", f"--grid={'x'.join(map(str, grid))}", f"--print={len(inputs)}",
                  f"--backwards={int(backwards)}"]  # fmt: skip
         words = [*self.words, *bindings, f"--binding={int(np.prod(shape))}x{NAMES[result]}", *which]
         environment = {**os.environ, "QEMU_CPU": model}
