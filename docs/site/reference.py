@@ -120,7 +120,7 @@ def python() -> str:
 def command_line() -> str:
     """A page with the help of every subcommand."""
     before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = "88"
     try:
         parser = _parser(None)
         (choices,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
