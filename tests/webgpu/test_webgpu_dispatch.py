@@ -177,3 +177,19 @@ def test_host_commands_record_into_the_encoder(device: Any, wgsl: Any) -> None:
     given = device.add_command("clone", compute, synchronous=True)
     np.testing.assert_array_equal(np.asarray(device.load(artifact).f(a, b)), (a * b + 1) * b)
     device.remove_plugin(given)
+
+
+@pytest.mark.parametrize(("targets", "dispatches"), [("webgpu", 3), (["webgpu", "cpu"], 3), ("vulkan", 1)])
+def test_dispatches_have_the_buffers_of_every_device(targets: str | list[str], dispatches: int) -> None:
+    """Operations on fourteen tensors are formed into dispatches of eight, which need no limit of the device."""
+    count = 14
+    arguments = ", ".join(f"%a{i}: tensor<?xf32>" for i in range(count))
+    sums = "\n".join(f"%s{i} = arith.addf %s{i - 1}, %a{i} : tensor<?xf32>" for i in range(1, count))
+    text = f"func.func @f({arguments}) -> tensor<?xf32> {{\n{sums}\nreturn %s{count - 1} : tensor<?xf32>\n}}"
+    artifact = pd.compile(text.replace("%s0,", "%a0,"), targets=targets)
+    f = pd.device(targets if isinstance(targets, str) else targets[0]).load(artifact).f
+    given = [np.full(100, i, np.float32) for i in range(count)]
+    np.testing.assert_array_equal(np.asarray(f(*given)), np.full(100, sum(range(count)), np.float32))
+    assert len(f.plan_of(*given)) == dispatches
+    needs = [need for executable in artifact.executables for v in executable.variants for need in v.requires]
+    assert not any("maxStorageBuffers" in need for need in needs)

@@ -44,7 +44,7 @@ MOST_SCALARS = 28  # two 32-bit constants each at most, of 64 that an export may
 MOST_TENSORS = 16  # bindings that every Vulkan device in use has; on a CPU more of them save nothing either
 
 
-def too_many_arguments(ops: Sequence[Operation]) -> str | None:
+def too_many_arguments(ops: Sequence[Operation], most_tensors: int = MOST_TENSORS) -> str | None:
     """Why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as often as
     they occur."""
     inside = {inner for op in ops for inner in op.walk()}
@@ -65,8 +65,8 @@ def too_many_arguments(ops: Sequence[Operation]) -> str | None:
             scalars.update((value, axis) for axis, n in enumerate(value.type.get_shape()) if n < 0)
         elif not (isinstance(owner, Operation) and owner.name == "arith.constant"):
             scalars.add(value)
-    if len(tensors) > MOST_TENSORS:
-        return reasons.too_many_tensors(MOST_TENSORS)
+    if len(tensors) > most_tensors:
+        return reasons.too_many_tensors(most_tensors)
     return reasons.too_many_scalars(MOST_SCALARS) if len(scalars) > MOST_SCALARS else None
 
 

@@ -270,7 +270,8 @@ class Pipeline:
         self.reports += self._formed(list(functions.made.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[Report]:
-        legality, chooser = partial(why_not, chains=bool(self._levels)), self.options.chooser
+        legality = partial(why_not, chains=bool(self._levels), most_tensors=self._most_tensors)
+        chooser = self.options.chooser
         patches = None if chooser is None else partial(chooser.convolutions, self)
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
 
@@ -293,6 +294,14 @@ class Pipeline:
             levels = [level_of(machine) for machine in machines if machine is not None]
             return levels if len(levels) == len(machines) else []
         return []
+
+    @cached_property
+    def _most_tensors(self) -> int | None:
+        """Of the target that has the fewest bindings."""
+        with suppress(CompileError):
+            known = [require_backend(target).most_tensors for target in self.targets()]
+            return min((n for n in known if n is not None), default=None)
+        return None
 
     def _formats(self) -> tuple[str, ...]:
         return tuple(target.format.data for target in self.targets())

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis import reasons
-from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.analysis.kinds import inputs_of, too_many_arguments
 from pydispatch.compiler.kernels.matmul.chain import chain_of
 from pydispatch.compiler.kernels.matmul.legality import judge_contraction
 from pydispatch.compiler.kernels.matmul.match import is_contraction
@@ -32,9 +32,14 @@ ONE_WORKGROUP = 16384
 """Elements that one workgroup computes alone without regret."""
 
 
-def why_not(group: Sequence[Operation], chains: bool = False) -> str | None:
+def why_not(group: Sequence[Operation], chains: bool = False, most_tensors: int | None = None) -> str | None:
     """None when the operations of `group` may be one dispatch, else the reason in words. chains: whether all targets
-    have kernels for a contraction of rows that are computed from another one."""
+    have kernels for a contraction of rows that are computed from another one. most_tensors: of several operations,
+    where a target has fewer than others."""
+    if most_tensors is not None and len(group) > 1:
+        reason = too_many_arguments(group, most_tensors)
+        if reason is not None:
+            return reason
     chain = chain_of(group) if chains else None
     if chain is not None:
         return next((reason for part in chain.parts if (reason := why_not(part)) is not None), None)

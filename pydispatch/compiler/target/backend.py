@@ -97,6 +97,9 @@ class Backend:
     """Bytes that a workgroup reads and writes. 128 KiB stays inside every second-level cache, takes some microseconds,
     which hides the cost of claiming it a hundredfold, and leaves enough workgroups to share."""
 
+    most_tensors: int | None = None
+    """Tensors that a dispatch of several operations reads and writes at most, where devices have few bindings."""
+
     row_bytes: int = 64 << 10
     """The largest row of intermediates that is kept in workgroup memory."""
 

@@ -13,6 +13,7 @@ class WebGPU(Backend):
     emitter = "pydispatch.compiler.backends.webgpu.backend:compile_variant"
     workgroup_bytes = 16 << 10
     row_bytes = 8 << 10  # every device has 16 KiB of workgroup memory
+    most_tensors = 8  # storage buffers that every device has
     has_invocations = True
     has_large_buffers = False
 
