@@ -75,12 +75,13 @@ class ConvolutionPrograms(Builder):
 
 
 def convolution_sites(found: Sequence[Convolution]) -> Mapping[ConvolutionSite, Sequence[int]]:
-    """The sites of convolutions that can be measured alone, each with the places in `found` of those that are equal."""
+    """The sites of convolutions that can be measured alone, each with the places in `found` of those that are equal.
+    Those of a dynamic number of images cannot."""
     sites: dict[str, tuple[ConvolutionSite, list[int]]] = {}
     for number, convolution in enumerate(found):
         image = convolution.image
         ops = {convolution.op, *([image.op] if isinstance(image, OpResult) and image.op.name == "tensor.pad" else [])}
-        program = program_of(ops, convolution.op.results)
+        program = program_of(ops, convolution.op.results) if min(convolution.sizes) >= 0 else None
         if program is not None:
             for op in program.walk():
                 for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):

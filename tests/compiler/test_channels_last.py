@@ -260,6 +260,16 @@ def test_a_dynamic_batch_may_be_empty() -> None:
     np.testing.assert_array_equal(program.f(n.x[:1])[0], program.f(n.x)[0])
 
 
+@pytest.mark.parametrize("any_batch", [False, True])
+def test_few_places_and_a_large_filter_are_a_product_of_columns(any_batch: bool) -> None:
+    n = network(2, 256, 7, 7, any_batch=any_batch)
+    n.convolve(256, 3)
+    n.relu()
+    n.convolve(256, 3)
+    dispatches = [line for line in n.check().splitlines() if "@f_dispatch" in line]
+    assert sum("x2304xf32_addf" in line for line in dispatches) == 2, dispatches
+
+
 def test_a_strided_window_of_a_residual_block_laid_out_as_columns() -> None:
     """What one rewritten convolution writes is the image of the next: a ResNet-18 could not be compiled."""
     n = network(1, 64, 56, 56)

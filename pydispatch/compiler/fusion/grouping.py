@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.kinds import size_operands
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.ir.structured import structured
 from pydispatch.ir.values import shape_of
@@ -60,7 +61,8 @@ def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp 
             for number in groups_kept:
                 parts.append(list(range(at, at + len(groups[number]))))
                 at += len(groups[number])
-            shape = shape_of(value)
+            assert isinstance(value.type, TensorType)
+            shape = value.type.get_shape()
             made.append(collapsed(user, value, parts, [math.prod(shape[i] for i in part) for part in parts]))
     n = len(groups)
     new_maps = [AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in k)) for k in kept if k is not None]
@@ -69,7 +71,8 @@ def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp 
                       [outputs[0].type])  # fmt: skip
     type_ = user.results[0].type
     assert isinstance(type_, TensorType)
-    result = tensor.ExpandShapeOp(before(stage, user), [], expand.reassociation, list(type_.get_shape()), type_)
+    dims = list(expand.dynamic_output_shape)
+    result = tensor.ExpandShapeOp(before(stage, user), dims, expand.reassociation, list(type_.get_shape()), type_)
     before(result, user)
     replace(user, result)
     return result
@@ -93,14 +96,15 @@ def run_of(first: int, dims: tuple[int, ...]) -> list[int]:
 
 
 def collapsed(op: Operation, value: SSAValue, groups: Groups, shape: list[int]) -> SSAValue:
-    """The value with dimensions joined; fills and empty tensors are made in that shape."""
+    """The value with dimensions joined, dynamic ones with none; fills and empty tensors are made in that shape."""
     assert isinstance(value.type, TensorType)
     type_ = TensorType(value.type.element_type, shape)
     owner = value.owner
     if isinstance(owner, tensor.ExpandShapeOp) and owner.src.type == type_:  # either way the order of memory stays
         return owner.src
     if isinstance(owner, Operation) and owner.name in ("tensor.empty", "tensor.splat"):
-        return before(tensor.EmptyOp([], type_) if owner.name == "tensor.empty" else
-                      tensor.SplatOp(owner.operands[0], [], type_), op)  # fmt: skip
+        dims = size_operands(owner)
+        return before(tensor.EmptyOp(dims, type_) if owner.name == "tensor.empty" else
+                      tensor.SplatOp(owner.operands[0], dims, type_), op)  # fmt: skip
     return before(tensor.CollapseShapeOp(operands=[value], result_types=[type_],
                                          properties={"reassociation": reassociation(groups)}), op)  # fmt: skip

@@ -17,18 +17,20 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, TensorType, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerType, TensorType, i32
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import is_constant
+from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.fusion.grouping import Groups, collapsed, replace, run_of, sink
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
+from pydispatch.ir.structured import Structured
 from pydispatch.ir.values import shape_of
 
 MOST_COLUMNS = 28
@@ -52,7 +54,8 @@ ResNet-18 was 1.36 ms each, 1.07 with the columns."""
 @dataclass(frozen=True)
 class Convolution:
     """C[batches, rows, places] += filter[rows, steps] * image[at batches, steps, places], by loops of the generic; with
-    channels last C[batches, places, rows] += image[...] * filter[steps, rows]."""
+    channels last C[batches, places, rows] += image[...] * filter[steps, rows]. sizes: those of batches may be
+    DYNAMIC_INDEX."""
 
     op: GenericOp
     image: SSAValue
@@ -66,7 +69,8 @@ class Convolution:
     channels_last: bool
 
     def count(self, dims: tuple[int, ...]) -> int:
-        return math.prod(self.sizes[d] for d in dims)
+        """Elements of these dimensions; a dynamic one counts as 1."""
+        return math.prod(1 if self.sizes[d] < 0 else self.sizes[d] for d in dims)
 
 
 Decide = Callable[[Sequence[Convolution]], Sequence[bool]]
@@ -112,9 +116,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     weights = filters[0]
     image = c.b if weights is c.a else c.a
     g = c.generic
-    sizes = tuple(n for n in g.extents if n is not None)
-    if len(sizes) != len(g.extents) or any(n < 0 for value in g.operands for n in shape_of(value)):
-        return None
+    sizes = tuple(DYNAMIC_INDEX if n is None else n for n in g.extents)
     out = [r.position for r in g.maps[-1].results if isinstance(r, AffineDimExpr)]
     if not is_projected_permutation(g.maps[-1]):
         return None
@@ -132,6 +134,8 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     else:
         batches = tuple(d for d in own if out.index(d) < out.index(rows[0]))
     places = tuple(d for d in own if d not in batches)
+    if any(sizes[d] < 0 for d in (*places, *rows, *steps)) or not _dynamic_in(g, batches):
+        return None
     forms = ([*batches, *places, *rows], [*steps, *rows]), ([*batches, *rows, *places], [*rows, *steps])
     if len(places) < 1 + channels_last or (out, order) != forms[0 if channels_last else 1]:
         return None
@@ -139,6 +143,15 @@ def convolution_of(op: GenericOp) -> Convolution | None:
         op, g.inputs[image.main], g.inputs[weights.main], g.maps[image.main], sizes, batches, rows, places, steps,
         channels_last,
     )  # fmt: skip
+
+
+def _dynamic_in(g: Structured, batches: Sequence[int]) -> bool:
+    """Whether no dimensions of the operands are dynamic but those of batches."""
+    return all(
+        n >= 0 or (isinstance(r, AffineDimExpr) and r.position in batches)
+        for value, m in zip(g.operands, g.maps, strict=True)
+        for n, r in zip(shape_of(value), m.results, strict=False)
+    )
 
 
 def _is_multiplied(c: Contraction, factor: Factor) -> bool:
@@ -155,14 +168,14 @@ def _rewrite(c: Convolution) -> None:
     element = cast("TensorType[Attribute]", c.image.type).element_type
     inner = (c.places, c.steps) if c.channels_last else (c.steps, c.places)
     order = [*c.batches, *inner[0], *inner[1]]
-    spread = TensorType(element, [c.sizes[d] for d in order])
+    spread, dims = TensorType(element, [c.sizes[d] for d in order]), dynamic_sizes(output, op)
     number = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(c.sizes))]
     reads = AffineMap(len(order), 0, tuple(r.replace_dims_and_symbols(number, []) for r in c.image_map.results))
     body = Block(arg_types=[element, element])
     body.add_op(YieldOp(body.args[0]))
     patches = before(
         GenericOp(
-            [c.image], [before(tensor.EmptyOp([], spread), op)], Region(body),
+            [c.image], [before(tensor.EmptyOp(dims, spread), op)], Region(body),
             affine_maps([reads, AffineMap.identity(len(order))]), iterator_types(["parallel"] * len(order)), [spread],
         ), op,
     )  # fmt: skip
@@ -183,7 +196,7 @@ def _rewrite(c: Convolution) -> None:
     inputs = [matrix, columns] if op.inputs[0] is c.filter else [columns, matrix]
     maps = maps if op.inputs[0] is c.filter else [maps[1], maps[0], maps[2]]
     product = before(GenericOp(inputs, [start], op.body.clone(), affine_maps(maps), kinds, [start.type]), op)
-    expand = tensor.ExpandShapeOp(product, [], reassociation(groups), list(type_.get_shape()), type_)
+    expand = tensor.ExpandShapeOp(product, dims, reassociation(groups), list(type_.get_shape()), type_)
     before(expand, op)
     replace(op, expand)
     sink(expand, groups)
