@@ -19,11 +19,6 @@ without."""
 MASKED_LANES = (("avx512f", 16), ("avx2", 8))
 """Elements of 32 bits in a vector that memory is read and written in with a mask, by feature."""
 
-INTERLEAVED, LEAST_INTERLEAVED = 4, 256
-"""Vectors of functions that are computed side by side, where a loop has so many steps or an unknown number: an
-iteration is a chain of some hundred cycles, of which a CPU holds but a few in its window. On Zen 5 gelu takes 0.77x
-the time with AVX-512, 0.80x with AVX2, 0.68x with SSE; functions of f64 0.65 to 0.9x."""
-
 SCALABLE = ("aarch64", "riscv64")
 """Architectures with vectors whose length only the machine knows."""
 
@@ -100,7 +95,6 @@ def nest(
             accesses = f.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
             metadata = f.module.metadata()
             whole = f", !{rolled(f)}" if _is_vectorised(f, _count(range_), long) else ""
-            whole += f", !{_interleaved(f)}" if _is_interleaved(f, _count(range_), long) else ""
             f.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{whole}}}")
     if group is not None:
         f.groups.append(group)
@@ -138,16 +132,6 @@ def known_lanes(f: FunctionEmitter, carried: Sequence[SSAValue]) -> int | None:
 def _is_vectorised(f: FunctionEmitter, steps: int, long: bool) -> bool:
     lanes = next((lanes for feature, lanes in MASKED_LANES if feature in f.platform.features), 0)
     return steps >= VECTORISED or (long and FEWEST_MASKED <= steps <= lanes)
-
-
-def _is_interleaved(f: FunctionEmitter, steps: int, long: bool) -> bool:
-    return long and f.platform.arch in ("x86_64", "aarch64") and (steps == 0 or steps >= LEAST_INTERLEAVED)
-
-
-def _interleaved(f: FunctionEmitter) -> str:
-    """Metadata: the loop computes several vectors side by side."""
-    text = f'!{{!"llvm.loop.interleave.count", i32 {INTERLEAVED}}}'
-    return f.once("interleaved", lambda: str(f.module.metadata(text)))
 
 
 def _count(range_: Range) -> int:
