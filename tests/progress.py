@@ -2,8 +2,9 @@
 
     python tests/progress.py LABEL COMMAND [ARGUMENT...]
 
-What the command prints goes through as it comes. After 4 seconds without any, a line such as "  mypy: 12 s" follows.
-Plain lines, no control characters. The exit code is the command's.
+What the command prints goes through as it comes. After 4 seconds without any, a line such as "  mypy: 12 s" follows,
+after two minutes one a minute, so that the end of a log is not such lines alone. Plain lines, no control characters.
+The exit code is the command's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import threading
 import time
 from typing import BinaryIO
 
-QUIET = 4.0  # seconds
+QUIET, LONG, RARE = 4.0, 120.0, 60.0  # seconds
 
 
 class Beat:
@@ -23,20 +24,21 @@ class Beat:
 
     def __init__(self, label: str, out: BinaryIO) -> None:
         self.label, self.out = label, out
-        self.start = self.last = time.monotonic()
+        self.start = self.last = self.spoke = time.monotonic()  # of the last byte written, of the command's last
         self.at_line_start = True
         self.lock, self.done = threading.Lock(), threading.Event()
 
     def write(self, data: bytes) -> None:
         with self.lock:
             self._put(data)
+            self.spoke = self.last
 
     def fill(self) -> None:
         """Until `done` is set. For a thread of its own."""
         while not self.done.wait(0.2):
             with self.lock:
                 now = time.monotonic()
-                if now - self.last >= QUIET:
+                if now - self.last >= (QUIET if now - self.spoke < LONG else RARE):
                     line = f"  {self.label}: {now - self.start:.0f} s\n"
                     self._put(("" if self.at_line_start else "\n").encode() + line.encode())
 
