@@ -46,6 +46,22 @@ static inline uint64_t pyd_cpu_ticks(void) {
 
 static inline uint64_t pyd_cpu_elapsed(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
 
+#if defined(__x86_64__)
+// The ticks and the nanoseconds of one moment: the closest readings of a few, since the thread may lose its CPU between
+// any two of them, for milliseconds.
+static inline uint64_t pyd_cpu_ticks_at(uint64_t* out_ns) {
+  uint64_t at = 0, least = UINT64_MAX;
+  for (int i = 0; i < 8; ++i) {
+    uint64_t before = pyd_cpu_ticks(), ns = pyd_cpu_nanoseconds(), after = pyd_cpu_ticks();
+    if (after < before || after - before >= least) continue;
+    least = after - before;
+    at = before;
+    *out_ns = ns;
+  }
+  return at;
+}
+#endif
+
 // Picoseconds per tick in 1/256. Takes about 20 microseconds on x86-64.
 static inline uint64_t pyd_cpu_measure_tick(void) {
 #if defined(__aarch64__)
@@ -53,12 +69,10 @@ static inline uint64_t pyd_cpu_measure_tick(void) {
   __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(frequency));
   return frequency ? (1000000000000u * 256u) / frequency : 256000;
 #elif defined(__x86_64__)
-  uint64_t from_ns = pyd_cpu_nanoseconds(), from = pyd_cpu_ticks(), to_ns;
-  do {
-    to_ns = pyd_cpu_nanoseconds();
-  } while (to_ns - from_ns < 20000);
-  uint64_t ticks = pyd_cpu_elapsed(from, pyd_cpu_ticks());
-  return ticks ? (to_ns - from_ns) * 256000u / ticks : 256000;
+  uint64_t from_ns = 0, to_ns = 0, from = pyd_cpu_ticks_at(&from_ns);
+  while (pyd_cpu_nanoseconds() - from_ns < 20000) pyd_cpu_relax();
+  uint64_t ticks = pyd_cpu_elapsed(from, pyd_cpu_ticks_at(&to_ns));
+  return ticks && to_ns > from_ns ? (to_ns - from_ns) * 256000u / ticks : 256000;
 #else
   return 256000;
 #endif

@@ -2,8 +2,24 @@
 //
 // links: base platform sched
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+static bool is_late;
+
+// The clock as a thread sees it that now and then loses its CPU for a millisecond before it can use what it read.
+static int late_clock(clockid_t clock, struct timespec* out) {
+  static int looks;
+  int error = clock_gettime(clock, out);
+  if (is_late && looks++ % 5 == 0) {
+    struct timespec now = *out;
+    while ((now.tv_sec - out->tv_sec) * 1000000000 + now.tv_nsec - out->tv_nsec < 1000000) clock_gettime(clock, &now);
+  }
+  return error;
+}
+#define clock_gettime late_clock
 
 #include "check.h"
 #include "platform/cpu.h"
@@ -211,7 +227,23 @@ static void test_words(void) {
   for (int i = 1; i < PYD_CPU_WORDS; ++i) CHECK(words[i] == 0, "word %d", i);
 }
 
+// The rate of the counter, measured by a thread that loses its CPU behind every fifth look at the clock.
+static void test_tick(void) {
+  is_late = false;
+  uint64_t from = pyd_cpu_ticks(), from_ns = pyd_cpu_nanoseconds();
+  while (pyd_cpu_nanoseconds() - from_ns < 200000000) continue;
+  uint64_t ns = pyd_cpu_nanoseconds() - from_ns, expected = ns * 256000u / pyd_cpu_elapsed(from, pyd_cpu_ticks());
+  is_late = true;
+  for (int i = 0; i < 20; ++i) {
+    uint64_t tick = pyd_cpu_measure_tick();
+    CHECK(tick > expected / 2 && tick < expected * 2, "%llu, not %llu", (unsigned long long)tick,
+          (unsigned long long)expected);
+  }
+  is_late = false;
+}
+
 int main(void) {
+  test_tick();
 #if defined(PYD_PLATFORM_GENERIC)
   CHECK(pyd_cpu_available() == (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) && pyd_cpu_quota("") == 0, "%u", pyd_cpu_available());
   (void)test_v2, (void)test_v1, (void)test_affinity, (void)test_pinned;  // an unknown system has none of these
