@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "emit"))
 from kernels import FORMAT, HOST_FORMAT, Loaded, buffer, elementwise, load, variant
 from pydispatch._core.sched import known_cpu_features
 
+import pydispatch as pd
 from pydispatch.compiler.backends.cpu.backend import compile_variant
 from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.compiler.target.cpu import LEVELS, machine_of
@@ -126,6 +127,20 @@ def test_a_variant_requires_only_what_its_code_may_use(arch: str) -> None:
 def test_unknown_machines(target: Target, message: str) -> None:
     with pytest.raises(CompileError, match=re.escape(message)):
         machine_of(target)
+
+
+def test_cpus_of_several_architectures() -> None:
+    """A CPU becomes a variant of the architecture that has it; one that no target has is refused."""
+    source = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = arith.addf %x, %x : tensor<4xf32>\n" \
+        "  return %y : tensor<4xf32>\n}"
+    artifact = pd.compile(source, targets=("x86_64", "aarch64"), cpu=("generic", "znver2", "neoverse-n1"))
+    names = {Path(member).stem for member in artifact.members if member.startswith("executables/")}
+    assert names == {"embedded_elf_x86_64", "embedded_elf_x86_64_znver2", "embedded_elf_arm_64",
+                     "embedded_elf_arm_64_neoverse_n1"}
+    with pytest.raises(CompileError, match="CPU 'neoverse-n1' belongs to an architecture that is not compiled for"):
+        pd.compile(source, targets="x86_64", cpu=("generic", "neoverse-n1"))
+    with pytest.raises(CompileError, match="CPU 'neoverse-n9' is not known for x86_64"):
+        pd.compile(source, targets=("x86_64", "aarch64"), cpu="neoverse-n9")
 
 
 def test_same_input_same_bytes() -> None:

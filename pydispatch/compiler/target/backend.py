@@ -59,6 +59,9 @@ class Backend:
 
     # -- names and options
 
+    names_cpus: bool = False
+    """Whether `cpu=` is for this backend."""
+
     def select(self, machine: str) -> ExecutableTargetAttr | None:
         """The target that a name in `targets=` means, None for a name of another backend. machine: "" for the name of
         the backend itself."""

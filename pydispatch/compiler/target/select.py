@@ -1,7 +1,7 @@
 """Which targets a program is compiled for.
 
 Explicit arguments win; without them the module's own `hal.device.targets` hold; without those it is the CPU of this
-machine, generic. CPU levels (`x86-64-v3`, `native`) apply to the targets of their architecture.
+machine, generic. CPUs (`x86-64-v3`, `neoverse-n1`, `native`) apply to the targets of their architecture.
 """
 
 from __future__ import annotations
@@ -75,7 +75,23 @@ def select_targets(
     levels = [cpu] if isinstance(cpu, str) else list(cpu or ())
     if not levels and not features:
         return chosen
-    return [t for target in chosen for t in apply_levels(target, levels, features)]
+    made = [t for target in chosen for t in apply_levels(target, levels, features)]
+    _check_used(levels, chosen, made)
+    return made
+
+
+def _check_used(
+    levels: Sequence[str], chosen: Sequence[ExecutableTargetAttr], made: Sequence[ExecutableTargetAttr]
+) -> None:
+    """That each CPU which is named became a target, if any target is a CPU: another name would compile for less."""
+    cpus = [target.format.data for target in chosen if (backend := backend_of(target)) and backend.names_cpus]
+    used = {StringAttr("native"), *(target.configuration.data.get("cpu") for target in made)}
+    for level in levels if cpus else ():
+        if StringAttr("native" if level == "host" else level) not in used:
+            raise CompileError(
+                f"CPU '{level}' belongs to an architecture that is not compiled for",
+                note=f"the targets are {', '.join(cpus)}; add one by targets= or --target",
+            )
 
 
 def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[ExecutableTargetAttr]:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 
 from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES
 from pydispatch.compiler.target.backend import Backend
-from pydispatch.compiler.target.cpu import Machine, machine_of
+from pydispatch.compiler.target.cpu import BASELINE, Machine, cpu_names, machine_of
 from pydispatch.compiler.target.cpu_features import check_features
 from pydispatch.compiler.target.variants import target_of
 from pydispatch.errors import CompileError
@@ -36,6 +36,7 @@ class Cpu(Backend):
     name = "llvm-cpu"
     emitter = "pydispatch.compiler.backends.cpu.backend:compile_variant"
     shares_executables = True
+    names_cpus = True
     machines = tuple(name for name in FORMATS if not name.startswith(PREFIX))
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
@@ -52,7 +53,7 @@ class Cpu(Backend):
         for cpu in cpus or [""]:
             if cpu in ("native", "host") and target.format.data != host_format():
                 continue
-            if cpu.startswith("x86-64") and arch != "x86_64":
+            if _is_of_another(cpu, arch):
                 continue
             config = dict(target.configuration.data)
             if cpu:
@@ -69,6 +70,11 @@ class Cpu(Backend):
 
     def contract_machine(self, target: ExecutableTargetAttr) -> Machine:
         return machine_of(target_of(target))
+
+
+def _is_of_another(cpu: str, arch: str | None) -> bool:
+    """Whether only other architectures than `arch` have a CPU of this name."""
+    return arch in BASELINE and cpu not in cpu_names(arch) and any(cpu in cpu_names(other) for other in BASELINE)
 
 
 BACKEND = Cpu()
