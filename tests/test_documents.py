@@ -183,6 +183,24 @@ def test_functions_of_programs_are_listed() -> None:
     assert listed() in document, "python -m pydispatch.programs.names prints the list"
 
 
+def test_threads(folder: Path) -> None:
+    """docs/threads.md: workers of a device and of a call."""
+    code = "".join(blocks("docs/threads.md", "python"))
+    assert execute([sys.executable, "-c", code], folder).splitlines() == printed(code) == ["2", "96.0"]
+
+
+def test_deployment(folder: Path) -> None:
+    """docs/deployment.md: a file for several architectures and CPUs, and the commands of both machines."""
+    (code,) = blocks("docs/deployment.md", "python")
+    (line,) = execute([sys.executable, "-c", code], folder).splitlines()
+    assert code.rstrip().endswith(f"# {line}") and line == "[2. 2.]"
+    compile, inspect, devices, run = commands("docs/deployment.md")
+    execute_command(compile, folder)
+    assert "neoverse_n1" in execute_command(inspect, folder)
+    assert "level" in execute_command(devices, folder)
+    assert "96 96" in execute_command(run, folder)
+
+
 def test_running(folder: Path) -> None:
     """docs/running.md: results, memory, other processes, and types."""
     code = "".join(blocks("docs/running.md", "python"))
