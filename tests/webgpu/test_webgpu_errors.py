@@ -11,8 +11,8 @@ from webgpu_programs import EXPORT, MUL, PUSH, SHADER, buffers, export, kernel, 
 import pydispatch as pd
 
 
-def compiled(wgsl: Any, text: str, exports: str = EXPORT, functions: str = "") -> Any:
-    return pd.compile(source([wgsl("mul", text)], exports, functions), targets="webgpu")
+def compiled(wgsl: Any, text: str, exports: str = EXPORT, functions: str = "", attributes: str = "") -> Any:
+    return pd.compile(source([wgsl("mul", text)], exports, functions, attributes), targets="webgpu")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,12 @@ def compiled(wgsl: Any, text: str, exports: str = EXPORT, functions: str = "") -
         (buffers("a", "-b", "c") + PUSH + MUL, "binding 0 is ReadOnly in the layout, and var<storage, read_write>"),
         (SHADER.replace("group(0) @binding(1)", "group(1) @binding(1)"),
          "of group 1, binding 1: programs give storage"),
-        (SHADER.replace("workgroup_size(64)", "workgroup_size(0)"), r"its workgroup size \[0, 1, 1\] has a zero"),
+        (SHADER.replace("workgroup_size(64)", "workgroup_size(0)"), r"its workgroup size is \[0, 1, 1\]; each"),
+        (SHADER.replace("binding(1)", "binding(0)"), r"mul\.wgsl:2:1: 'b' and 'a' are both binding 0 of group 0"),
+        (SHADER.replace("<storage, read> a: array<f32>", "<uniform> a: vec4f").replace("a[i]", "a.x"),
+         r"mul\.wgsl:1:1: 'a' is var<uniform> of group 0, binding 0: programs give storage buffers in group 0"),
+        ("override k: f32;\n" + SHADER.replace("a[i] *", "k *"),
+         r"mul\.wgsl:1:1: override 'k' has no value: give it a default, or name a word"),
     ],
 )  # fmt: skip
 def test_a_shader_that_does_not_fit_its_layout(wgsl: Any, text: str, message: str) -> None:
@@ -49,15 +54,115 @@ def test_entry_points_and_sizes(wgsl: Any) -> None:
 
 
 @pytest.mark.parametrize("device", ["webgpu:0", "webgpu:0?standard=1"], indirect=True)
-def test_what_only_wgpu_finds_names_the_line(device: Any, wgsl: Any) -> None:
-    broken = SHADER.replace("a[i] * b[i]", "a[i] * nothing[i]")
-    with pytest.raises(pd.ArtifactError, match=r"(?s)@executable.*no definition in scope.*nothing.*wgsl:6:\d+"):
-        device.load(compiled(wgsl, broken))
-    wrong = SHADER.replace("a[i] * b[i]", "i")
-    with pytest.raises(pd.ArtifactError, match=r"(?s)@executable.*wgsl:6:\d+"):
-        device.load(compiled(wgsl, wrong))
+def test_what_only_wgpu_finds_names_file_and_line(device: Any, wgsl: Any) -> None:
+    good = device.load(compiled(wgsl, SHADER)).mul
     a = np.ones(4, np.float32)
+    for text, message in (
+        ("a[i] * nothing[i]", "no definition in scope for identifier: `nothing`"),
+        ("i", "automatic conversions cannot convert elements of `u32` to `f32`"),
+        ("a[i] * f32(f16(b[i]))", r"`f16` enable extension is not enabled[^$]*adding `enable f16;`"),
+        ("a[i] *", "expected expression"),
+    ):
+        broken = SHADER.replace("a[i] * b[i]", text)
+        with pytest.raises(pd.ArtifactError, match=r"executable 'executable': mul\.wgsl:6:\d+: .*" + message):
+            device.load(compiled(wgsl, broken))
+        np.testing.assert_array_equal(good(a, a + 2), a + 2)
+
+
+@pytest.mark.parametrize("device", ["webgpu:0"], indirect=True)
+def test_kernels_given_at_run_time_are_checked_like_others(device: Any, wgsl: Any) -> None:
+    """What the program declares of an executable goes with it: which buffers are only read, names of constants."""
+    artifact = pd.compile(source([], EXPORT, "", WORD.format("k", 7)), targets="webgpu")
+    head = "override k: f32 = 1.0;\n"
+    for text, message in (
+        (head + SHADER.replace("read> a", "read_write> a"),
+         r"mul\.wgsl, export '@mul', entry point 'mul': binding 0 is ReadOnly in the layout, and var<storage, read_w"),
+        (SHADER, r"constant 'k' is no override of .*mul\.wgsl: overrides: none; write `override k: i32;`"),
+        (head + SHADER.replace("a[i] * b", "a[i] * bb"), r"mul\.wgsl:7:\d+: no definition in scope"),
+        (head + "override m: u32;\n" + SHADER.replace("a[i] *", "f32(m) *"), r"wgsl:2:1: override 'm' has no value"),
+        (head + SHADER.replace("fn mul", "fn one") + MUL.replace("fn mul", "fn two"),
+         "there is no entry point 'mul'; the module has: one, two"),
+        (head + "enable subgroups;\n" + SHADER, r"mul\.wgsl:2:1: expected a declaration, got 'enable'"),
+    ):  # fmt: skip
+        with pytest.raises(pd.ArtifactError, match=message):
+            device.add_executable("executable", wgsl("mul", text))
+            device.load(artifact)
+    device.add_executable("executable", wgsl("mul", "override k: i32;\n" + SHADER.replace("a[i] *", "f32(k) *")))
+    a = np.ones(4, np.float32)
+    np.testing.assert_array_equal(device.load(artifact).mul(a, a + 2), 7 * (a + 2))
+
+
+WORD = """hal.executable.constant.block() -> i32 as "{}" {{
+      %o = arith.constant {} : i32
+      hal.return %o : i32
+    }}"""
+
+
+@pytest.mark.parametrize("device", ["webgpu:0"], indirect=True)
+@pytest.mark.parametrize(
+    ("head", "change", "name", "word", "error", "message"),
+    [
+        ("override factor: i32 = 1;", ("a[i] *", "f32(factor) *"), "faktor", 1, pd.CompileError,
+         "constant 'faktor' is no override of .*mul.wgsl: did you mean 'factor'"),
+        ("override k: vec2f;", ("a[i] *", "k.x *"), "k", 1, pd.CompileError,
+         r"mul.wgsl:1:1: override 'k' is of type vec2<f32>; one that takes a word"),
+        ("override k: f32;", ("a[i] *", "k *"), "k", 0x7F800000, pd.ArtifactError,
+         r"mul.wgsl:1:1: override 'k' is an f32, which cannot be inf: word 0 of the executable constants is 0x7f8"),
+        ("enable f16;\noverride k: f16;", ("a[i] *", "f32(k) *"), "k", 0x47C35000, pd.ArtifactError,
+         r"mul.wgsl:2:1: override 'k' is an f16, which cannot be 100000"),
+        ("override k: u32 = 1;", ("size(64)", "size(k, 2)"), "k", 0, pd.ArtifactError,
+         r"its workgroup size is \[0, 2, 1\]"),
+        ("override k: u32 = 1;", ("size(64)", "size(8 * k, k)"), "k", 16, pd.DeviceUnavailableError,
+         r"needs maxComputeInvocationsPerWorkgroup of 2048 \(it has \d+\), which webgpu:0 .* lacks"),
+        ("override k: i32 = 1;\nvar<workgroup> w: array<f32, k * k>;", ("c[i] =", "w[0] = 1.0; c[i] ="), "k", 300,
+         pd.DeviceUnavailableError, r"needs maxComputeWorkgroupStorageSize of 360000 \(it has \d+\)"),
+        ("override k: i32 = 1;\noverride m: i32 = 4 / k;", ("a[i] *", "f32(m) *"), "k", 0, pd.ArtifactError,
+         "mul.wgsl, export '@mul': Division by zero"),
+    ],
+)  # fmt: skip
+def test_overrides_that_cannot_be(
+    device: Any, wgsl: Any, head: str, change: tuple[str, str], name: str, word: int, error: type, message: str
+) -> None:
+    a = np.ones(4, np.float32)
+    with pytest.raises(error, match=message):
+        device.load(compiled(wgsl, f"{head}\n{SHADER.replace(*change)}", attributes=WORD.format(name, word))).mul(a, a)
     np.testing.assert_array_equal(device.load(compiled(wgsl, SHADER)).mul(a, a + 2), a + 2)
+
+
+@pytest.mark.parametrize(("default", "word", "value"), [
+    ("2", -3, -3), ("2u", 4, 4), ("2.0", 0x40400000, 3), ("1e1 * 2", 0x40400000, 3), ("half", 0x40400000, 3),
+])  # fmt: skip
+@pytest.mark.parametrize("device", ["webgpu:0"], indirect=True)
+def test_the_type_of_an_override_may_follow_its_default(
+    device: Any, wgsl: Any, default: str, word: int, value: int
+) -> None:
+    text = f"const half = 0.5;\noverride k = {default};\n" + SHADER.replace("a[i] *", "f32(k) * a[i] *")
+    a = np.ones(4, np.float32)
+    f = device.load(compiled(wgsl, text, attributes=WORD.format("k", word))).mul
+    np.testing.assert_array_equal(f(a, a + 1), value * (a + 1))
+
+
+@pytest.mark.parametrize("device", ["webgpu:0"], indirect=True)
+def test_tensors_of_the_wrong_size(device: Any, wgsl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed = SHADER.replace("b: array<f32>", "b: array<f32, 100>")
+    nested = "struct S { head: vec4f, rest: array<vec4f> }\n" + SHADER.replace("b: array<f32>", "b: S").replace(
+        "b[i]", "b.rest[i].x"
+    )
+    b = np.arange(100, dtype=np.float32)
+    f = device.load(compiled(wgsl, fixed)).mul
+    short = r"@executable::@mul, binding 1: 396 bytes, and 'b' of the shader is array<f32,100> of 400: give it a larger"
+    for _ in range(2):
+        with pytest.raises(pd.InvalidArgumentError, match=short):
+            f(b[:99], b[:99])
+        np.testing.assert_array_equal(f(b, b), b * b)
+    g = device.load(compiled(wgsl, nested)).mul
+    assert np.asarray(g(b[:0], b[:0])).shape == (0,)  # wgpu wants one element where there is none
+    long = np.tile(b, 2)
+    monkeypatch.setitem(device._context.limits, "maxStorageBufferBindingSize", 100)
+    with pytest.raises(pd.InvalidArgumentError, match=r"binding 0: 800 bytes, webgpu:0 binds at most 100 \(maxSto"):
+        f(long, long)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(np.asarray(f(long, long))[:100], b * b)
 
 
 @pytest.mark.parametrize("device", ["webgpu:0?standard=1"], indirect=True)

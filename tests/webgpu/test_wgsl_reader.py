@@ -105,3 +105,21 @@ def test_any_change_is_an_error_or_another_module() -> None:
     nested = "fn f() {" + "(" * 200_000 + ")" * 200_000 + "}"
     nested += "alias a = " + "array<" * 5000 + "u32" + ">" * 5000 + ";"
     assert layout(read(nested.encode(), "x"), "a") is None
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("8", 8), ("0x10u", 16), ("TILE * TILE", 64), ("(TILE + 2) * 3 - 1", 29), ("-7 / 2", -3), ("-7 % 2", -1),
+    ("8 - 4 - 2", 2), ("u32(TILE) * 2u", 16), ("SIDE", 24), ("1 << 3", None), ("TILE / 0", None), ("other", None),
+    ("own", None), ("max(1, 2)", None), ("(TILE", None), ("+".join("1" * 500), None), ("f", None),
+])  # fmt: skip
+def test_integers_that_a_text_states(text: str, value: int | None) -> None:
+    module = read(b"const TILE = 8; override SIDE: u32 = TILE * 3; const own = own + 1; const f = 1.5;", "a.wgsl")
+    assert module.constant(text) == value
+    assert module.given({"SIDE": 5}).constant("SIDE * 2") == 10
+    assert module.given({"SIDE": None}).constant("SIDE * 2") is None
+
+
+def test_constants_through_constants_end_soon() -> None:
+    chain = "".join(f"const c{i} = c{i + 1} + c{i + 1};" for i in range(3000)) + "const c3000 = 1;"
+    assert read(chain.encode(), "a.wgsl").constant("c0") is None
+    assert read(chain.encode(), "a.wgsl").constant("c2980") == 1 << 20

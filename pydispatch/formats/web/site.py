@@ -13,6 +13,7 @@ from pydispatch.formats.artifact.strict import count, listed, table, text
 from pydispatch.formats.web.functions import WebProgram
 from pydispatch.formats.wgsl import access, interface
 from pydispatch.formats.wgsl.interface import entry_of
+from pydispatch.formats.wgsl.overrides import overrides_of
 from pydispatch.formats.wgsl.read import read
 
 FORMAT = "webgpu-wgsl-fb"
@@ -122,13 +123,10 @@ def _kernels(
         is_written = access.written(modules[at], function)
         count_of = max(entry.bindings, default=-1) + 1
         declared = ["read_write" if entry.bindings.get(i) else "read" for i in range(count_of)]
-        values = []
-        for each in modules[at].overrides:
-            id_ = each.number("id")
-            word = overrides.index(each.name) if each.name in overrides else id_
-            if word is not None:
-                key = each.name if id_ is None else str(id_)
-                values.append({"key": key, "type": each.type or "i32", "word": word})
+        values = [
+            {"key": each.key, "type": each.type, "word": each.word}
+            for each in overrides_of(modules[at], overrides, 1 << 16)
+        ]
         kernels.append(
             {
                 "module": at, "entry": entry.name, "declared": declared,

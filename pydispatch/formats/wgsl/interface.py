@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.wgsl.lex import place
 from pydispatch.formats.wgsl.module import Declaration, Module
-from pydispatch.formats.wgsl.types import layout
+from pydispatch.formats.wgsl.types import layout, least
 
 FEATURES = {
     "shader-f16": 0x0B, "subgroups": 0x00030021, "shader-f64": 0x0003001D, "shader-i16": 0x0003001E,
@@ -55,12 +56,24 @@ class Names(frozenset[str]):
 
 
 @dataclass(frozen=True)
+class Declared:
+    """How a shader declares a storage buffer. bytes: that it has at least; is_all: whether it has no more."""
+
+    name: str
+    type: str
+    bytes: int
+    is_all: bool
+
+
+@dataclass(frozen=True)
 class Entry:
-    """An entry point. bindings: storage buffers by number → whether the shader may write it. constant_bytes: of its
-    uniform block, 0 without one; None where that is not known. workgroup_size: None where it follows expressions."""
+    """An entry point. bindings: storage buffers by number → whether the shader may write it; buffers: how it declares
+    them. constant_bytes: of its uniform block, 0 without one; None where that is not known. workgroup_size: None where
+    it follows from what is not known."""
 
     name: str
     bindings: Mapping[int, bool]
+    buffers: Mapping[int, Declared]
     constant_bytes: int | None
     workgroup_size: tuple[int, int, int] | None
     workgroup_bytes: int
@@ -71,6 +84,7 @@ def entry_of(module: Module, function: Declaration) -> Entry:
     """What an entry point uses. ArtifactError for resources that no program gives."""
     used = module.reached([function])
     bindings: dict[int, bool] = {}
+    buffers: dict[int, Declared] = {}
     constant_bytes: int | None = 0
     workgroup = 0
     for variable in used:
@@ -84,18 +98,28 @@ def entry_of(module: Module, function: Declaration) -> Entry:
         if variable.space == "uniform" and (group, binding) == CONSTANTS:
             constant_bytes = (layout(module, variable.type) or (None, 1))[0]
         elif variable.space == "storage" and group == 0 and binding is not None:
+            if binding in buffers:
+                raise ArtifactError(
+                    f"{_place(module, variable)}: '{variable.name}' and '{buffers[binding].name}' are both binding "
+                    f"{binding} of group 0; an entry point has one variable for each binding"
+                )
             bindings[binding] = variable.access != "read"
+            buffers[binding] = Declared(variable.name, variable.type, *least(module, variable.type))
         else:
             kind = f"var<{variable.space}>" if variable.template else f"a {variable.type}"
             raise ArtifactError(
-                f"{module.where}: '{variable.name}' is {kind} of group {group}, binding {binding}: programs give "
-                "storage buffers in group 0, and constants as var<uniform> in group 3, binding 0"
+                f"{_place(module, variable)}: '{variable.name}' is {kind} of group {group}, binding {binding}: "
+                "programs give storage buffers in group 0, and constants as var<uniform> in group 3, binding 0"
             )
     sizes = function.attribute("workgroup_size")
     numbers = [module.constant(text) for text in (sizes.arguments if sizes is not None else ())]
     numbers += [1] * (3 - len(numbers))
     known = None if sizes is None or None in numbers else tuple(numbers)
-    return Entry(function.name, bindings, constant_bytes, known, workgroup, features(module))  # type: ignore[arg-type]
+    return Entry(function.name, bindings, buffers, constant_bytes, known, workgroup, features(module))  # type: ignore[arg-type]
+
+
+def _place(module: Module, each: Declaration) -> str:
+    return place(module.text, module.tokens[each.first].start, module.where)
 
 
 def _number(module: Module, variable: Declaration, key: str) -> int | None:
@@ -136,8 +160,8 @@ def mismatch(entry: Entry, constants: int, bindings: int, read_only: Sequence[bo
 
     read_only: per binding whether the program takes it to be only read; None when that is not known.
     """
-    if entry.workgroup_size is not None and not all(entry.workgroup_size):
-        return f"its workgroup size {list(entry.workgroup_size)} has a zero"
+    if entry.workgroup_size is not None and min(entry.workgroup_size) < 1:
+        return f"its workgroup size is {list(entry.workgroup_size)}; each of them is 1 or more"
     size = entry.constant_bytes or 0
     if size > -(-4 * constants // 16) * 16:
         return (

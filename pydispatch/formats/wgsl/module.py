@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from pydispatch.formats.wgsl.lex import Token
+from pydispatch.formats.wgsl.constants import evaluate, integer
+from pydispatch.formats.wgsl.lex import Token, tokens_of
+
+_DEPTH = 64  # of constants that are defined by others
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class Module:
     """The token where declarations begin."""
     declarations: tuple[Declaration, ...]
     named: Mapping[str, Declaration] = field(default_factory=dict)
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    """Of overrides: see `given`."""
 
     @cached_property
     def entry_points(self) -> list[Declaration]:
@@ -120,23 +125,30 @@ class Module:
         """Its text."""
         return self.text[self.tokens[declaration.first].start : self.tokens[declaration.end - 1].end]
 
-    def constant(self, text: str) -> int | None:
-        """The value of a number, or of the name of a constant that is a number."""
-        for _ in range(16):
-            found = integer(text)
-            if found is not None:
-                return found
-            named = self.named.get(text)
-            if named is None or named.kind not in ("const", "override") or named.body != named.end - 2:
-                return None
-            text = self.tokens[named.body].text
-        return None
+    def given(self, values: Mapping[str, float | None]) -> Module:
+        """The module with values of its overrides by name; None: of one that will have another than its default."""
+        return replace(self, values=values)
 
+    def constant(self, text: str, depth: int = 0) -> int | None:
+        """The value of an expression of integers, and of constants that are such; None where that is not known."""
+        if depth > _DEPTH:
+            return None
+        return evaluate(tokens_of(text, self.where), lambda name: self._named(name, depth + 1))
 
-def integer(text: str) -> int | None:
-    """A literal of an integer."""
-    digits = text[:-1] if text[-1:] in ("i", "u") else text
-    try:
-        return int(digits, 16 if digits[:2] in ("0x", "0X") else 10) if len(digits) < 24 else None
-    except ValueError:
-        return None
+    def _named(self, name: str, depth: int) -> int | None:
+        if name in self._known:
+            return self._known[name]
+        self._known[name] = None  # should it be defined by itself
+        named = self.named.get(name)
+        if name in self.values:
+            value = self.values[name]
+            self._known[name] = None if value is None or value != int(value) else int(value)
+        elif named is not None and named.kind in ("const", "override") and named.body:
+            text = " ".join(token.text for token in self.tokens[named.body : named.end - 1])
+            self._known[name] = self.constant(text, depth)
+        return self._known[name]
+
+    @cached_property
+    def _known(self) -> dict[str, int | None]:
+        """Constants by name."""
+        return {}

@@ -61,6 +61,33 @@ def layout(module: Module, type_: str, depth: int = 0) -> tuple[int, int] | None
     return None
 
 
+def least(module: Module, type_: str) -> tuple[int, bool]:
+    """(bytes, whether that is all of it) that a buffer of a type has at least: all of a type with a size, one element
+    of an array without one. What has a size that is not known here counts as one word."""
+    known = layout(module, type_)
+    if known is not None:
+        return known[0], True
+    named = module.named.get(type_)
+    if named is not None and named.kind == "struct" and named.members:
+        *members, (_, last) = named.members
+        before = _struct(module, [t for _, t in members], 0)
+        element = _element(module, last)
+        if before is not None and element is not None:
+            size, alignment = element
+            return -(-before[0] // alignment) * alignment + size, False
+    element = _element(module, type_)
+    return (4 if element is None else element[0]), False
+
+
+def _element(module: Module, type_: str) -> tuple[int, int] | None:
+    """(stride, alignment) of an array without a size; None of what is none."""
+    if not type_.startswith("array<"):
+        return None
+    arguments = _arguments(type_[len("array<") : -1])
+    inner = layout(module, arguments[0]) if len(arguments) == 1 else None
+    return None if inner is None else (-(-inner[0] // inner[1]) * inner[1], inner[1])
+
+
 def _struct(module: Module, types: Sequence[str], depth: int) -> tuple[int, int] | None:
     end, most = 0, 1
     for type_ in types:

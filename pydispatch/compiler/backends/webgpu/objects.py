@@ -18,6 +18,7 @@ from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.interface import Entry
 from pydispatch.formats.wgsl.module import Module
+from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
 from pydispatch.formats.wgsl.read import read
 
 ALIGNMENT = 4
@@ -38,9 +39,12 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     start = time.perf_counter()
     given = [_given(file) for file in variant.objects]
     places = [_entry(export, given, variant) for export in variant.exports]
+    problem = unknown([each.module for each in given], variant.constants)
+    if problem is not None:
+        raise CompileError(problem, variant.location)
     entries: list[Entry] = []
     for export, (number, name) in zip(variant.exports, places, strict=True):
-        entries.append(_checked(export, given[number].module, name))
+        entries.append(_checked(export, given[number].module, name, variant.constants))
     modules, data = [], b""
     for number, each in enumerate(given):
         modules.append([len(data), len(each.data)])
@@ -52,6 +56,7 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
         "seconds": {"objects": time.perf_counter() - start},
         "wgsl": {
             "modules": modules, "entries": [list(place) for place in places], "overrides": list(variant.constants),
+            "files": [PurePath(each.module.where).name for each in given],
             "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for entry in entries],
         },
     }  # fmt: skip
@@ -107,12 +112,14 @@ def _entry(export: Export, given: Sequence[Given], variant: Variant) -> tuple[in
     )  # fmt: skip
 
 
-def _checked(export: Export, module: Module, name: str) -> Entry:
+def _checked(export: Export, module: Module, name: str, constants: Sequence[str]) -> Entry:
     """An entry point against the layout of its export; CompileError where they differ."""
     function = module.entry(name)
     assert function is not None
     try:
-        entry = interface.entry_of(module, function)
+        overrides = overrides_of(module, constants)
+        check(module, function, overrides)
+        entry = interface.entry_of(module.given({each.name: None for each in overrides}), function)
     except ArtifactError as error:
         raise CompileError(str(error), export.location) from None
     layout = export.layout

@@ -34,8 +34,8 @@ class Executor(execute.Executor):
 
     def load(self, executable: Executable) -> None:
         name, variant = executable.name, executable.variant
-        notes = variant.get("wgsl") if executable.source is None else None
-        parts = Parts(len(executable.code), notes, f"{executable.file}: executable '{name}'")
+        where = f"{executable.file}: executable '{name}'"
+        parts = Parts(len(executable.code), variant.get("wgsl"), where, executable.source is not None)
         codes = [bytes(executable.code[at : at + size]) for at, size in parts.modules]
         if variant.get("imports"):
             codes = executable.resolution.link(name, codes, variant)

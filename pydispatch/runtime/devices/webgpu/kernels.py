@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
@@ -12,6 +11,7 @@ from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.access import all_read_write
 from pydispatch.formats.wgsl.interface import Entry, entry_of
 from pydispatch.formats.wgsl.module import Module
+from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
 from pydispatch.formats.wgsl.read import read
 
 if TYPE_CHECKING:
@@ -26,13 +26,20 @@ class Kernel:
 
     __slots__ = ("entry", "executable", "export", "has_constants", "made", "module", "read_only", "shaders", "values")
 
-    def __init__(self, executable: str, export: str, module: Module, entry: Entry, bindings: int) -> None:
+    def __init__(
+        self, executable: str, export: str, module: Module, entry: Entry, bindings: int, values: Mapping[str, float]
+    ) -> None:
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
         self.read_only = tuple(entry.bindings.get(i, False) is False and i in entry.bindings for i in range(bindings))
         self.has_constants = entry.constant_bytes != 0
-        self.values: dict[str, float] = {}
+        self.values = values
         self.shaders: dict[bool, Any] = {}
         self.made: dict[tuple[bool, ...], tuple[Any, Any]] = {}
+
+    @property
+    def where(self) -> str:
+        """For messages about the text."""
+        return f"{self.module.where}, export '@{self.export}'"
 
     @property
     def label(self) -> str:
@@ -57,46 +64,54 @@ class Kernels:
         Raises ArtifactError, or DeviceUnavailableError when the device lacks something.
         """
         name = executable.name
-        where = f"executable '{name}'{f' ({executable.source})' if executable.source else ''}"
-        modules = [read(code, where) for code in codes]
+        where = f"executable '{name}'"
+        files = [executable.source] if executable.source else parts.files or ["its shader"] * len(codes)
+        modules = [read(code, f"{where}: {file}") for code, file in zip(codes, files, strict=True)]
+        if parts.is_whole and (problem := unknown(modules, parts.overrides)) is not None:
+            raise ArtifactError(problem)
         shaders: list[dict[bool, Any]] = [{} for _ in modules]
         for export in executable.exports:
             module = parts.module_of(export, modules, where)
-            kernel = self._kernel(where, executable, export, modules[module], parts)
+            kernel = self._kernel(executable, export, modules[module], parts)
             kernel.shaders = shaders[module]
             with self.context.lock:
                 self._shader(kernel, True)
             self.kernels[executable.index, export.ordinal] = kernel
 
-    def _kernel(self, where: str, executable: Executable, export: Export, module: Module, parts: Parts) -> Kernel:
+    def _kernel(self, executable: Executable, export: Export, module: Module, parts: Parts) -> Kernel:
         """An export, checked against the program and the device."""
         name = parts.entry_name(export)
         function = module.entry(name)
         if function is None and len(module.entry_points) == 1 and executable.source is not None:
             function = module.entry_points[0]
+        where = module.where
         if function is None:
             have = ", ".join(e.name for e in module.entry_points) or "none"
             raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {have}")
-        entry = entry_of(module, function)
-        problem = interface.mismatch(entry, export.constants, export.bindings)
+        words = executable.constants
+        overrides = overrides_of(module, parts.overrides, len(words))
+        check(module, function, overrides)
+        values = {each.name: each.value(words[each.word]) for each in overrides}
+        entry = entry_of(module.given(values), function)
+        flags = parts.read_only_of(export)
+        problem = interface.mismatch(entry, export.constants, export.bindings, flags)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{export.name}', entry point '{entry.name}': {problem}")
         context = self.context
         lacking = [need for need in interface.requirements(entry) if need not in context.names]
         if lacking:
             raise DeviceUnavailableError(
-                f"{where}, export '@{export.name}' needs {', '.join(map(self._explain, lacking))} of {context.name} "
-                f"({context.adapter.model})"
+                f"{where}, export '@{export.name}' needs {' and '.join(map(self._explain, lacking))}, which "
+                f"{context.name} ({context.adapter.model}) lacks; ask for less, or load it on another device"
             )
-        kernel = Kernel(executable.name, export.name, module, entry, export.bindings)
-        kernel.values = override_values(module, parts.overrides, executable.constants)
-        return kernel
+        keyed = {each.key: values[each.name] for each in overrides}
+        return Kernel(executable.name, export.name, module, entry, export.bindings, keyed)
 
     def _explain(self, need: str) -> str:
         limit, is_limit, least = need.partition(">=")
         if not is_limit:
-            return f"the feature {need}, which is missing,"
-        return f"{limit} of {least}, where {self.context.limits.get(limit, 0)} is there,"
+            return f"the feature {need}"
+        return f"{limit} of {least} (it has {self.context.limits.get(limit, 0)})"
 
     def pipeline(self, kernel: Kernel, read_only: tuple[bool, ...]) -> tuple[Any, Any]:
         """(pipeline, layout of its bindings). read_only: as the kernel has it, or all False: then it is made of the
@@ -106,7 +121,7 @@ class Kernels:
             context, pipelines = self.context, self.context.pipelines
             shader = self._shader(kernel, read_only == kernel.read_only)
             group, layout = pipelines.layout(read_only, kernel.has_constants)
-            made = pipelines.pipeline(shader, kernel.entry.name, layout, kernel.values, kernel.label)
+            made = pipelines.pipeline(shader, kernel.entry.name, layout, kernel.values, kernel.label, kernel.where)
             self.handles.append((context.lib.wgpuComputePipelineRelease, made))
             found = kernel.made[read_only] = made, group
         return found
@@ -117,7 +132,7 @@ class Kernels:
         if shader is None:
             context = self.context
             text = kernel.module.text if is_same else all_read_write(kernel.module)
-            shader = kernel.shaders[is_same] = context.pipelines.module(text, f"@{kernel.executable}")
+            shader = kernel.shaders[is_same] = context.pipelines.module(text, kernel.module.where)
             self.handles.append((context.lib.wgpuShaderModuleRelease, shader))
         return shader
 
@@ -135,55 +150,53 @@ class Kernels:
             )
 
 
-def override_values(module: Module, names: Sequence[str], words: Sequence[int]) -> dict[str, float]:
-    """Values of the overridable constants of a module: word n of the executable constants is that of its name, or else
-    of `@id(n)`. names: of the words, as far as they are known."""
-    found: dict[str, float] = {}
-    for override in module.overrides:
-        id_ = override.number("id")
-        word = names.index(override.name) if override.name in names else id_
-        if word is not None and word < len(words):
-            found[override.name if id_ is None else str(id_)] = _value(override.type, words[word])
-    return found
-
-
-def _value(type_: str, word: int) -> float:
-    """A word of 32 bits as a value of a type."""
-    if type_ in ("f32", "f16"):
-        return float(struct.unpack("<f", struct.pack("<I", word & 0xFFFFFFFF))[0])
-    if type_ == "bool":
-        return float(bool(word))
-    word &= 0xFFFFFFFF
-    return float(word - (word >> 31 << 32) if type_ in ("i32", "") else word)
-
-
 class Parts:
-    """How a member holds the modules of a variant: the key "wgsl" of the manifest, or one module when it is absent."""
+    """How a member holds the modules of a variant: the key "wgsl" of the manifest, or one module when it is absent.
 
-    def __init__(self, size: int, notes: object, where: str) -> None:
-        """ArtifactError when the notes do not fit `size` bytes."""
+    overrides: the names of the executable constants. files: of the modules, for messages, empty where they are
+    generated. is_whole: whether the modules are the user's own. read_only: of a declared executable, per export and
+    binding whether the program takes it to be only read.
+    """
+
+    def __init__(self, size: int, notes: object, where: str, is_given: bool) -> None:
+        """is_given: whether the code is given at run time, and the notes are those of a declaration. ArtifactError when
+        they do not fit `size` bytes."""
         self.modules: list[tuple[int, int]] = [(0, size)]
         self.entries: list[tuple[int, str]] | None = None
         self.overrides: list[str] = []
+        self.files: list[str] = []
+        self.read_only: list[list[bool]] = []
+        self.is_whole = is_given
         if notes is None:
             return
         try:
-            self._read(notes, size)
+            self._read(table(notes), size, is_given)
         except (KeyError, ValueError) as error:
             raise ArtifactError(f'{where}: manifest.json: the key "wgsl" of its variant: {error}') from None
 
-    def _read(self, notes: Any, size: int) -> None:
-        notes = table(notes)
+    def _read(self, notes: dict[str, Any], size: int, is_given: bool) -> None:
+        self.overrides = [text(name) for name in listed(notes.get("overrides", []))]
+        if is_given:
+            self.read_only = [[flag is True for flag in listed(flags)] for flags in listed(notes.get("read_only", []))]
+            return
         pairs = [listed(pair, 2) for pair in listed(notes["modules"])]
         self.modules = [(count(offset), count(length)) for offset, length in pairs]
         pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
         self.entries = [(count(module), text(name)) for module, name in pairs]
-        self.overrides = [text(name) for name in listed(notes.get("overrides", []))]
+        self.files = [text(name) for name in listed(notes.get("files", []))]
+        self.is_whole = bool(self.files)
+        if self.files and len(self.files) != len(self.modules):
+            raise ValueError(f"{len(self.files)} files of {len(self.modules)} modules")
         for offset, length in self.modules:
             if offset > size or length > size - offset:
                 raise ValueError(f"a module has {length} bytes at {offset} of {size}")
         if not all(module < len(self.modules) for module, _ in self.entries):
             raise ValueError("an entry point is in a module that is not there")
+
+    def read_only_of(self, export: Export) -> list[bool] | None:
+        """Per binding of an export whether it is only read, None where that was checked before."""
+        known = self.read_only[export.ordinal : export.ordinal + 1]
+        return known[0] if known and len(known[0]) == export.bindings else None
 
     def module_of(self, export: Export, modules: Sequence[Module], where: str) -> int:
         """The module with the entry point of an export."""

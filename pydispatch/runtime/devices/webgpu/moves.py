@@ -71,5 +71,5 @@ class Moves:
             pipelines = self.context.pipelines
             group, layout = pipelines.layout((False,) * (1 if name == "fill" else 2), True)
             module = pipelines.module(_TEXT, f"{self.context.name}: {name}")
-            found = self._made[name] = pipelines.pipeline(module, name, layout, {}, name), group
+            found = self._made[name] = pipelines.pipeline(module, name, layout, {}, name, name), group
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ class Pipelines:
         module = self.lib.wgpuDeviceCreateShaderModule(context.device, create)
         problem = context.errors.take()
         if problem is not None:
-            raise ArtifactError(f"{where}: {_shader_error(problem[1])}")
+            raise ArtifactError(_shader_error(problem[1], where))
         return module
 
     def layout(self, read_only: tuple[bool, ...], has_constants: bool) -> tuple[Any, Any]:
@@ -76,10 +77,12 @@ class Pipelines:
             found = self._groups[kinds] = made
         return found
 
-    def pipeline(self, module: Any, entry: str, layout: Any, values: Mapping[str, float], where: str) -> Any:
-        """A compute pipeline. values: of overridable constants. ArtifactError."""
+    def pipeline(
+        self, module: Any, entry: str, layout: Any, values: Mapping[str, float], label: str, where: str
+    ) -> Any:
+        """A compute pipeline. values: of overridable constants. where: for messages. ArtifactError."""
         arena, context = api.Arena(), self.context
-        create = arena.new("WGPUComputePipelineDescriptor", label=where, layout=layout)
+        create = arena.new("WGPUComputePipelineDescriptor", label=label, layout=layout)
         create.compute.module = module
         arena.text(create.compute.entryPoint, entry)
         constants = arena.array("WGPUConstantEntry", max(1, len(values)))
@@ -91,7 +94,7 @@ class Pipelines:
         made = self.lib.wgpuDeviceCreateComputePipeline(context.device, create)
         problem = context.errors.take()
         if problem is not None:
-            raise ArtifactError(f"{where}: {_shader_error(problem[1])}")
+            raise ArtifactError(_shader_error(problem[1], where))
         return made
 
     def group(self, layout: Any, places: Sequence[tuple[Any, int, int]]) -> Any:
@@ -105,8 +108,16 @@ class Pipelines:
         return self.lib.wgpuDeviceCreateBindGroup(context.device, create)
 
 
-def _shader_error(message: str) -> str:
-    """What wgpu says of a shader: the message with the lines that show the place."""
+def _shader_error(message: str, where: str) -> str:
+    """What wgpu says of a shader, after the place: the message, with the lines that show it. where: names the text."""
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
     lines = [line for line in lines if line not in ("Validation Error", "Caused by:")]
-    return "\n".join(line for line in lines if not line.strip().startswith("In wgpu"))
+    said = "\n".join(line for line in lines if not line.strip().startswith("In wgpu")).strip()
+    place = _PLACE.search(said)
+    if place is not None:
+        where, said = f"{where}:{place[1]}:{place[2]}", said[: place.start()].rstrip() + said[place.end() :]
+    return f"{where}: {_FRAME.sub('', said)}"
+
+
+_PLACE = re.compile(r"\n *┌─ [^\n]*:(\d+):(\d+)(?=\n|$)")
+_FRAME = re.compile(r"^(Shader '[^\n]*' parsing error: |Shader validation error: |Pipeline constant error: )")

@@ -239,14 +239,21 @@ class Recorder:
     ) -> tuple[Any, int, int]:  # fmt: skip
         """Where a binding lies: in place, or copied to where the device can bind it."""
         context, block, at = self.context, _block(blocks, slot), slot.offset
-        size = max(_LEAST, slot.size + 3 & ~3)
+        declared = kernel.entry.buffers.get(binding)
+        least = _LEAST if declared is None else max(_LEAST, declared.bytes + 3 & ~3)
+        size = max(least, slot.size + 3 & ~3)
+        if declared is not None and declared.is_all and slot.size < declared.bytes:
+            raise InvalidArgumentError(
+                f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{declared.name}' of the shader is "
+                f"{declared.type} of {declared.bytes}: give it a larger tensor, or declare an array without a size"
+            )
         if size > context.limits["maxStorageBufferBindingSize"]:
             raise InvalidArgumentError(
                 f"{kernel.label}, binding {binding}: {slot.size} bytes, {context.name} binds at most "
                 f"{context.limits['maxStorageBufferBindingSize']} (maxStorageBufferBindingSize)"
             )
-        if slot.size == 0:
-            return block.buffer, 0, _LEAST
+        if slot.size == 0 and least <= block.size:
+            return block.buffer, 0, least
         if at % context.alignment == 0 and at + size <= block.size:
             return block.buffer, at, size
         own = self.own(size)

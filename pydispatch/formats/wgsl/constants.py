@@ -1,0 +1,74 @@
+"""Integers that a text states: literals and sums, products and quotients of them, through the names of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydispatch.formats.wgsl.lex import Token
+
+_MOST = 64  # operands
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+
+
+def integer(text: str) -> int | None:
+    """A literal of an integer."""
+    digits = text[:-1] if text[-1:] in ("i", "u") else text
+    try:
+        return int(digits, 16 if digits[:2] in ("0x", "0X") else 10) if len(digits) < 24 else None
+    except ValueError:
+        return None
+
+
+def evaluate(tokens: Sequence[Token], named: Callable[[str], int | None]) -> int | None:
+    """The value of an expression, None where it is not of this form. named: the value of a name."""
+    try:
+        found = _Expression(tokens, named)
+        value = found.sum(0)
+        return value if found.at == len(tokens) and abs(value) < 1 << 63 else None
+    except (ValueError, IndexError, ZeroDivisionError):
+        return None
+
+
+class _Expression:
+    """Raises ValueError or IndexError for what it does not know."""
+
+    def __init__(self, tokens: Sequence[Token], named: Callable[[str], int | None]) -> None:
+        self.tokens, self.named, self.at, self.count = tokens, named, 0, 0
+
+    def sum(self, least: int) -> int:
+        """Operators that bind as `least` does, or stronger."""
+        value = self.operand()
+        while self.at < len(self.tokens) and _PRECEDENCE.get(self.tokens[self.at].text, 0) > least:
+            sign = self.tokens[self.at].text
+            self.at += 1
+            other = self.sum(_PRECEDENCE[sign])
+            value = _applied(sign, value, other)
+        return value
+
+    def operand(self) -> int:
+        token = self.tokens[self.at]
+        self.at += 1
+        self.count += 1
+        if self.count > _MOST:
+            raise ValueError
+        if token.text == "-":
+            return -self.operand()
+        if token.text in ("u32", "i32") and self.tokens[self.at].text == "(":
+            return self.operand()
+        if token.text == "(":
+            value = self.sum(0)
+            if self.tokens[self.at].text != ")":
+                raise ValueError
+            self.at += 1
+            return value
+        found = integer(token.text) if token.kind == "number" else self.named(token.text)
+        if found is None:
+            raise ValueError
+        return found
+
+
+def _applied(sign: str, a: int, b: int) -> int:
+    if sign in "/%":
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return quotient if sign == "/" else a - quotient * b
+    return a + b if sign == "+" else a - b if sign == "-" else a * b

@@ -1,0 +1,151 @@
+"""Overridable constants: which word of the executable constants each of them takes, and its value."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.wgsl.lex import place
+from pydispatch.formats.wgsl.module import Declaration, Module
+
+_TYPES = ("bool", "i32", "u32", "f32", "f16")
+_MOST_F16 = 65504.0
+_COMPARISONS = {"==", "!=", "<", ">", "<=", ">=", "&&", "||", "!"}
+
+
+@dataclass(frozen=True)
+class Override:
+    """key: by which a pipeline is given the value. type: of it. word: its number among the executable constants."""
+
+    name: str
+    key: str
+    type: str
+    word: int
+    where: str
+    """The place of the declaration, for messages."""
+
+    def value(self, word: int) -> float:
+        """A word of 32 bits as a value. ArtifactError for one that WGSL has not."""
+        word &= 0xFFFFFFFF
+        if self.type in ("f32", "f16"):
+            found = float(struct.unpack("<f", struct.pack("<I", word))[0])
+            if not math.isfinite(found) or (self.type == "f16" and abs(found) > _MOST_F16):
+                raise ArtifactError(
+                    f"{self.where}: override '{self.name}' is an {self.type}, which cannot be {found:g}: word "
+                    f"{self.word} of the executable constants is 0x{word:08x}; it takes the bits of a finite number"
+                )
+            return found
+        if self.type == "bool":
+            return float(bool(word))
+        return float(word - (word >> 31 << 32) if self.type == "i32" else word)
+
+
+def overrides_of(module: Module, names: Sequence[str], count: int | None = None) -> list[Override]:
+    """Those that get a value: word n is that of its name, or else of `@id(n)`.
+
+    names: of the words, as far as they are known. count: of the words, when there may be more of them than names.
+    ArtifactError for a type that a word cannot be.
+    """
+    count = len(names) if count is None else count
+    found: list[Override] = []
+    for each in module.overrides:
+        id_ = each.number("id")
+        word = names.index(each.name) if each.name in names else id_
+        if word is not None and word < count:
+            key = each.name if id_ is None else str(id_)
+            found.append(Override(each.name, key, _type(module, each), word, _place(module, each)))
+    return found
+
+
+def unknown(modules: Sequence[Module], names: Sequence[str]) -> str | None:
+    """What is wrong with the names of words where no module has an override for one of them, or None."""
+    overrides = [each for module in modules for each in module.overrides]
+    have = [each.name for each in overrides]
+    ids = {each.number("id") for each in overrides}
+    lost = next((name for word, name in enumerate(names) if name not in have and word not in ids), None)
+    if lost is None:
+        return None
+    near = get_close_matches(lost, have, 1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return (
+        f"the executable constant '{lost}' is no override of {', '.join(module.where for module in modules)}: "
+        f"{hint}overrides: {', '.join(have) or 'none'}; write `override {lost}: i32;`, or leave the constant out"
+    )
+
+
+def check(module: Module, function: Declaration, given: Iterable[Override]) -> None:
+    """ArtifactError for an override that a function needs and that has no value."""
+    known = {each.name for each in given}
+    for each in module.reached([function]):
+        if each.kind == "override" and each.body == 0 and each.name not in known:
+            raise ArtifactError(
+                f"{_place(module, each)}: override '{each.name}' has no value: give it a default, or name a word of "
+                f"hal.executable.constant.block \"{each.name}\""
+            )
+
+
+def _type(module: Module, override: Declaration) -> str:
+    """The scalar type of an override, which may follow its default."""
+    seen: set[str] = set()
+    type_ = _resolved(module, override.type) or _of_default(module, override, seen)
+    if type_ not in _TYPES:
+        problem = f"is of type {type_}" if type_ else "has a type that is not known here"
+        raise ArtifactError(
+            f"{_place(module, override)}: override '{override.name}' {problem}; one that takes a word of the "
+            f"executable constants has the type {', '.join(_TYPES[:-1])} or {_TYPES[-1]} stated"
+        )
+    return type_
+
+
+def _resolved(module: Module, type_: str) -> str:
+    """A type behind its aliases."""
+    for _ in range(16):
+        named = module.named.get(type_)
+        if named is None or named.kind != "alias":
+            break
+        type_ = named.type
+    return type_
+
+
+def _of_default(module: Module, each: Declaration, seen: set[str]) -> str:
+    """The type of an initial value, "" where that is not seen at once: that of its literals and names."""
+    if each.name in seen or each.body == 0:
+        return ""
+    seen.add(each.name)
+    tokens = module.tokens[each.body : each.end - 1]
+    if not tokens:
+        return ""
+    if tokens[0].text in ("true", "false") or any(token.text in _COMPARISONS for token in tokens):
+        return "bool"
+    if tokens[0].text in _TYPES:
+        return tokens[0].text
+    types = {_of_number(token.text) for token in tokens if token.kind == "number"}
+    for token in tokens:
+        named = module.named.get(token.text) if token.kind == "name" else None
+        if named is not None:
+            types.add(_resolved(module, named.type) or _of_default(module, named, seen))
+        elif token.kind == "name":
+            return ""
+    types -= {"integer"} if len(types) > 1 else set()
+    found = types.pop() if len(types) == 1 else ""
+    return "i32" if found == "integer" else found
+
+
+def _of_number(text: str) -> str:
+    """The type of a literal; "integer" for one that may become any number."""
+    if text[:2] in ("0x", "0X"):
+        if "." in text or "p" in text.lower():
+            return "f16" if text.endswith("h") else "f32"
+    elif text.endswith("h"):
+        return "f16"
+    elif text.endswith("f") or "." in text or "e" in text.lower():
+        return "f32"
+    return {"u": "u32", "i": "i32"}.get(text[-1], "integer")
+
+
+def _place(module: Module, each: Declaration) -> str:
+    return place(module.text, module.tokens[each.first].start, module.where)
