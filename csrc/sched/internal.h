@@ -45,6 +45,7 @@
 // A participant's cell on a cache line of its own.
 typedef struct pyd_sched_cell_s {
   alignas(PYD_CPU_CACHE_LINE) pyd_range_cell_t range;
+  _Atomic uint32_t thefts;  // by this participant, counted when one begins and when it has ended: odd between
 } pyd_sched_cell_t;
 
 typedef struct pyd_sched_slot_s {

@@ -193,7 +193,6 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   return pyd_sched_pool_wake(sched, joiners, 1) != 0;
 }
 
-// Working threads may still have much to do: a range that was being stolen while this thread searched.
 static void sleep_until_done(pyd_sched_slot_t* slot) {
   const pyd_sched_job_t* job = slot->job;
   bool asks = job->interrupt != NULL;

@@ -3,7 +3,8 @@
 //
 // Only a cell's value states what is unclaimed, and a claimed index never becomes unclaimed again. A compare-exchange
 // that succeeds on a value read earlier is therefore right even when the cell has changed and come back in between.
-// The cells carry no other data (what a body reads is published by joining the job), so every access is relaxed.
+// The cells carry no other data (what a body reads is published by joining the job), so accesses are relaxed, but for those
+// by which a thief that finds nothing knows of other thieves (work.c).
 #ifndef PYD_SCHED_RANGE_H_
 #define PYD_SCHED_RANGE_H_
 
@@ -43,6 +44,10 @@ static inline bool pyd_range_take(pyd_range_cell_t* cell, pyd_range_t seen, uint
                                                  memory_order_relaxed, memory_order_relaxed);
 }
 
+static inline bool pyd_range_is_empty(const pyd_range_cell_t* cell) {
+  return !pyd_range_size(pyd_range_unpack(atomic_load_explicit(cell, memory_order_acquire)));
+}
+
 // A thief claims the upper half, rounded up, of a victim's range. False: it was empty.
 static inline bool pyd_range_steal(pyd_range_cell_t* cell, pyd_range_t* out_stolen) {
   uint64_t bits = atomic_load_explicit(cell, memory_order_relaxed);
@@ -50,7 +55,7 @@ static inline bool pyd_range_steal(pyd_range_cell_t* cell, pyd_range_t* out_stol
     pyd_range_t seen = pyd_range_unpack(bits);
     if (seen.begin == seen.end) return false;
     uint32_t middle = seen.begin + pyd_range_size(seen) / 2;
-    if (atomic_compare_exchange_weak_explicit(cell, &bits, pyd_range_pack(seen.begin, middle), memory_order_relaxed,
+    if (atomic_compare_exchange_weak_explicit(cell, &bits, pyd_range_pack(seen.begin, middle), memory_order_release,
                                               memory_order_relaxed)) {
       *out_stolen = (pyd_range_t){.begin = middle, .end = seen.end};
       return true;

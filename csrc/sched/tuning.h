@@ -59,8 +59,7 @@
 #define PYD_SCHED_CHUNK_MIN_TIME 300
 #define PYD_SCHED_CHUNK_DIVISOR 8
 
-// Passes over all ranges before a participant believes that nothing is left to steal. More than one, because a range
-// is in no cell for a few nanoseconds while it is being stolen.
+// Passes over all ranges before a participant that found nothing, but saw thefts under way, lets other threads run.
 #define PYD_SCHED_STEAL_PASSES 3
 
 // A job of less work takes no place, whose handover to a sleeping thread costs about 5,000. Without one a job is interrupted by other

@@ -1,3 +1,5 @@
+#include <sched.h>
+
 #include "sched/task.h"
 
 static bool has_failed(const pyd_sched_slot_t* slot) {
@@ -33,23 +35,42 @@ static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
   return size ? (uint32_t)size : 1;
 }
 
+// Takes half of what another participant has not claimed. False: all is claimed, by whomever, or the job has failed.
+//
+// A range is in no cell between a thief's compare-exchange and its store, and a thread may lose its CPU there. So nothing
+// is left only when all cells were seen empty and then, in a second pass, the same numbers of thefts as in the first:
+// between the two none was under way.
 static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
   const uint16_t* near = sched->near ? sched->near + (size_t)worker * (sched->workers - 1) : NULL;
-  for (int pass = 0; pass < PYD_SCHED_STEAL_PASSES; ++pass) {
-    uint32_t next = worker;
+  pyd_sched_cell_t* own = &slot->cells[worker];
+  (void)atomic_load_explicit(&own->range, memory_order_acquire);  // whoever emptied it has counted the theft before
+  uint32_t thefts = atomic_load_explicit(&own->thefts, memory_order_relaxed), before = 0;
+  bool was_quiet = false;
+  for (int pass = 1;; ++pass) {
+    uint32_t next = worker, sum = 0, odd = 0;
     for (uint32_t i = 1; i < sched->workers; ++i) {
       if (++next == sched->workers) next = 0;
-      const uint32_t victim = near ? near[i - 1] : next;
+      pyd_sched_cell_t* victim = &slot->cells[near ? near[i - 1] : next];
+      const uint32_t seen = atomic_load_explicit(&victim->thefts, memory_order_acquire);
+      sum += seen;
+      odd |= seen & 1;
+      if (pyd_range_is_empty(&victim->range)) continue;
+      atomic_store_explicit(&own->thefts, ++thefts, memory_order_relaxed);
       pyd_range_t stolen;
-      if (pyd_range_steal(&slot->cells[victim].range, &stolen)) {
-        pyd_range_store(&slot->cells[worker].range, stolen);
-        return true;
-      }
+      const bool has_stolen = pyd_range_steal(&victim->range, &stolen);
+      if (has_stolen) pyd_range_store(&own->range, stolen);
+      atomic_store_explicit(&own->thefts, ++thefts, memory_order_release);
+      if (has_stolen) return true;
     }
-    if (has_failed(slot)) return false;
-    pyd_cpu_relax();
+    if ((was_quiet && sum == before) || has_failed(slot)) return false;
+    was_quiet = !odd;
+    before = sum;
+    if (pass < PYD_SCHED_STEAL_PASSES) {
+      pyd_cpu_relax();
+    } else {
+      sched_yield();  // perhaps to the thread that has a range in its hands
+    }
   }
-  return false;
 }
 
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
