@@ -35,8 +35,8 @@ def why_not(module: Module, entry: Declaration) -> str | None:
         if "builtin" not in (words := [token.text for token in parameter]):
             return (
                 f"its entry point '{entry.name}' cannot be made to run over another grid, since '{_name(words)}' is a "
-                "structure of built-in values: make each a parameter like @builtin(workgroup_id) group: vec3u, or use more "
-                "dimensions"
+                "structure of built-in values: make each a parameter like @builtin(workgroup_id) group: vec3u, or use "
+                "more dimensions"
             )
     return None
 

@@ -158,7 +158,7 @@ class Kernels:
             return grid
         found, entry = form_of(grid, most), kernel.module.entry(kernel.entry.name)
         assert entry is not None
-        problem = "2^32 in all are too many: give each workgroup more" if found is None else why_not(kernel.module, entry)
+        problem = why_not(kernel.module, entry) if found else "2^32 in all are too many: give each workgroup more"
         if found is None or problem is not None:
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {' x '.join(map(str, grid))} workgroups, {self.context.name} starts at "
