@@ -182,26 +182,6 @@ def test_features_and_limits_that_are_missing_are_named(device: Any, wgsl: Any) 
     np.testing.assert_array_equal(rich.load(compiled(wgsl, half)).mul(a, a), a * a)
 
 
-GRID = """func.func @mul(%a: tensor<4xf32>, %b: tensor<4xf32>, %w: index) -> tensor<4xf32> {
-    %n = arith.constant 4 : i32
-    %r = flow.dispatch @executable::@mul[%w](%n, %a, %b) : (i32, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    return %r : tensor<4xf32>
-  }"""
-
-
-@pytest.mark.parametrize("device", ["webgpu:0"], indirect=True)
-def test_a_grid_over_the_limits(device: Any, wgsl: Any) -> None:
-    f = device.load(compiled(wgsl, SHADER, EXPORT, GRID)).mul
-    a = np.ones(4, np.float32)
-    for _ in range(2):
-        with pytest.raises(
-            pd.InvalidArgumentError,
-            match=r"@executable::@mul: a grid of 100000 x 1 x 1 workgroups, webgpu:0 starts at most 65535 a dimension",
-        ):
-            f(a, a, 6_400_000)
-    np.testing.assert_array_equal(f(a, a + 2, 64), a + 2)
-
-
 @pytest.mark.parametrize("device", ["webgpu:0?backend=vulkan"], indirect=True)
 def test_a_lost_device_is_named_and_opened_again(device: Any, wgsl: Any) -> None:
     artifact = compiled(wgsl, SHADER)

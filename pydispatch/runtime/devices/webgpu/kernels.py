@@ -9,6 +9,7 @@ from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgu
 from pydispatch.formats.artifact.strict import count, listed, table, text
 from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.access import all_read_write
+from pydispatch.formats.wgsl.grid import form_of, why_not, with_grid
 from pydispatch.formats.wgsl.interface import Entry, entry_of
 from pydispatch.formats.wgsl.module import Module
 from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 class Kernel:
     """One export, ready to be dispatched. read_only: per binding whether the shader only reads it. values: of
-    overridable constants. made: (pipeline, layout of its bindings) by what is bound to be only read."""
+    overridable constants. shaders: of the module, shared by its kernels. made: (pipeline, layout of its bindings) by
+    what is bound to be only read, and whether the grid has another form."""
 
     __slots__ = ("entry", "executable", "export", "has_constants", "made", "module", "read_only", "shaders", "values")
 
@@ -33,8 +35,8 @@ class Kernel:
         self.read_only = tuple(entry.bindings.get(i, False) is False and i in entry.bindings for i in range(bindings))
         self.has_constants = entry.constant_bytes != 0
         self.values = values
-        self.shaders: dict[bool, Any] = {}
-        self.made: dict[tuple[bool, ...], tuple[Any, Any]] = {}
+        self.shaders: dict[tuple[bool, str], Any] = {}
+        self.made: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
 
     @property
     def where(self) -> str:
@@ -69,7 +71,7 @@ class Kernels:
         modules = [read(code, f"{where}: {file}") for code, file in zip(codes, files, strict=True)]
         if parts.is_whole and (problem := unknown(modules, parts.overrides)) is not None:
             raise ArtifactError(problem)
-        shaders: list[dict[bool, Any]] = [{} for _ in modules]
+        shaders: list[dict[tuple[bool, str], Any]] = [{} for _ in modules]
         for export in executable.exports:
             module = parts.module_of(export, modules, where)
             kernel = self._kernel(executable, export, modules[module], parts)
@@ -113,26 +115,35 @@ class Kernels:
             return f"the feature {need}"
         return f"{limit} of {least} (it has {self.context.limits.get(limit, 0)})"
 
-    def pipeline(self, kernel: Kernel, read_only: tuple[bool, ...]) -> tuple[Any, Any]:
+    def pipeline(self, kernel: Kernel, read_only: tuple[bool, ...], is_folded: bool = False) -> tuple[Any, Any]:
         """(pipeline, layout of its bindings). read_only: as the kernel has it, or all False: then it is made of the
-        same text with every buffer declared read_write, since no buffer is bound both ways in one dispatch."""
-        found = kernel.made.get(read_only)
+        same text with every buffer declared read_write, since no buffer is bound both ways in one dispatch. is_folded:
+        for a grid of another form, see `formats.wgsl.grid`."""
+        found = kernel.made.get((read_only, is_folded))
         if found is None:
             context, pipelines = self.context, self.context.pipelines
-            shader = self._shader(kernel, read_only == kernel.read_only)
-            group, layout = pipelines.layout(read_only, kernel.has_constants)
-            made = pipelines.pipeline(shader, kernel.entry.name, layout, kernel.values, kernel.label, kernel.where)
+            shader = self._shader(kernel, read_only == kernel.read_only, is_folded)
+            group, layout = pipelines.layout(read_only, kernel.has_constants, is_folded)
+            name, where = kernel.entry.name, kernel.where
+            made = pipelines.pipeline(shader, name, layout, kernel.values, kernel.label, where)
             self.handles.append((context.lib.wgpuComputePipelineRelease, made))
-            found = kernel.made[read_only] = made, group
+            found = kernel.made[read_only, is_folded] = made, group
         return found
 
-    def _shader(self, kernel: Kernel, is_same: bool) -> Any:
-        """The shader module of a kernel. is_same: of its text as it is."""
-        shader = kernel.shaders.get(is_same)
+    def _shader(self, kernel: Kernel, is_same: bool, is_folded: bool = False) -> Any:
+        """The shader module of a kernel. is_same: with its buffers as they are declared. is_folded: of its own, for
+        grids of another form."""
+        key = is_same, kernel.entry.name if is_folded else ""
+        shader = kernel.shaders.get(key)
         if shader is None:
-            context = self.context
-            text = kernel.module.text if is_same else all_read_write(kernel.module)
-            shader = kernel.shaders[is_same] = context.pipelines.module(text, kernel.module.where)
+            context, module = self.context, kernel.module
+            text = module.text if is_same else all_read_write(module)
+            if is_folded:
+                changed = read(text.encode(), module.where)
+                entry = changed.entry(kernel.entry.name)
+                assert entry is not None
+                text = with_grid(changed, entry)
+            shader = kernel.shaders[key] = context.pipelines.module(text, module.where)
             self.handles.append((context.lib.wgpuShaderModuleRelease, shader))
         return shader
 
@@ -140,14 +151,20 @@ class Kernels:
         """What a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
-    def check_grid(self, kernel: Kernel, grid: tuple[int, int, int]) -> None:
-        """InvalidArgumentError for a grid that the device cannot start."""
+    def form_of(self, kernel: Kernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+        """The grid that the device is started with. InvalidArgumentError for one that it cannot start in any form."""
         most = self.context.limits["maxComputeWorkgroupsPerDimension"]
-        if max(grid) > most:
+        if max(grid) <= most:
+            return grid
+        found, entry = form_of(grid, most), kernel.module.entry(kernel.entry.name)
+        assert entry is not None
+        problem = why_not(kernel.module, entry) if found else "2^32 in all are too many: give each workgroup more"
+        if found is None or problem is not None:
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {' x '.join(map(str, grid))} workgroups, {self.context.name} starts at "
-                f"most {most} a dimension; use more dimensions, or give each workgroup more"
+                f"most {most} a dimension, and {problem}"
             )
+        return found
 
 
 class Parts:

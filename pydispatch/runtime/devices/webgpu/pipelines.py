@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.wgsl.grid import GRID
 from pydispatch.formats.wgsl.interface import CONSTANTS
 from pydispatch.runtime.devices.webgpu import api
 
@@ -20,7 +21,7 @@ class Pipelines:
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.ffi, self.lib = context, context.ffi, context.lib
         self._groups: dict[tuple[int, ...], Any] = {}
-        self._layouts: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
+        self._layouts: dict[tuple[tuple[bool, ...], bool, bool], tuple[Any, Any]] = {}
 
     def module(self, code: str, where: str) -> Any:
         """A shader module. ArtifactError with what wgpu says of the text, line and column included."""
@@ -36,15 +37,18 @@ class Pipelines:
             raise ArtifactError(_shader_error(problem[1], where))
         return module
 
-    def layout(self, read_only: tuple[bool, ...], has_constants: bool) -> tuple[Any, Any]:
-        """(layout of group 0, pipeline layout) of a kernel with these bindings."""
-        found = self._layouts.get((read_only, has_constants))
+    def layout(self, read_only: tuple[bool, ...], has_constants: bool, has_grid: bool = False) -> tuple[Any, Any]:
+        """(layout of group 0, pipeline layout) of a kernel with these bindings. has_grid: as `formats.wgsl.grid`
+        declares it."""
+        key = read_only, has_constants, has_grid
+        found = self._layouts.get(key)
         if found is None:
             storage = tuple(api.READ_ONLY_STORAGE if flag else api.STORAGE for flag in read_only)
+            uniforms = {CONSTANTS[0]} if has_constants else set()
+            uniforms |= {GRID[0]} if has_grid else set()
             groups = [self._group(storage)]
-            if has_constants:
-                groups += [self._group(())] * (CONSTANTS[0] - 1)
-                groups.append(self.constants_group())
+            for number in range(1, max(uniforms, default=0) + 1):
+                groups.append(self.uniform_group() if number in uniforms else self._group(()))
             arena = api.Arena()
             create = arena.new(
                 "WGPUPipelineLayoutDescriptor", bindGroupLayoutCount=len(groups),
@@ -54,11 +58,11 @@ class Pipelines:
             context.errors.begin()
             made = self.lib.wgpuDeviceCreatePipelineLayout(context.device, create)
             context.errors.end(f"{context.name}: a pipeline layout")
-            found = self._layouts[read_only, has_constants] = groups[0], made
+            found = self._layouts[key] = groups[0], made
         return found
 
-    def constants_group(self) -> Any:
-        """The layout of the group with the constants."""
+    def uniform_group(self) -> Any:
+        """The layout of a group with constants, or with a grid."""
         return self._group((api.UNIFORM,))
 
     def _group(self, kinds: tuple[int, ...]) -> Any:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.wgsl.grid import GRID
+from pydispatch.formats.wgsl.interface import CONSTANTS
 from pydispatch.runtime.devices.webgpu.memory import Block
 from pydispatch.runtime.devices.webgpu.moves import WORDS
 
@@ -18,10 +20,11 @@ if TYPE_CHECKING:
 _PIECE = 64 << 20  # bytes of one move
 _INVOCATIONS = 64
 _LEAST = 16  # bytes that are bound: one element of any type
-_CONSTANTS_GROUP = 3
 
-Launch = tuple[Any, Any, Any, int, int, int]
-"""(pipeline, bind group, bind group of the constants or None, workgroups in x, y and z)."""
+Launch = tuple[Any, Any, Any, Any, int, int, int]
+"""(pipeline, bind group, bind groups of the constants and of the grid or None, workgroups in x, y and z)."""
+
+_CONSTANTS, _GRID = 2, 3  # in a launch
 
 
 class Host(Protocol):
@@ -94,13 +97,15 @@ class Recorded:
         use = lib.wgpuComputePassEncoderSetPipeline
         compute = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
         last = None
-        for pipeline, group, constants, x, y, z in launches:
+        for pipeline, group, constants, grid, x, y, z in launches:
             if pipeline is not last:
                 use(compute, pipeline)
                 last = pipeline
             bind(compute, 0, group, 0, null)
             if constants is not None:
-                bind(compute, _CONSTANTS_GROUP, constants, 0, null)
+                bind(compute, CONSTANTS[0], constants, 0, null)
+            if grid is not None:
+                bind(compute, GRID[0], grid, 0, null)
             start(compute, x, y, z)
         lib.wgpuComputePassEncoderEnd(compute)
         lib.wgpuComputePassEncoderRelease(compute)
@@ -113,7 +118,7 @@ class Recorder:
         self.context, self.lib = context, context.lib
         self.made = Recorded(context)
         self.words = bytearray()  # constants of all dispatches
-        self.waiting: list[tuple[list[Any], int, int]] = []  # launches, number, and where its constants begin
+        self.waiting: list[tuple[list[Any], int, int, int]] = []  # launch, place in it, where its words begin, bytes
 
     # Copies and fills
 
@@ -158,7 +163,7 @@ class Recorder:
         count = -(-((skip & 3) + size) // (4 * _INVOCATIONS))
         assert len(words) == 4 * WORDS
         group = self._group(layout, places)
-        self._add([pipeline, group, None, min(max(1, count), 65535), 1, 1], words)
+        self._add([pipeline, group, None, None, min(max(1, count), 65535), 1, 1], words)
 
     def _window(self, block: Block, at: int, size: int) -> tuple[tuple[Any, int, int], int]:
         """What to bind of a block for a range, and where the range begins in it."""
@@ -176,18 +181,16 @@ class Recorder:
         self.made.groups.append(group)
         return group
 
-    def _add(self, launch: list[Any], words: bytes) -> None:
-        """A launch in the pass that is open, with its constants."""
+    def _add(self, launch: list[Any], words: bytes, grid: bytes = b"") -> None:
+        """A launch in the pass that is open, with the words of its constants, and of its grid."""
         if not self.made.pieces or type(self.made.pieces[-1]) is not list or self._is_marked():
             self.made.pieces.append([])
-        launches = self.made.pieces[-1]
-        if words:
-            at = len(self.words)
-            self.waiting.append((launches, len(launches), at))
-            step = self.context.uniform_alignment
-            self.words += words.ljust(-(-len(words) // step) * step, b"\0")
-            launch.append(-(-len(words) // 16) * 16)
-        launches.append(launch)
+        self.made.pieces[-1].append(launch)
+        for place, given in ((_CONSTANTS, words), (_GRID, grid)):
+            if given:
+                at, step = len(self.words), self.context.uniform_alignment
+                self.waiting.append((launch, place, at, -(-len(given) // 16) * 16))
+                self.words += given.ljust(-(-len(given) // step) * step, b"\0")
 
     def _is_marked(self) -> bool:
         """Whether the last piece belongs to a command that is timed by itself."""
@@ -216,9 +219,9 @@ class Recorder:
 
     def _dispatch(self, command: Dispatch, blocks: Sequence[Block | None], constants: bytes, kernels: Kernels) -> None:
         kernel = kernels.kernel_of(command)
-        kernels.check_grid(kernel, command.grid)
         if 0 in command.grid:
             return
+        form = kernels.form_of(kernel, command.grid)
         back: list[tuple[Block, Block, int, int]] = []
         places = [self._placed(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
         read_only = kernel.read_only
@@ -226,10 +229,13 @@ class Recorder:
             written = {place[0] for place, flag in zip(places, read_only, strict=True) if not flag}
             if any(place[0] in written for place, flag in zip(places, read_only, strict=True) if flag):
                 read_only = (False,) * len(places)
-        pipeline, layout = kernels.pipeline(kernel, read_only)
+        is_folded = form is not command.grid
+        pipeline, layout = kernels.pipeline(kernel, read_only, is_folded)
         first = 4 * command.first_constant
         words = constants[first : first + 4 * command.constant_count] if kernel.has_constants else b""
-        self._add([pipeline, self._group(layout, places), None, *command.grid], words)
+        x, y, z = command.grid
+        grid = struct.pack("<4I", x, y, z, x * y * z) if is_folded else b""
+        self._add([pipeline, self._group(layout, places), None, None, *form], words, grid)
         for own, block, at, size in back:
             self.copy(own, 0, block, at, size)
 
@@ -268,11 +274,9 @@ class Recorder:
         if self.words:
             block = self.own(len(self.words))
             context.write(block, context.ffi.from_buffer(self.words), len(self.words))
-            layout = context.pipelines.constants_group()
-            for launches, number, at in self.waiting:
-                *launch, size = launches[number]
-                launch[2] = self._group(layout, [(block.buffer, at, size)])
-                launches[number] = launch
+            layout = context.pipelines.uniform_group()
+            for launch, place, at, size in self.waiting:
+                launch[place] = self._group(layout, [(block.buffer, at, size)])
         for piece in made.pieces:
             if type(piece) is list:
                 piece[:] = [tuple(launch) for launch in piece]

@@ -1,0 +1,106 @@
+"""Grids with more workgroups than a device starts in one dimension: the same kernel over a grid of another form.
+
+The text that is made counts the workgroups that it is started with, x fastest, and takes each for the one with that
+number in the grid that the program asks for, which a uniform buffer has. What is beyond it returns at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.formats.wgsl.lex import Token
+from pydispatch.formats.wgsl.module import Declaration, Module
+
+GRID = (2, 0)
+"""Group and binding of the grid that is asked for: `vec4<u32>` of its sizes and their product."""
+
+_MOST = 1 << 32
+_ID, _COUNT, _LOCAL, _GLOBAL = "workgroup_id", "num_workgroups", "local_invocation_id", "global_invocation_id"
+_VECTOR = "vec3<u32>"
+
+
+def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
+    """A grid with as many workgroups, or a few more, none of whose sizes is more than `most`; None where that takes
+    2^32 of them."""
+    total = grid[0] * grid[1] * grid[2]
+    x = min(total, most)
+    y = min(-(-total // x), most)
+    z = -(-total // (x * y))
+    return None if x * y * z >= _MOST or z > most else (x, y, z)
+
+
+def why_not(module: Module, entry: Declaration) -> str | None:
+    """Why an entry point cannot be changed in this way, or None."""
+    for parameter in _parameters(module, entry):
+        if "builtin" not in (words := [token.text for token in parameter]):
+            return (
+                f"its entry point '{entry.name}' cannot be made to run over another grid, since '{_name(words)}' is a "
+                "structure of built-in values: make each a parameter like @builtin(workgroup_id) group: vec3u, or use "
+                "more dimensions"
+            )
+    return None
+
+
+def with_grid(module: Module, entry: Declaration) -> str:
+    """The text with an entry point that runs over such a grid; `why_not` gives None for it. Lines after its head keep
+    their numbers."""
+    tokens, prefix, number = module.tokens, "asked_", 0
+    while any(token.text.startswith(prefix) for token in tokens):
+        prefix, number = f"asked{number}_", number + 1
+    opening = _opening(module, entry)
+    given: dict[str, str] = {}
+    kept: list[str] = []
+    for parameter in _parameters(module, entry):
+        words = [token.text for token in parameter]
+        built_in = words[words.index("builtin") + 2]
+        given[built_in] = _name(words)
+        if built_in not in (_ID, _COUNT, _GLOBAL):
+            kept.append(module.text[parameter[0].start : parameter[-1].end])
+    group, groups, grid, this = (f"{prefix}{each}" for each in ("group", "groups", "grid", "number"))
+    kept += [f"@builtin({_ID}) {group}: {_VECTOR}", f"@builtin({_COUNT}) {groups}: {_VECTOR}"]
+    local = given.get(_LOCAL, f"{prefix}local")
+    if _GLOBAL in given and _LOCAL not in given:
+        kept.append(f"@builtin({_LOCAL}) {local}: {_VECTOR}")
+    lines = [
+        f"let {this} = {group}.x + {groups}.x * ({group}.y + {groups}.y * {group}.z);",
+        f"if ({this} >= {grid}.w) {{ return; }}",
+    ]
+    place = f"{_VECTOR}({this} % {grid}.x, {this} / {grid}.x % {grid}.y, {this} / ({grid}.x * {grid}.y))"
+    if _ID in given:
+        lines.append(f"let {given[_ID]} = {place};")
+    if _COUNT in given:
+        lines.append(f"let {given[_COUNT]} = {grid}.xyz;")
+    if _GLOBAL in given:
+        stated = entry.attribute("workgroup_size")
+        sizes = [f"u32({each})" for each in (stated.arguments if stated is not None else ())]
+        size = f"{_VECTOR}({', '.join([*sizes, '1u', '1u'][:3])})"
+        lines.append(f"let {given[_GLOBAL]} = {given.get(_ID) or place} * {size} + {local};")
+    text, start, end = module.text, tokens[opening].end, tokens[entry.body].end
+    closing = tokens[entry.body - 1].start
+    breaks = "\n" * text.count("\n", start, closing)
+    declaration = f"@group({GRID[0]}) @binding({GRID[1]}) var<uniform> {grid}: vec4<u32>;"
+    head = f"{text[:start]}{', '.join(kept)}{breaks}{text[closing:end]}"
+    return f"{head} {' '.join(lines)}{text[end:].rstrip()}\n{declaration}\n"
+
+
+def _opening(module: Module, entry: Declaration) -> int:
+    """The token that opens the list of parameters."""
+    return next(i for i in range(entry.first, entry.body) if module.tokens[i].text == "fn") + 2
+
+
+def _parameters(module: Module, entry: Declaration) -> list[list[Token]]:
+    """The tokens of each parameter."""
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in module.tokens[_opening(module, entry) + 1 : entry.body - 1]:
+        depth += (token.text in "(<[") - (token.text in ")>]")
+        if token.text == "," and depth == 0:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [each for each in found if each]
+
+
+def _name(words: Sequence[str]) -> str:
+    """Of a parameter: before the colon."""
+    return words[words.index(":") - 1]
