@@ -40,10 +40,12 @@ def softmax(x: Matrix, y: Matrix) -> None:
     largest = pd.group_max(top)
     part = 0.0
     for j in range(lane, x.shape[1], 64):
-        part += pd.exp(x[row, j] - largest)
+        power = pd.exp(x[row, j] - largest)
+        y[row, j] = power
+        part += power
     total = pd.group_sum(part)
     for j in range(lane, x.shape[1], 64):
-        y[row, j] = pd.exp(x[row, j] - largest) / total
+        y[row, j] /= total
 
 
 def at(x: pd.View, row: int, column: int) -> Any:
@@ -112,21 +114,17 @@ def blur(x: Matrix, y: Matrix) -> None:
 @pd.kernel(workgroup=128)
 def prefix_sums(x: Vector, y: Vector) -> None:
     """The sums of the elements up to each one, within each 128."""
-    sums = pd.shared(128, pd.f32)
+    sums = pd.shared((2, 128), pd.f32)  # of a step and of the one before
     lane, i = pd.local_id(0), pd.global_id(0)
-    sums[lane] = x[i] if i < x.shape[0] else 0.0
+    sums[0, lane] = x[i] if i < x.shape[0] else 0.0
     pd.barrier()
-    step = 1
+    step, last = 1, 0
     while step < 128:
-        mine = sums[lane]
-        if lane >= step:
-            mine += sums[lane - step]
+        sums[1 - last, lane] = sums[last, lane] + (sums[last, lane - step] if lane >= step else 0.0)
         pd.barrier()
-        sums[lane] = mine
-        pd.barrier()
-        step *= 2
+        step, last = 2 * step, 1 - last
     if i < x.shape[0]:
-        y[i] = sums[lane]
+        y[i] = sums[last, lane]
 
 
 def main(device: str = "cpu") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -59,15 +60,57 @@ def rows(dtype: type[np.floating]) -> np.ndarray:
     return made
 
 
+def check(function: Any, kind: str, x: np.ndarray) -> None:
+    found, wanted = function(x), (np.max if kind == "maximum" else np.min)(x, axis=1)
+    np.testing.assert_array_equal(found, wanted)
+    zero = wanted == 0
+    least = (lambda signs: signs.all(1)) if kind == "maximum" else (lambda signs: signs.any(1))
+    signs = np.where(x[zero] == 0, np.signbit(x[zero]), kind == "maximum")
+    np.testing.assert_array_equal(np.signbit(found[zero]), least(signs), err_msg=f"{kind} of zeros")
+
+
 @pytest.mark.parametrize("type_", ["f32", "f64"])
 @pytest.mark.parametrize("cpu", machine_levels.parameters(machine_levels.X86_64))
 def test_extremes(cpu: str, type_: str) -> None:
     x = rows(np.float32 if type_ == "f32" else np.float64)
     program = pd.device("cpu?workers=2").load(pd.compile(source(type_), targets="cpu", cpu=cpu))
-    for kind, function in (("maximum", np.max), ("minimum", np.min)):
-        found, wanted = getattr(program, kind)(x), function(x, axis=1)
-        np.testing.assert_array_equal(found, wanted)
-        zero = wanted == 0
-        least = (lambda signs: signs.all(1)) if kind == "maximum" else (lambda signs: signs.any(1))
-        signs = np.where(x[zero] == 0, np.signbit(x[zero]), kind == "maximum")
-        np.testing.assert_array_equal(np.signbit(found[zero]), least(signs), err_msg=f"{kind} of zeros")
+    for kind in ("maximum", "minimum"):
+        check(getattr(program, kind), kind, x)
+
+
+@pd.kernel(workgroup=LENGTH, grid=lambda x, most, least: x.shape[0])
+def extremes32(
+    x: Annotated[pd.View, pd.f32["n", LENGTH]],
+    most: Annotated[pd.View, pd.f32["n"]],
+    least: Annotated[pd.View, pd.f32["n"]],
+) -> None:
+    row, lane = pd.group_id(0), pd.local_id(0)
+    high = pd.group_max(x[row, lane])
+    low = pd.group_min(x[row, lane])
+    if lane == 0:
+        most[row] = high
+        least[row] = low
+
+
+@pd.kernel(workgroup=LENGTH, grid=lambda x, most, least: x.shape[0])
+def extremes64(
+    x: Annotated[pd.View, pd.f64["n", LENGTH]],
+    most: Annotated[pd.View, pd.f64["n"]],
+    least: Annotated[pd.View, pd.f64["n"]],
+) -> None:
+    row, lane = pd.group_id(0), pd.local_id(0)
+    high = pd.group_max(x[row, lane])
+    low = pd.group_min(x[row, lane])
+    if lane == 0:
+        most[row] = high
+        least[row] = low
+
+
+@pytest.mark.parametrize("kernel", [extremes32, extremes64], ids=["f32", "f64"])
+@pytest.mark.parametrize("cpu", machine_levels.parameters(machine_levels.X86_64))
+def test_extremes_of_workgroups(cpu: str, kernel: Any) -> None:
+    x = rows(np.float32 if kernel is extremes32 else np.float64)
+    program = pd.device("cpu?workers=2").load(pd.compile(kernel, targets="cpu", cpu=cpu))
+    for place, kind in enumerate(("maximum", "minimum")):
+        empty = np.empty(len(x), x.dtype)
+        check(lambda x, place=place, empty=empty: getattr(program, kernel.name)(x, empty, empty.copy())[place], kind, x)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import Float32Type, Float64Type
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import as_index
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
@@ -84,12 +84,8 @@ class Order:
 
 def order_of(f: FunctionEmitter, value: SSAValue) -> Order | None:
     """How an argument of the body of an `scf.for`, or what becomes of it, is carried; None where it is a float."""
-    if f.platform.arch != "x86_64" or not isinstance(value.type, Float32Type | Float64Type):
-        return None
-    if isinstance(value.type, Float64Type) and "avx512f" not in f.platform.features:
-        return None  # older instructions do not compare vectors of i64
     combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
-    if combine is None or combine.name not in KINDS or SIMPLE_FLAGS & set(flags(combine, "fastmath").split()):
+    if combine is None or not _is_slow(f, combine):
         return None
     loop, block = combine.parent_op(), combine.parent
     if not isinstance(loop, scf.ForOp) or block is None or combine.results[0].uses.get_length() != 1:
@@ -101,6 +97,24 @@ def order_of(f: FunctionEmitter, value: SSAValue) -> Order | None:
     if value not in (carried, combine.results[0]) or carried.uses.get_length() != 1 or not _is_long(f, loop):
         return None
     return Order(combine, carried, KINDS[combine.name]) if carried in combine.operands else None
+
+
+def reduction_order(f: FunctionEmitter, region: Region) -> Order | None:
+    """How the value of a region of `scf.reduce` is carried by a long loop; None where it is a float."""
+    carried = region.blocks[0].args[0]
+    combine, *others = region.blocks[0].ops
+    if len(others) != 1 or set(combine.operands) != set(region.blocks[0].args) or not _is_slow(f, combine):
+        return None
+    return Order(combine, carried, KINDS[combine.name])
+
+
+def _is_slow(f: FunctionEmitter, combine: Operation) -> bool:
+    if combine.name not in KINDS or SIMPLE_FLAGS & set(flags(combine, "fastmath").split()):
+        return False
+    type_ = combine.results[0].type
+    if isinstance(type_, Float64Type) and "avx512f" not in f.platform.features:
+        return False  # older instructions do not compare vectors of i64
+    return f.platform.arch == "x86_64" and isinstance(type_, Float32Type | Float64Type)
 
 
 def _is_long(f: FunctionEmitter, loop: scf.ForOp) -> bool:

@@ -94,7 +94,7 @@ def nest(
             group = f.module.metadata("distinct !{}")
             accesses = f.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
             metadata = f.module.metadata()
-            whole = f", !{rolled(f)}" if _is_vectorised(f, _count(range_), long) else ""
+            whole = f", !{rolled(f)}" if is_vectorised(f, range_, long) else ""
             f.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{whole}}}")
     if group is not None:
         f.groups.append(group)
@@ -117,20 +117,27 @@ def kept_whole(f: FunctionEmitter) -> int:
     return node
 
 
-def known_lanes(f: FunctionEmitter, carried: Sequence[SSAValue]) -> int | None:
-    """Metadata for a loop that carries these values; None where it needs none. A sum of floats that may be reordered
-    has a lane for each element of a vector, so its vectors have a length that does not depend on the machine: the same
-    code gives the same bits on SVE and RVV of every length."""
-    if f.platform.arch not in SCALABLE or not any(is_float(value.type) for value in carried):
+def known_lanes(f: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False) -> int | None:
+    """Metadata for a loop that carries these values; None where it needs none. whole: LLVM's first passes leave it so.
+
+    A sum of floats that may be reordered has a lane for each element of a vector, so its vectors have a length that
+    does not depend on the machine: the same code gives the same bits on SVE and RVV of every length.
+    """
+    parts = [rolled(f)] if whole else []
+    if f.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
+        fixed = '!{!"llvm.loop.vectorize.scalable.enable", i1 false}'
+        parts.append(f.once("fixed", lambda: str(f.module.metadata(fixed))))
+    if not parts:
         return None
-    fixed = f.once("fixed", lambda: str(f.module.metadata('!{!"llvm.loop.vectorize.scalable.enable", i1 false}')))
     node = f.module.metadata()
-    f.module.set_metadata(node, f"distinct !{{!{node}, !{fixed}}}")
+    f.module.set_metadata(node, f"distinct !{{!{', !'.join((str(node), *parts))}}}")
     return node
 
 
-def _is_vectorised(f: FunctionEmitter, steps: int, long: bool) -> bool:
+def is_vectorised(f: FunctionEmitter, range_: Range, long: bool = False) -> bool:
+    """Whether a loop of known length is better vectorised than unrolled. long: as for `nest`."""
     lanes = next((lanes for feature, lanes in MASKED_LANES if feature in f.platform.features), 0)
+    steps = _count(range_)
     return steps >= VECTORISED or (long and FEWEST_MASKED <= steps <= lanes)
 
 

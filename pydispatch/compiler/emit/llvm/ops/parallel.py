@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
+from pydispatch.compiler.emit.llvm.extremes import Order, reduction_order
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, Range, known_lanes, nest
+from pydispatch.compiler.emit.llvm.loops import Loop, Range, is_vectorised, known_lanes, nest
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index
 from pydispatch.ir.dialects.scf.parallel import ForallOp
@@ -41,12 +43,21 @@ def _parallel(f: FunctionEmitter, op: Operation) -> None:
 
 def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> None:
     """Plain loops that carry the results, in order: the same bits whatever runs them."""
-    types = [scalar(value.type) for value in loop.initVals]
     block = loop.body.blocks[0]
+    last = block.last_op
+    if last is None or len(last.regions) != len(loop.initVals):
+        combined = len(last.regions) if last else 0
+        raise f.error(f"scf.reduce combines {combined} values, the loop carries {len(loop.initVals)}")
+    is_long = is_vectorised(f, bounds[-1])
+    orders = [reduction_order(f, region) if is_long else None for region in last.regions]
+    types = [scalar(value.type) if order is None else order.integer
+             for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip
+    starts = [f.get(value) if order is None else order.integer_of(f, f.get(value))
+              for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip
 
     def level(depth: int, carried: list[str]) -> list[str]:
         if depth == len(bounds):
-            return _iteration(f, loop, carried)
+            return _iteration(f, loop, carried, orders)
         nested = Loop(f, bounds[depth])
         nested.begin()
         phis = [f.body.phi(type_) for type_ in types]
@@ -56,25 +67,28 @@ def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> No
         f.define(block.args[depth], nested.counter)
         for phi, value in zip(phis, level(depth + 1, [phi.name for phi in phis]), strict=True):
             phi.incoming.append((value, f.body.label))
-        nested.end(known_lanes(f, loop.results))
+        nested.end(known_lanes(f, loop.results, is_long and depth == len(bounds) - 1))
         return [phi.name for phi in phis]
 
-    for result, value in zip(loop.results, level(0, [f.get(v) for v in loop.initVals]), strict=True):
-        f.define(result, value)
+    for result, value, order in zip(loop.results, level(0, starts), orders, strict=True):
+        f.define(result, value if order is None else order.float_of(f, value))
 
 
-def _iteration(f: FunctionEmitter, loop: scf.ParallelOp, carried: list[str]) -> list[str]:
+def _iteration(
+    f: FunctionEmitter, loop: scf.ParallelOp, carried: list[str], orders: Sequence[Order | None]
+) -> list[str]:
     """The body once; what it gives is combined with `carried`."""
     combined: list[str] = []
 
     def leave(terminator: Operation) -> None:
-        if len(terminator.regions) != len(carried):
-            raise f.error(f"scf.reduce combines {len(terminator.regions)} values, the loop carries {len(carried)}")
-        for region, value, operand in zip(terminator.regions, carried, terminator.operands, strict=True):
+        for region, value, operand, order in zip(terminator.regions, carried, terminator.operands, orders, strict=True):
             left, right = region.blocks[0].args
             f.define(left, value)
             f.define(right, f.get(operand))
-            f.region(region, lambda end: combined.append(f.get(end.operands[0])))
+            if order is None:
+                f.region(region, lambda end: combined.append(f.get(end.operands[0])))
+            else:
+                combined.append(order.combined(f))
 
     f.region(loop.body, leave)
     return combined
