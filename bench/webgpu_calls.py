@@ -64,7 +64,7 @@ class Raw:
         uniform = lib.wgpuDeviceCreateBuffer(context.device, usage)
         words = ffi.new("uint32_t[4]", [n, 0, 0, 0])
         lib.wgpuQueueWriteBuffer(context.queue, uniform, 0, words, 16)
-        self.given = pipelines.group(pipelines.constants_group(), [(uniform, 0, 16)])
+        self.given = pipelines.group(pipelines.uniform_group(), [(uniform, 0, 16)])
         self.count = -(-n // 64)
         self.commands = ffi.new("WGPUCommandBuffer[1]")
 

@@ -127,3 +127,27 @@ def test_inspect_prints_the_text(tmp_path: Path) -> None:
     pd.compile(source, targets="webgpu").save(artifact)
     command = [sys.executable, "-m", "pydispatch", "inspect", "--code", str(artifact)]
     assert "\n@compute @workgroup_size(" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("bits", [64, 40])
+@pytest.mark.parametrize("op", ["shli", "shrsi", "shrui"])
+def test_shifts_of_two_words_by_known_counts(op: str, bits: int) -> None:
+    """All counts in one kernel: the results times different odd numbers, joined by exclusive or."""
+    x = np.concatenate([WIDE, rng.integers(-(2**63), 2**63, 50)])
+    counts = [1, 7, 31, 32, 33, 39, *([63] if bits == 64 else [])]
+    narrow, wide = ("%v = arith.trunci %x0 : i64 to i40", "arith.extsi %s{0} : i40 to i64") if bits == 40 else (
+        "%o = arith.constant 0 : i64\n%v = arith.ori %x0, %o : i64", "arith.ori %s{0}, %o : i64")  # fmt: skip
+    lines = [narrow, "%y0 = arith.constant 0 : i64"]
+    expected = np.zeros_like(x)
+    unused = 64 - bits
+    value = x << unused >> unused
+    plain = value.view(np.uint64) << np.uint64(unused) >> np.uint64(unused)
+    for n, count in enumerate(counts, 1):
+        lines += [f"%k{n} = arith.constant {count} : i{bits}", f"%s{n} = arith.{op} %v, %k{n} : i{bits}",
+                  f"%w{n} = {wide.format(n)}", f"%f{n} = arith.constant {2 * n + 1} : i64",
+                  f"%m{n} = arith.muli %w{n}, %f{n} : i64",
+                  f"%y{n if n < len(counts) else ''} = arith.xori %y{n - 1}, %m{n} : i64"]  # fmt: skip
+        shifted = {"shli": value << count << unused >> unused, "shrsi": value >> count,
+                   "shrui": (plain >> np.uint64(count)).view(np.int64) << unused >> unused}[op]  # fmt: skip
+        expected ^= shifted * (2 * n + 1)
+    np.testing.assert_array_equal(computed("\n".join(lines), [("i64", x)], "i64", np.int64), expected)

@@ -113,7 +113,7 @@ class Backend:
     """Whether a tensor whose sizes only the call knows may have more elements than 32 bits count."""
 
     def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
-        """Whether two neighbours of 32 bits are read faster as one integer of 64."""
+        """Whether two neighbours of 32 bits are read faster as one element of 64."""
         return False
 
     def contract_machine(self, target: ExecutableTargetAttr) -> Machine | None:

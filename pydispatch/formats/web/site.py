@@ -127,11 +127,12 @@ def _kernels(
             {"key": each.key, "type": each.type, "word": each.word}
             for each in overrides_of(modules[at], overrides, 1 << 16)
         ]
+        limits = {**interface.limits(entry), "maxStorageBuffersPerShaderStage": len(entry.bindings)}
         kernels.append(
             {
                 "module": at, "entry": entry.name, "declared": declared,
                 "written": [i in is_written for i in range(count_of)], "hasConstants": entry.constant_bytes != 0,
-                "limits": {k: v for k, v in interface.limits(entry).items() if v > interface.LEAST[k]},
+                "limits": {k: v for k, v in limits.items() if v > interface.LEAST[k]},
                 "overrides": values,
             }
         )  # fmt: skip

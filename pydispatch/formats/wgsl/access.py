@@ -29,7 +29,9 @@ def written(module: Module, function: Declaration) -> set[int]:
     for each in reached:
         for i in range(each.first, each.end) if each.kind == "fn" else ():
             number = numbers.get(module.tokens[i].text)
-            if number is not None and (module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1)):
+            if number is None or module.tokens[i - 1].text == ".":
+                continue
+            if module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1):
                 found.add(number)
     return found
 

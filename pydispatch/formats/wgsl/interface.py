@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.wgsl.lex import place
+from pydispatch.formats.wgsl.merge import fewest
 from pydispatch.formats.wgsl.module import Declaration, Module
 from pydispatch.formats.wgsl.types import layout, least
 
@@ -78,6 +79,8 @@ class Entry:
     workgroup_size: tuple[int, int, int] | None
     workgroup_bytes: int
     features: tuple[str, ...]
+    fewest: int
+    """Storage buffers that it needs at least, where several of them may be parts of one: see `formats.wgsl.merge`."""
 
 
 def entry_of(module: Module, function: Declaration) -> Entry:
@@ -115,7 +118,12 @@ def entry_of(module: Module, function: Declaration) -> Entry:
     numbers = [module.constant(text) for text in (sizes.arguments if sizes is not None else ())]
     numbers += [1] * (3 - len(numbers))
     known = None if sizes is None or None in numbers else tuple(numbers)
-    return Entry(function.name, bindings, buffers, constant_bytes, known, workgroup, features(module))  # type: ignore[arg-type]
+    least_count = len(buffers)
+    if least_count > LEAST["maxStorageBuffersPerShaderStage"]:
+        least_count = fewest(module, function)
+    return Entry(
+        function.name, bindings, buffers, constant_bytes, known, workgroup, features(module), least_count  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def _place(module: Module, each: Declaration) -> str:
@@ -149,7 +157,7 @@ def limits(entry: Entry) -> dict[str, int]:
     """Limits of WebGPU by name → what the entry point needs of each."""
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
-        "maxStorageBuffersPerShaderStage": len(entry.bindings), "maxComputeInvocationsPerWorkgroup": x * y * z,
+        "maxStorageBuffersPerShaderStage": entry.fewest, "maxComputeInvocationsPerWorkgroup": x * y * z,
         "maxComputeWorkgroupSizeX": x, "maxComputeWorkgroupSizeY": y, "maxComputeWorkgroupSizeZ": z,
         "maxComputeWorkgroupStorageSize": entry.workgroup_bytes,
     }  # fmt: skip

@@ -16,6 +16,9 @@ from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.errors import CompileError
 from pydispatch.formats.wgsl.interface import LEAST, features
+from pydispatch.formats.wgsl.merge import fewest
+from pydispatch.formats.wgsl.module import Module
+from pydispatch.formats.wgsl.read import read
 
 FORMAT = "webgpu-wgsl-fb"
 ALIGNMENT = 4
@@ -54,7 +57,10 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if dump is not None:
         dump(".wgsl", made.text)
     data = made.text.encode()
-    requires = dict.fromkeys(need for entry in entries for need in requirements(entry))
+    linked = None
+    if any(len(entry.bindings) > LEAST["maxStorageBuffersPerShaderStage"] for entry in entries):
+        linked = read(made.text.encode(), "the generated text")
+    requires = dict.fromkeys(need for entry in entries for need in requirements(entry, linked))
     requires |= dict.fromkeys(need for library in libraries for need in features(library.module))
     notes: dict[str, object] = {
         "seconds": {"emit": time.perf_counter() - start},
@@ -70,11 +76,13 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     return Binary(data, ".wgsl", tuple(requires), ALIGNMENT, made.imports, notes)
 
 
-def requirements(entry: EntryPoint) -> list[str]:
-    """The limits above those that every device has, as "name>=number"."""
+def requirements(entry: EntryPoint, module: Module | None) -> list[str]:
+    """The limits above those that every device has, as "name>=number". module: the text, where entry points may have
+    more buffers than every device binds."""
     x, y, z = entry.size
+    function = module.entry(entry.name) if module is not None else None
     needs = {
-        "maxStorageBuffersPerShaderStage": len(entry.bindings),
+        "maxStorageBuffersPerShaderStage": fewest(module, function) if module and function else len(entry.bindings),
         "maxComputeInvocationsPerWorkgroup": x * y * z,
         "maxComputeWorkgroupSizeX": x,
         "maxComputeWorkgroupSizeY": y,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pydispatch.compiler.target.backend import Backend
+from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 
 class WebGPU(Backend):
@@ -16,6 +17,9 @@ class WebGPU(Backend):
     most_tensors = 8  # storage buffers that every device has
     has_invocations = True
     has_large_buffers = False
+
+    def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
+        return True  # as a vector of two words
 
 
 BACKEND = WebGPU()

@@ -9,8 +9,9 @@ from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgu
 from pydispatch.formats.artifact.strict import count, listed, table, text
 from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.access import all_read_write
-from pydispatch.formats.wgsl.grid import form_of, why_not, with_grid
-from pydispatch.formats.wgsl.interface import Entry, entry_of
+from pydispatch.formats.wgsl.grid import GRID, form_of, why_not, with_grid
+from pydispatch.formats.wgsl.interface import CONSTANTS, Entry, entry_of
+from pydispatch.formats.wgsl.merge import OFFSETS, Merged, merged
 from pydispatch.formats.wgsl.module import Module
 from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
 from pydispatch.formats.wgsl.read import read
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
 
 class Kernel:
     """One export, ready to be dispatched. read_only: per binding whether the shader only reads it. values: of
-    overridable constants. shaders: of the module, shared by its kernels. made: (pipeline, layout of its bindings) by
-    what is bound to be only read, and whether the grid has another form."""
+    overridable constants. merged: the kernel over fewer buffers, where it has too many for the device. shaders: of the
+    module, shared by its kernels. made: (pipeline, layout of its bindings) by what is bound to be only read, and
+    whether the grid has another form."""
 
-    __slots__ = ("entry", "executable", "export", "has_constants", "made", "module", "read_only", "shaders", "values")
+    __slots__ = (
+        "entry", "executable", "export", "has_constants", "made", "merged", "module", "read_only", "shaders", "values",
+    )  # fmt: skip
 
     def __init__(
         self, executable: str, export: str, module: Module, entry: Entry, bindings: int, values: Mapping[str, float]
@@ -35,7 +39,8 @@ class Kernel:
         self.read_only = tuple(entry.bindings.get(i, False) is False and i in entry.bindings for i in range(bindings))
         self.has_constants = entry.constant_bytes != 0
         self.values = values
-        self.shaders: dict[tuple[bool, str], Any] = {}
+        self.merged: Merged | None = None
+        self.shaders: dict[tuple[bool, bool, bool, str], Any] = {}
         self.made: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
 
     @property
@@ -71,7 +76,7 @@ class Kernels:
         modules = [read(code, f"{where}: {file}") for code, file in zip(codes, files, strict=True)]
         if parts.is_whole and (problem := unknown(modules, parts.overrides)) is not None:
             raise ArtifactError(problem)
-        shaders: list[dict[tuple[bool, str], Any]] = [{} for _ in modules]
+        shaders: list[dict[tuple[bool, bool, bool, str], Any]] = [{} for _ in modules]
         for export in executable.exports:
             module = parts.module_of(export, modules, where)
             kernel = self._kernel(executable, export, modules[module], parts)
@@ -107,7 +112,11 @@ class Kernels:
                 f"{context.name} ({context.adapter.model}) lacks; ask for less, or load it on another device"
             )
         keyed = {each.key: values[each.name] for each in overrides}
-        return Kernel(executable.name, export.name, module, entry, export.bindings, keyed)
+        kernel = Kernel(executable.name, export.name, module, entry, export.bindings, keyed)
+        most = context.limits["maxStorageBuffersPerShaderStage"]
+        if export.bindings > most:
+            kernel.merged = merged(module, function, most)
+        return kernel
 
     def _explain(self, need: str) -> str:
         limit, is_limit, least = need.partition(">=")
@@ -122,22 +131,25 @@ class Kernels:
         found = kernel.made.get((read_only, is_folded))
         if found is None:
             context, pipelines = self.context, self.context.pipelines
-            shader = self._shader(kernel, read_only == kernel.read_only, is_folded)
-            group, layout = pipelines.layout(read_only, kernel.has_constants, is_folded)
+            shader = self._shader(kernel, read_only == kernel.read_only, is_folded, kernel.merged)
+            uniforms = (CONSTANTS, kernel.has_constants), (GRID, is_folded), (OFFSETS, kernel.merged is not None)
+            group, layout = pipelines.layout(read_only, frozenset(each for (each, _), used in uniforms if used))
             name, where = kernel.entry.name, kernel.where
             made = pipelines.pipeline(shader, name, layout, kernel.values, kernel.label, where)
             self.handles.append((context.lib.wgpuComputePipelineRelease, made))
             found = kernel.made[read_only, is_folded] = made, group
         return found
 
-    def _shader(self, kernel: Kernel, is_same: bool, is_folded: bool = False) -> Any:
+    def _shader(
+        self, kernel: Kernel, is_same: bool, is_folded: bool = False, merged: Merged | None = None
+    ) -> Any:
         """The shader module of a kernel. is_same: with its buffers as they are declared. is_folded: of its own, for
-        grids of another form."""
-        key = is_same, kernel.entry.name if is_folded else ""
+        grids of another form. merged: of its own, over fewer buffers."""
+        key = is_same, is_folded, merged is not None, kernel.entry.name if is_folded or merged is not None else ""
         shader = kernel.shaders.get(key)
         if shader is None:
             context, module = self.context, kernel.module
-            text = module.text if is_same else all_read_write(module)
+            text = merged.text if merged is not None else module.text if is_same else all_read_write(module)
             if is_folded:
                 changed = read(text.encode(), module.where)
                 entry = changed.entry(kernel.entry.name)

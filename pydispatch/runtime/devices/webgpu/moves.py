@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pydispatch.formats.wgsl.interface import CONSTANTS
+
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
 
@@ -69,7 +71,7 @@ class Moves:
         found = self._made.get(name)
         if found is None:
             pipelines = self.context.pipelines
-            group, layout = pipelines.layout((False,) * (1 if name == "fill" else 2), True)
+            group, layout = pipelines.layout((False,) * (1 if name == "fill" else 2), frozenset([CONSTANTS[0]]))
             module = pipelines.module(_TEXT, f"{self.context.name}: {name}")
             found = self._made[name] = pipelines.pipeline(module, name, layout, {}, name, name), group
         return found

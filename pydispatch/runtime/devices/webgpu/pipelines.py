@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.wgsl.grid import GRID
-from pydispatch.formats.wgsl.interface import CONSTANTS
 from pydispatch.runtime.devices.webgpu import api
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ class Pipelines:
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.ffi, self.lib = context, context.ffi, context.lib
         self._groups: dict[tuple[int, ...], Any] = {}
-        self._layouts: dict[tuple[tuple[bool, ...], bool, bool], tuple[Any, Any]] = {}
+        self._layouts: dict[tuple[tuple[bool, ...], frozenset[int]], tuple[Any, Any]] = {}
 
     def module(self, code: str, where: str) -> Any:
         """A shader module. ArtifactError with what wgpu says of the text, line and column included."""
@@ -37,15 +35,12 @@ class Pipelines:
             raise ArtifactError(_shader_error(problem[1], where))
         return module
 
-    def layout(self, read_only: tuple[bool, ...], has_constants: bool, has_grid: bool = False) -> tuple[Any, Any]:
-        """(layout of group 0, pipeline layout) of a kernel with these bindings. has_grid: as `formats.wgsl.grid`
-        declares it."""
-        key = read_only, has_constants, has_grid
-        found = self._layouts.get(key)
+    def layout(self, read_only: tuple[bool, ...], uniforms: frozenset[int]) -> tuple[Any, Any]:
+        """(layout of group 0, pipeline layout) of a kernel with these bindings. uniforms: the groups that are a uniform
+        buffer each."""
+        found = self._layouts.get((read_only, uniforms))
         if found is None:
             storage = tuple(api.READ_ONLY_STORAGE if flag else api.STORAGE for flag in read_only)
-            uniforms = {CONSTANTS[0]} if has_constants else set()
-            uniforms |= {GRID[0]} if has_grid else set()
             groups = [self._group(storage)]
             for number in range(1, max(uniforms, default=0) + 1):
                 groups.append(self.uniform_group() if number in uniforms else self._group(()))
@@ -58,11 +53,11 @@ class Pipelines:
             context.errors.begin()
             made = self.lib.wgpuDeviceCreatePipelineLayout(context.device, create)
             context.errors.end(f"{context.name}: a pipeline layout")
-            found = self._layouts[key] = groups[0], made
+            found = self._layouts[read_only, uniforms] = groups[0], made
         return found
 
     def uniform_group(self) -> Any:
-        """The layout of a group with constants, or with a grid."""
+        """The layout of a group that is a uniform buffer."""
         return self._group((api.UNIFORM,))
 
     def _group(self, kinds: tuple[int, ...]) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.wgsl.grid import GRID
 from pydispatch.formats.wgsl.interface import CONSTANTS
+from pydispatch.formats.wgsl.merge import ALIGNMENT, OFFSETS, Merged
 from pydispatch.runtime.devices.webgpu.memory import Block
 from pydispatch.runtime.devices.webgpu.moves import WORDS
 
@@ -21,10 +22,8 @@ _PIECE = 64 << 20  # bytes of one move
 _INVOCATIONS = 64
 _LEAST = 16  # bytes that are bound: one element of any type
 
-Launch = tuple[Any, Any, Any, Any, int, int, int]
-"""(pipeline, bind group, bind groups of the constants and of the grid or None, workgroups in x, y and z)."""
-
-_CONSTANTS, _GRID = 2, 3  # in a launch
+Launch = tuple[Any, Any, Sequence[tuple[int, Any]], int, int, int]
+"""(pipeline, bind group, (number, bind group) of each uniform buffer, workgroups in x, y and z)."""
 
 
 class Host(Protocol):
@@ -97,15 +96,13 @@ class Recorded:
         use = lib.wgpuComputePassEncoderSetPipeline
         compute = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
         last = None
-        for pipeline, group, constants, grid, x, y, z in launches:
+        for pipeline, group, uniforms, x, y, z in launches:
             if pipeline is not last:
                 use(compute, pipeline)
                 last = pipeline
             bind(compute, 0, group, 0, null)
-            if constants is not None:
-                bind(compute, CONSTANTS[0], constants, 0, null)
-            if grid is not None:
-                bind(compute, GRID[0], grid, 0, null)
+            for number, uniform in uniforms:
+                bind(compute, number, uniform, 0, null)
             start(compute, x, y, z)
         lib.wgpuComputePassEncoderEnd(compute)
         lib.wgpuComputePassEncoderRelease(compute)
@@ -117,8 +114,8 @@ class Recorder:
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.lib = context, context.lib
         self.made = Recorded(context)
-        self.words = bytearray()  # constants of all dispatches
-        self.waiting: list[tuple[list[Any], int, int, int]] = []  # launch, place in it, where its words begin, bytes
+        self.words = bytearray()  # of the uniform buffers of all dispatches
+        self.waiting: list[tuple[list[Any], int, int, int]] = []  # uniforms of a launch, group, first of `words`, bytes
 
     # Copies and fills
 
@@ -163,7 +160,7 @@ class Recorder:
         count = -(-((skip & 3) + size) // (4 * _INVOCATIONS))
         assert len(words) == 4 * WORDS
         group = self._group(layout, places)
-        self._add([pipeline, group, None, None, min(max(1, count), 65535), 1, 1], words)
+        self._add(pipeline, group, (min(max(1, count), 65535), 1, 1), {CONSTANTS[0]: words})
 
     def _window(self, block: Block, at: int, size: int) -> tuple[tuple[Any, int, int], int]:
         """What to bind of a block for a range, and where the range begins in it."""
@@ -181,16 +178,16 @@ class Recorder:
         self.made.groups.append(group)
         return group
 
-    def _add(self, launch: list[Any], words: bytes, grid: bytes = b"") -> None:
-        """A launch in the pass that is open, with the words of its constants, and of its grid."""
+    def _add(self, pipeline: Any, group: Any, grid: tuple[int, int, int], uniforms: Mapping[int, bytes]) -> None:
+        """A launch in the pass that is open. uniforms: the content of uniform buffers by their group."""
         if not self.made.pieces or type(self.made.pieces[-1]) is not list or self._is_marked():
             self.made.pieces.append([])
-        self.made.pieces[-1].append(launch)
-        for place, given in ((_CONSTANTS, words), (_GRID, grid)):
-            if given:
-                at, step = len(self.words), self.context.uniform_alignment
-                self.waiting.append((launch, place, at, -(-len(given) // 16) * 16))
-                self.words += given.ljust(-(-len(given) // step) * step, b"\0")
+        step = self.context.uniform_alignment
+        bound: list[tuple[int, Any]] = []
+        for number, words in uniforms.items():
+            self.waiting.append((bound, number, len(self.words), -(-len(words) // 16) * 16))
+            self.words += words.ljust(-(-len(words) // step) * step, b"\0")
+        self.made.pieces[-1].append((pipeline, group, bound, *grid))
 
     def _is_marked(self) -> bool:
         """Whether the last piece belongs to a command that is timed by itself."""
@@ -222,26 +219,72 @@ class Recorder:
         if 0 in command.grid:
             return
         form = kernels.form_of(kernel, command.grid)
-        back: list[tuple[Block, Block, int, int]] = []
-        places = [self._placed(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
-        read_only = kernel.read_only
-        if any(read_only):
-            written = {place[0] for place, flag in zip(places, read_only, strict=True) if not flag}
-            if any(place[0] in written for place, flag in zip(places, read_only, strict=True) if flag):
-                read_only = (False,) * len(places)
+        back: list[tuple[Block, int, Block, int, int]] = []
+        uniforms: dict[int, bytes] = {}
+        if kernel.merged is not None:
+            places, offsets = self._merged(command, blocks, kernel, kernel.merged, back)
+            uniforms[OFFSETS[0]] = struct.pack(f"<{len(offsets)}I", *offsets)
+            read_only = (False,) * len(places)
+        else:
+            places = [self._placed(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
+            read_only = kernel.read_only
+            if any(read_only):
+                written = {place[0] for place, flag in zip(places, read_only, strict=True) if not flag}
+                if any(place[0] in written for place, flag in zip(places, read_only, strict=True) if flag):
+                    read_only = (False,) * len(places)
+        if kernel.has_constants and command.constant_count:
+            first = 4 * command.first_constant
+            uniforms[CONSTANTS[0]] = constants[first : first + 4 * command.constant_count]
         is_folded = form is not command.grid
+        if is_folded:
+            x, y, z = command.grid
+            uniforms[GRID[0]] = struct.pack("<4I", x, y, z, x * y * z)
         pipeline, layout = kernels.pipeline(kernel, read_only, is_folded)
-        first = 4 * command.first_constant
-        words = constants[first : first + 4 * command.constant_count] if kernel.has_constants else b""
-        x, y, z = command.grid
-        grid = struct.pack("<4I", x, y, z, x * y * z) if is_folded else b""
-        self._add([pipeline, self._group(layout, places), None, None, *form], words, grid)
-        for own, block, at, size in back:
-            self.copy(own, 0, block, at, size)
+        self._add(pipeline, self._group(layout, places), form, uniforms)
+        for own, start, block, at, size in back:
+            self.copy(own, start, block, at, size)
+
+    def _merged(
+        self, command: Dispatch, blocks: Sequence[Block | None], kernel: Kernel, merged: Merged,
+        back: list[tuple[Block, int, Block, int, int]],
+    ) -> tuple[list[tuple[Any, int, int]], list[int]]:  # fmt: skip
+        """Where the bindings of a kernel over fewer buffers lie, and the first element of each that it is made of:
+        several are copied to memory of their own."""
+        places, offsets = [], []
+        for group, size in zip(merged.bindings, merged.bytes, strict=True):
+            if len(group) == 1:
+                offsets.append(0)
+                places.append(self._placed(command.slots[group[0]], blocks, kernel, group[0], back))
+                continue
+            starts, total = [], 0
+            for binding in group:
+                slot = command.slots[binding]
+                starts.append(total)
+                total += -(-max(slot.size, 1) // ALIGNMENT) * ALIGNMENT
+            self._check_size(kernel, f"bindings {', '.join(map(str, group))} in one buffer", total)
+            own = self.own(total)
+            for binding, start in zip(group, starts, strict=True):
+                slot = command.slots[binding]
+                block = _block(blocks, slot)
+                self.copy(block, slot.offset, own, start, slot.size)
+                if binding in merged.written:
+                    back.append((own, start, block, slot.offset, slot.size))
+            offsets += [start // size for start in starts]
+            places.append((own.buffer, 0, total))
+        return places, offsets
+
+    def _check_size(self, kernel: Kernel, what: str, size: int) -> None:
+        """InvalidArgumentError for more than the device binds."""
+        most = self.context.limits["maxStorageBufferBindingSize"]
+        if size > most:
+            raise InvalidArgumentError(
+                f"{kernel.label}, {what}: {size} bytes, {self.context.name} binds at most {most} "
+                "(maxStorageBufferBindingSize)"
+            )
 
     def _placed(
         self, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int,
-        back: list[tuple[Block, Block, int, int]],
+        back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[Any, int, int]:  # fmt: skip
         """Where a binding lies: in place, or copied to where the device can bind it."""
         context, block, at = self.context, _block(blocks, slot), slot.offset
@@ -253,11 +296,7 @@ class Recorder:
                 f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{declared.name}' of the shader is "
                 f"{declared.type} of {declared.bytes}: give it a larger tensor, or declare an array without a size"
             )
-        if size > context.limits["maxStorageBufferBindingSize"]:
-            raise InvalidArgumentError(
-                f"{kernel.label}, binding {binding}: {slot.size} bytes, {context.name} binds at most "
-                f"{context.limits['maxStorageBufferBindingSize']} (maxStorageBufferBindingSize)"
-            )
+        self._check_size(kernel, f"binding {binding}", size)
         if slot.size == 0 and least <= block.size:
             return block.buffer, 0, least
         if at % context.alignment == 0 and at + size <= block.size:
@@ -265,7 +304,7 @@ class Recorder:
         own = self.own(size)
         self.copy(block, at, own, 0, slot.size)
         if not kernel.read_only[binding]:
-            back.append((own, block, at, slot.size))
+            back.append((own, 0, block, at, slot.size))
         return own.buffer, 0, size
 
     def finish(self) -> Recorded:
@@ -275,11 +314,8 @@ class Recorder:
             block = self.own(len(self.words))
             context.write(block, context.ffi.from_buffer(self.words), len(self.words))
             layout = context.pipelines.uniform_group()
-            for launch, place, at, size in self.waiting:
-                launch[place] = self._group(layout, [(block.buffer, at, size)])
-        for piece in made.pieces:
-            if type(piece) is list:
-                piece[:] = [tuple(launch) for launch in piece]
+            for bound, number, at, size in self.waiting:
+                bound.append((number, self._group(layout, [(block.buffer, at, size)])))
         return made
 
 

@@ -164,6 +164,9 @@ def _shift(kind: str) -> Lowering:
                           "u_shr": f"i32({as_unsigned(a)} >> {amount})"}[kind])  # fmt: skip
             f.define(result, wrap(f, made, bits, width))
             return
+        if type(count) is int and 0 < count < bits and type(a) is not Literal:
+            f.define(result, wrap(f, f.let(_shifted(kind, a, count)), bits, width))
+            return
         if bits < width:  # a count that the register would still shift by
             b = zero_extended(f, b, bits, width)
         made = f.call(f"pyd_{kind[0]}{width}_{kind[2:]}", a, b)
@@ -173,6 +176,28 @@ def _shift(kind: str) -> Lowering:
         f.define(result, wrap(f, made, bits, width))
 
     return lower
+
+
+def _shifted(kind: str, a: Name, count: int) -> str:
+    """Two words by a number of bits that is known, 1 to 63."""
+    rest = f"{abs(32 - count)}u"
+    if kind == "i_shl":
+        if count >= 32:
+            return f"vec2u(0u, {a}.x << {rest})" if count > 32 else f"vec2u(0u, {a}.x)"
+        return f"vec2u({a}.x << {count}u, ({a}.y << {count}u) | ({a}.x >> {rest}))"
+    high, sign = f"{a}.y", "0u"
+    if kind == "i_shr":
+        high, sign = f"i32({high})", f"u32(i32({high}) >> 31u)"
+    if count == 32:
+        return f"vec2u({a}.y, {sign})"
+    if count > 32:
+        return f"vec2u({_word(f'{high} >> {rest}')}, {sign})"
+    return f"vec2u(({a}.x >> {count}u) | ({a}.y << {rest}), {_word(f'{high} >> {count}u')})"
+
+
+def _word(text: str) -> str:
+    """An expression of either sign as a u32."""
+    return f"u32({text})" if text.startswith("i32") else text
 
 
 def _rounded(up: bool, kind: str = "i") -> Lowering:
