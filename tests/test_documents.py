@@ -176,6 +176,36 @@ def test_kernels_and_programs_in_python(name: str, folder: Path) -> None:
     assert execute([sys.executable, "document.py"], folder).splitlines() == printed(text)
 
 
+ON_A_DEVICE = """
+import sys
+import numpy as np, pydispatch as pd
+from pydispatch.integrations.called_kernels import Kernel
+
+def on_device(kernel, *args, call=Kernel.__call__):
+    device = pd.device(sys.argv[1])
+    own = [device.upload(each) if isinstance(each, np.ndarray) else each for each in args]
+    call(kernel, *own)
+    for array, buffer in zip(args, own):
+        if isinstance(array, np.ndarray):
+            array[...] = np.asarray(buffer)
+    calls.append(kernel.name)
+
+calls = []
+Kernel.__call__ = on_device
+exec(compile(open("document.py").read(), "document.py", "exec"))
+assert len(calls) >= 4, calls
+"""
+
+
+@pytest.mark.parametrize("device", ["vulkan", "webgpu", "ptx-interpreter"])
+def test_kernels_in_python_on_devices(device: str, folder: Path) -> None:
+    """What docs/python-kernels.md calls with arrays of NumPy gives the same with buffers of each device."""
+    text = "\n".join(blocks("docs/python-kernels.md", "python"))
+    (folder / "document.py").write_text(text)
+    (folder / "on_a_device.py").write_text(ON_A_DEVICE)
+    assert execute([sys.executable, "on_a_device.py", device], folder).splitlines() == printed(text)
+
+
 def test_functions_of_programs_are_listed() -> None:
     from pydispatch.programs.names import listed
 

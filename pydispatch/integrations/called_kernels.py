@@ -58,7 +58,8 @@ class Kernel(KernelSource):
         return html_of(self)
 
     def checked(self) -> Kernel:
-        """The kernel for CPUs that ends with a KernelError, and the line, where an index is outside of its view."""
+        """The kernel for CPUs that ends with a KernelError, and the line, where an index is outside of its view, or
+        two invocations access an element of which one writes it, with no barrier between them."""
         return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:

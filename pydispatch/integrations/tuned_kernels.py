@@ -10,7 +10,7 @@ import numpy as np
 
 from pydispatch.bench.measure import measure
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.integrations.called_kernels import Kernel
+from pydispatch.integrations.called_kernels import Kernel, are_traced
 from pydispatch.kernels.kernel import Grid
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.tuning.database import Database, Entry
@@ -20,27 +20,27 @@ SECONDS = 0.05
 """That each configuration is measured."""
 
 
-class TunedKernel:
-    """A kernel with several configurations. For each device and each value of its key, the first call measures them on
-    copies of the arrays that it is given; what was the fastest is kept in the database of docs/tuning.md."""
+class TunedKernel(Kernel):
+    """A kernel with several configurations, of which it is the first wherever it is not called with arrays. For each
+    device and each value of its key, the first call measures them on copies of its arrays; what was the fastest is kept
+    in the database of docs/tuning.md."""
 
     def __init__(
         self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, configs: Sequence[Config],
         key: Sequence[str],
     ) -> None:  # fmt: skip
-        self.name = function.__name__
         if not configs:
-            raise InvalidArgumentError(f"kernel '{self.name}': configs: expected one or more, got none")
+            raise InvalidArgumentError(f"kernel '{function.__name__}': configs: expected one or more, got none")
         self.configs = tuple(dict(each) for each in configs)
         self.kernels = tuple(_kernel(function, workgroup, grid, each) for each in self.configs)
-        self.__name__, self.__doc__, self.__wrapped__ = self.name, function.__doc__, function
+        super().__init__(function, self.kernels[0].workgroup, grid, self.kernels[0].statics)
         self.key = tuple(key)
         self._places = tuple(map(self._place, self.key))
         self._chosen: dict[tuple[Any, ...], Kernel] = {}
 
     def __call__(self, *args: Any) -> None:
         """As a call of the kernel with the fastest configuration. Raises as that."""
-        self.best(*args)(*args)
+        (self.kernels[0] if are_traced(args) else self.best(*args))(*args)
 
     def best(self, *args: Any) -> Kernel:
         """The kernel with the fastest configuration for such arguments, which are left as they are."""
@@ -51,11 +51,6 @@ class TunedKernel:
         if found is None:
             found = self._chosen[device, values] = self._choose(device, values, args)
         return found
-
-    def mlir(self) -> str:
-        """The program of the first configuration: what `pydispatch.compile` takes without measuring. Raises as
-        `Kernel.mlir`."""
-        return self.kernels[0].mlir()
 
     def _place(self, name: str) -> tuple[int, int | None]:
         """Which argument, and which of its sizes, a part of the key is."""

@@ -121,6 +121,7 @@ class Expressions(Numbers):
         base = self.evaluate(node.value)
         if isinstance(base, Memory):
             indices = self.indices(node.slice, base)
+            self.accessed(node, base, indices, is_write=False)
             self.writer.has_effects = True
             return self.writer.value(f"memref.load {base.name}[{indices}] : {base.type}", base.dtype)
         if isinstance(base, Group):

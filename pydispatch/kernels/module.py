@@ -11,6 +11,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.entities import Entity, Literal, Memory, Scalar
 from pydispatch.kernels.phases import Phases
+from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.style import has_tiles
 from pydispatch.kernels.tiles.tile_kernel import TileKernel
@@ -57,13 +58,18 @@ def lower(
 ) -> Lowered:
     """The program of a kernel. grid: numbers of workgroups, or a function of the parameters; None covers the first view
     that is written. grid_in_call: three more arguments of the function are the grid. checks: every index
-    is compared with its size. CompileError."""
+    is compared with its size, and accesses with those of other invocations. CompileError."""
     passed = [each for each in parameters if each.type is not None]
     kind = TileKernel if has_tiles(source) else Phases
     phases = kind(source, parameters, workgroup, statics)
     phases.checks = checks
     symbols = _symbols(passed)
     lines = phases.lower(_environment(passed, symbols))
+    if checks and kind is Phases:  # again, since now it is known what is written
+        watched = frozenset(phases.written)
+        phases = kind(source, parameters, workgroup, statics)
+        phases.checks, phases.watched = checks, watched
+        lines = phases.lower(_environment(passed, symbols))
     written = [number for number, each in enumerate(passed) if each.name in phases.written]
     if not written:
         raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
@@ -135,6 +141,8 @@ def _kernel(
     arguments = [
         f"%b_{each.name}: !stream.binding" if each.is_view else f"%p_{each.name}: {each.type}" for each in passed
     ]
+    watched = _watched(passed, phases)
+    arguments += [f"%b_race_{each.name}: !stream.binding" for each in watched]
     arguments += [f"{size}: index" for size in sizes]
     invocations = math.prod(phases.workgroup)
     prologue = ["%zero = arith.constant 0 : index", "%one = arith.constant 1 : index"]
@@ -145,6 +153,9 @@ def _kernel(
             prologue.append(
                 f"%p_{each.name} = stream.binding.subspan %b_{each.name}[%zero] : !stream.binding -> {type}"
             )
+    for each in watched:
+        name, type = stamps_name(f"%p_{each.name}"), stamps_type(_shape_text(each)) + _sizes_of(each, symbols)
+        prologue.append(f"{name} = stream.binding.subspan %b_race_{each.name}[%zero] : !stream.binding -> {type}")
     name = source.name
     body = [*prologue, *phases.prologue, *lines, "return"]
     return [
@@ -160,6 +171,25 @@ def _kernel(
         "  }",
         "}",
     ]
+
+
+def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[Parameter]:
+    """The views whose elements have stamps."""
+    return [each for each in passed if each.name in (phases.watched or ())]
+
+
+def _stamps(
+    writer: Writer, watched: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]
+) -> list[tuple[str, str]]:
+    """(name, type) of the stamps of each view, none of which is set."""
+    made = []
+    none = writer.constant(0, "i64").name if watched else ""
+    for each in watched:
+        type, sizes = f"tensor<{STAMPS}x{_shape_text(each)}i64>", _sizes_of(each, symbols)
+        empty = writer.value(f"tensor.empty({sizes.strip('{}')}) : {type}", type)
+        filled = writer.value(f"linalg.fill ins({none} : i64) outs({empty.name} : {type}) -> {type}", type)
+        made.append((filled.name, type + sizes))
+    return made
 
 
 def _host(
@@ -178,11 +208,15 @@ def _host(
     _state_sizes(writer, passed, symbols, types)
     counts = _grid(source, writer, passed, symbols, phases, statics, written, grid, grid_in_call)
     sizes = list(dict.fromkeys(symbols.values()))
-    operands = [*(f"%a_{p.name}" for p in passed), *sizes]
+    watched = _watched(passed, phases)
+    stamps = _stamps(writer, watched, symbols)
+    operands = [*(f"%a_{p.name}" for p in passed), *(name for name, _ in stamps), *sizes]
     own_sizes = [_sizes_of(p, symbols) if p.is_view else "" for p in passed]
-    operand_types = [*(type + own for type, own in zip(types, own_sizes, strict=True)), *["index"] * len(sizes)]
+    operand_types = [type + own for type, own in zip(types, own_sizes, strict=True)]
+    operand_types += [*(type for _, type in stamps), *["index"] * len(sizes)]
     tied = [f"%a_{passed[n].name}{_sizes_of(passed[n], symbols)}" for n in written]
-    results = ", ".join(f"%r_{passed[n].name}" for n in written)
+    tied += [name + _sizes_of(each, symbols) for each, (name, _) in zip(watched, stamps, strict=True)]
+    results = ", ".join([*(f"%r_{passed[n].name}" for n in written), *(writer.fresh() for _ in stamps)])
     writer.line(
         f"{results} = flow.dispatch {EXECUTABLE}::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
         f"({', '.join(operand_types)}) -> {tied[0] if len(tied) == 1 else '(' + ', '.join(tied) + ')'}"

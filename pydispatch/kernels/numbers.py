@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 class Numbers:
     """environment: what local names stand for. written: parameters that are written. calling: the functions around the
-    one that is being written. position(node, kind, axis): the numbers of the invocation."""
+    one that is being written. checks, watched: whether indices are compared with sizes, and accesses of which views
+    with those of other invocations (see `Races`). position(node, kind, axis): the numbers of the invocation."""
 
     meeting_rule = "all invocations of a workgroup come to it together, not within conditions that differ between them"
 
@@ -30,6 +31,7 @@ class Numbers:
         self.written: set[str] = set()
         self.calling: list[Source] = []
         self.checks = False
+        self.watched: frozenset[str] | None = None
         self.asserts: dict[int, str] = {}
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
@@ -45,6 +47,12 @@ class Numbers:
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
         raise NotImplementedError
+
+    def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
+        """Before an element is read or written: what is done besides."""
+
+    def allocated(self, memory: Memory) -> None:
+        """After memory of the workgroup was made: what is done besides."""
 
     # ---- numbers
 

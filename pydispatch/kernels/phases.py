@@ -13,10 +13,10 @@ from pydispatch.kernels.calls import TABLE
 from pydispatch.kernels.entities import Entity, Formula, Kept, Literal, Scalar, Slot
 from pydispatch.kernels.expressions import known
 from pydispatch.kernels.names import assigned_in, leaves, read_in, targets_of
+from pydispatch.kernels.races import Races
 from pydispatch.kernels.source import MISSING, Source
 from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.variables import Variables, assignments, classify, split
-from pydispatch.kernels.workgroup_memory import WorkgroupMemory
 from pydispatch.patterns.types import DType
 
 MEETINGS: dict[Any, str] = {
@@ -28,7 +28,7 @@ MEETINGS: dict[Any, str] = {
 }
 
 
-class Phases(WorkgroupMemory):
+class Phases(Races):
     """Writes a whole kernel. sizes: the sizes of each view, by parameter; statics: values that are known."""
 
     def __init__(
@@ -45,6 +45,7 @@ class Phases(WorkgroupMemory):
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
         """The lines of the kernel's body, without what comes before it (`prologue`)."""
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
+        self.begin_kernel()
         body = self.source.body
         if any(self.kind_of(each) != "phase" for each in body):
             self.variables = classify(body, self.kind_of, self._is_pure, self._never_assigned(), self._differs)
@@ -159,6 +160,8 @@ class Phases(WorkgroupMemory):
                     self._shared(node)
                 elif part.kind == "reduction":
                     self._reduction(node)
+                if part.kind in ("barrier", "reduction"):
+                    self.end_phase()
 
     def _phase(self, nodes: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
         meets_later = self.variables.formulas or self.variables.kept or self.variables.uniform
@@ -203,6 +206,7 @@ class Phases(WorkgroupMemory):
         axes = range(len(self.workgroup))
         self.writer, self.environment = outer.nested(), dict(saved)
         self.local = [Scalar(self.writer.fresh(), "index") for _ in axes]
+        self.begin_phase()
         body()
         names = [each.name for each in reversed(self.local)]
         ends = [bound.name if bound and axis == 0 else self.extents[axis].name for axis in reversed(axes)]

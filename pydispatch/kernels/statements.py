@@ -135,6 +135,7 @@ class Statements(Expressions):
         if isinstance(node.target, ast.Subscript):
             memory = self._memory(node.target)
             indices = self.indices(node.target.slice, memory)
+            self.accessed(node.target, memory, indices, is_write=False)
             old = self.writer.value(f"memref.load {memory.name}[{indices}] : {memory.type}", memory.dtype)
             self._store(node.target, memory, indices, self._combined(node, old), node)
             return
@@ -231,6 +232,7 @@ class Statements(Expressions):
     def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity, origin: ast.AST) -> None:
         made = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
         self.writes(target, memory)
+        self.accessed(target, memory, indices, is_write=True)
         self.writer.line(f"memref.store {made.name}, {memory.name}[{indices}] : {memory.type}")
         self.writer.has_effects = True
 

@@ -101,4 +101,5 @@ class WorkgroupMemory(Loops):
             count *= int(size.value)
         type = f"memref<{''.join(f'{size.value}x' for size in sizes)}{dtype}, {WORKGROUP_MEMORY}>"
         self._allocate(node, f"%shared_{name}", type, count, dtype)
-        self.environment[name] = Memory(f"%shared_{name}", dtype, tuple(sizes), type)
+        self.environment[name] = made = Memory(f"%shared_{name}", dtype, tuple(sizes), type)
+        self.allocated(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Annotated, Any
 
 import numpy as np
@@ -96,7 +97,9 @@ def test_the_dimension_is_named() -> None:
 
 def test_plain_kernels_compare_no_indices() -> None:
     assert "cf.assert" not in columns.mlir().partition("func.func @columns(%a_x")[0]
-    assert columns.checked().mlir().count("pyd.code") == 4  # two of y, which is found once, and two of x
+    text = columns.checked().mlir()
+    assert text.count(" is outside of ") == 4  # two of y, which is found once, and two of x
+    assert text.count(" by another invocation ") == 2 and "race" not in columns.mlir()  # y alone is written
 
 
 def test_a_device_checks() -> None:
@@ -107,3 +110,118 @@ def test_a_device_checks() -> None:
     assert np.asarray(y).all()
     with pytest.raises(pd.KernelError, match="the index i \\+ by is outside of dimension 0"):
         shifted(x, y, 1)
+
+
+Indices = Annotated[pd.View, pd.i32["n"]]
+
+
+@pd.kernel(workgroup=32)
+def scattered(x: Vector, at: Indices, y: Annotated[pd.View, pd.f32["m"]]) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[at[i]] = x[i]
+
+
+scattered = pd.kernel(workgroup=32, grid=lambda x, at, y: pd.cdiv(x.shape[0], 32))(scattered.__wrapped__)
+
+
+def test_writes_of_one_element_are_races() -> None:
+    """Whatever the places are, in one workgroup or in several on two threads: a race is where two are the same."""
+    checked, random = scattered.checked(), np.random.default_rng(5)
+    found = set()
+    for count in (2, 7, 32, 33, 100, 100):
+        for double in (False, True):
+            x, y = np.ones(count, np.float32), np.zeros(2 * count, np.float32)
+            at = random.permutation(2 * count)[:count].astype(np.int32)
+            if double:
+                first, second = random.permutation(count)[:2]
+                at[first] = at[second]
+                found.add(bool(first // 32 != second // 32))
+                with pytest.raises(pd.KernelError, match=r"y\[at\[i\]\] is written here and read or written by an"):
+                    checked(x, at, y)
+            else:
+                checked(x, at, y)
+                assert (y[at] == 1).all() and y.sum() == count
+    assert found == {False, True}
+
+
+def turned(x: Vector, y: Vector, rounds: Annotated[int, pd.i32]) -> None:
+    memory = pd.shared(64, pd.f32)
+    lane, i = pd.local_id(0), pd.global_id(0)
+    memory[lane] = x[i] if i < x.shape[0] else 0.0
+    for _ in range(rounds):
+        pd.barrier()
+        other = memory[63 - lane]
+        pd.barrier()
+        memory[lane] = other
+    if i < x.shape[0]:
+        y[i] = memory[lane]
+
+
+def turned_at_once(x: Vector, y: Vector, rounds: Annotated[int, pd.i32]) -> None:
+    memory = pd.shared(64, pd.f32)
+    lane, i = pd.local_id(0), pd.global_id(0)
+    memory[lane] = x[i] if i < x.shape[0] else 0.0
+    for _ in range(rounds):
+        pd.barrier()
+        memory[lane] = memory[63 - lane]
+    if i < x.shape[0]:
+        y[i] = memory[lane]
+
+
+def turned_too_early(x: Vector, y: Vector, rounds: Annotated[int, pd.i32]) -> None:
+    memory = pd.shared(64, pd.f32)
+    lane, i = pd.local_id(0), pd.global_id(0)
+    memory[lane] = x[i] if i < x.shape[0] else 0.0
+    for _ in range(rounds):
+        other = memory[63 - lane]
+        pd.barrier()
+        memory[lane] = other
+    if i < x.shape[0]:
+        y[i] = memory[lane]
+
+
+@pytest.mark.parametrize("count", [64, 100])
+def test_barriers_put_accesses_in_order(count: int) -> None:
+    """Memory of workgroups: the same kernel with both barriers, and without one or the other, in a loop."""
+    x = np.arange(count, dtype=np.float32)
+    rows = np.pad(x, (0, -count % 64)).reshape(-1, 64)
+    for rounds in (0, 1, 2):
+        y = np.zeros_like(x)
+        pd.kernel(workgroup=64)(turned).checked()(x, y, rounds)
+        np.testing.assert_array_equal(y, (rows[:, ::-1] if rounds % 2 else rows).reshape(-1)[:count])
+    for function in (turned_at_once, turned_too_early):
+        kernel = pd.kernel(workgroup=64)(function).checked()
+        kernel(x, y, 0)
+        begin = line_of(function, "memory[63 - lane]")
+        text = f"{begin}memory[63 - lane] is read here and written by another invocation at the same time"
+        with pytest.raises(pd.KernelError, match=re.escape(text)):
+            kernel(x, y, 2)
+
+
+@pd.kernel(workgroup=16)
+def sums(x: Vector, y: Annotated[pd.View, pd.i32[1]], z: Vector) -> None:
+    """Reads of the same element, and atomic operations, are no races; reductions put accesses in order."""
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        pd.atomic_add(y, 0, pd.i32(x[0]))
+        z[i] = x[i]
+    most = pd.group_max(x[i] if i < x.shape[0] else 0.0)
+    other = i ^ 1
+    if other < x.shape[0]:
+        z[other] = most
+
+
+@pd.kernel(workgroup=16)
+def neighbours(x: Vector, y: Vector) -> None:
+    i = pd.global_id(0)
+    if i + 1 < x.shape[0]:
+        y[i] = x[i] + y[i + 1]
+
+
+def test_reads_and_atomic_operations_are_no_races() -> None:
+    x, y, z = np.ones(100, np.float32), np.zeros(1, np.int32), np.zeros(100, np.float32)
+    pd.kernel(workgroup=16, grid=lambda x, y, z: 7)(sums.__wrapped__).checked()(x, y, z)
+    assert y[0] == 100 and (z == 1).all()
+    with pytest.raises(pd.KernelError, match="by another invocation at the same time"):
+        neighbours.checked()(x, z)

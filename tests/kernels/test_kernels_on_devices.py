@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python_kernels"
 
 
 @pytest.mark.parametrize(("name", "kernels"), [("kernels", 7), ("tiles", 4)])
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", [*DEVICES, "cpu?checks=1"])
 def test_the_examples(name: str, kernels: int, device: str, capsys: pytest.CaptureFixture[str]) -> None:
     example(name).main(device)
     assert capsys.readouterr().out.count(f"right on {device}") == kernels

@@ -117,3 +117,42 @@ def test_what_is_refused(given: dict[str, Any], message: str) -> None:
 def test_a_wrong_number_of_arguments() -> None:
     with pytest.raises(pd.InvalidArgumentError, match="takes 3 arguments"):
         made()(np.ones(4, np.float32))
+
+
+FUSED = [{"each": 1}, {"each": 8}]
+
+
+@pd.kernel(workgroup=64, grid=lambda x, out, each: pd.cdiv(x.shape[0], 64 * each), configs=FUSED, key=["n"])
+def doubled(x: Vector, out: Vector, each: pd.static = 1) -> None:
+    first = pd.group_id(0) * 64 * each + pd.local_id(0)
+    for j in range(first, min(first + 64 * each, x.shape[0]), 64):
+        out[j] = 2 * x[j]
+
+
+def test_in_patterns_and_programs_it_is_its_first_configuration(measured: list[list[str]]) -> None:
+    @pd.pattern
+    def twice(x: pd.f32["n"]):  # type: ignore[no-untyped-def, name-defined]  # noqa: F821, UP037
+        return -(x * x)
+
+    twice.replace(doubled)
+    source = """
+func.func @f(%x: tensor<100xf32>) -> tensor<100xf32> {
+  %m = arith.mulf %x, %x : tensor<100xf32>
+  %n = arith.negf %m : tensor<100xf32>
+  return %n : tensor<100xf32>
+}"""
+    x = np.arange(100, dtype=np.float32)
+    device = pd.device("cpu")
+    np.testing.assert_array_equal(device.load(pd.compile(source, patterns=[twice], require_match=True)).f(x), 2 * x)
+
+    @pd.program
+    def main(x: Annotated[np.ndarray, pd.f32["n"]]):  # type: ignore[no-untyped-def]
+        out = np.zeros_like(x)
+        doubled(x, out)
+        return out + 1
+
+    np.testing.assert_array_equal(device.load(pd.compile(main)).main(x), 2 * x + 1)
+    checked = np.zeros(100, np.float32)
+    doubled.checked()(x, checked)
+    np.testing.assert_array_equal(checked, 2 * x)
+    assert not measured

@@ -1,0 +1,162 @@
+"""Races between the invocations of a checked kernel, found while it runs on CPUs."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from pydispatch.kernels.entities import Memory, Scalar
+from pydispatch.kernels.workgroup_memory import WORKGROUP_MEMORY, WorkgroupMemory
+
+PHASE_BITS = 20
+"""Of a stamp: how many barriers its workgroup had passed, modulo this many bits. The others are the invocation."""
+STAMPS = 3
+"""Of each element: that of its last write, of its last read, and of the last read by an invocation other than that."""
+REMEDY = "pydispatch.barrier() puts accesses of one workgroup in order, pydispatch.atomic_add and the like are for all"
+
+
+def stamps_type(sizes: str, space: str = "") -> str:
+    """The memref of the stamps of a memory. sizes: its own, `?x4x` for example."""
+    return f"memref<{STAMPS}x{sizes}i64{space}>"
+
+
+def stamps_name(memory: str) -> str:
+    """Where the stamps of a memory are. memory: its name in the kernel's text."""
+    return f"%race_{memory.removeprefix('%')}"
+
+
+class Races(WorkgroupMemory):
+    """Writes what compares each access of an element with those of other invocations.
+
+    Two accesses race when one is a write, their invocations differ, and they are in different workgroups or in the
+    same one with no barrier between them. Atomic operations are not looked at. watched: the views whose elements are,
+    besides all memory of workgroups; None: nothing is.
+    """
+
+    _stamp: Scalar
+    _passed_now: Scalar
+
+    def begin_kernel(self) -> None:
+        """Writes what all stretches between barriers need."""
+        if self.watched is None:
+            return
+        group = self._op("%zero", "addi", "%zero")
+        for axis in (2, 1, 0):
+            count = self.writer.value(f"stream.dispatch.workgroup.count[{axis}] : index", "index")
+            own = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
+            group = self._op(self._op(group, "muli", count.name), "addi", own.name)
+        size = self.writer.constant(math.prod(self.workgroup), "index")
+        first = self._op(group, "muli", size.name)
+        self.prologue += ["%race_passed = memref.alloc() : " + self._passed, *self.writer.lines]
+        self.prologue += [
+            f"%race_group = arith.index_cast {group} : index to i64",
+            f"%race_first = arith.addi {first}, %one : index",
+            "%race_none = arith.constant 0 : i64",
+            f"memref.store %race_none, %race_passed[%zero] : {self._passed}",
+        ]
+        self.writer.lines.clear()
+
+    def begin_phase(self) -> None:
+        """Writes the stamp of an invocation."""
+        if self.watched is None:
+            return
+        assert self.local is not None
+        number, step = "%race_first", 1
+        for place, size in zip(self.local, self.workgroup, strict=True):
+            scaled = self._op(place.name, "muli", self.writer.constant(step, "index").name)
+            number, step = self._op(number, "addi", scaled), step * size
+        shifted = self._long("shli", self._cast(number), self._literal(PHASE_BITS))
+        self._passed_now = self.writer.value(f"memref.load %race_passed[%zero] : {self._passed}", "i64")
+        self._stamp = Scalar(self._long("ori", shifted, self._passed_now.name), "i64")
+
+    def end_phase(self) -> None:
+        """Writes that all invocations have met."""
+        if self.watched is None:
+            return
+        passed = self.writer.value(f"memref.load %race_passed[%zero] : {self._passed}", "i64")
+        more = self._long("addi", passed.name, self._literal(1))
+        kept = self._long("andi", more, self._literal((1 << PHASE_BITS) - 1))
+        self.writer.line(f"memref.store {kept}, %race_passed[%zero] : {self._passed}")
+
+    def allocated(self, memory: Memory) -> None:
+        if self.watched is None:
+            return
+        sizes = [int(each.value) for each in memory.shape if not isinstance(each, Scalar)]
+        type = stamps_type("".join(f"{size}x" for size in sizes), f", {WORKGROUP_MEMORY}")
+        name = stamps_name(memory.name)
+        self.prologue.append(f"{name} = memref.alloc() : {type}")
+        indices = []
+        for number, size in enumerate((STAMPS, *sizes)):
+            end, index = f"{name}_end{number}", f"{name}_at{number}"
+            self.prologue += [f"{end} = arith.constant {size} : index"]
+            self.prologue += [f"scf.for {index} = %zero to {end} step %one {{"]
+            indices.append(index)
+        self.prologue += [f"memref.store %race_none, {name}[{', '.join(indices)}] : {type}", *["}"] * len(indices)]
+
+    def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
+        if self.watched is None or self.local is None:
+            return
+        if memory.parameter and memory.parameter not in self.watched:
+            return
+        is_shared = not memory.parameter
+        sizes = memory.type.removeprefix("memref<").partition(memory.dtype)[0]
+        type = stamps_type(sizes, f", {WORKGROUP_MEMORY}" if is_shared else "")
+        name = stamps_name(memory.name)
+        written, read, other = (
+            f"{name}[{self.writer.constant(number, 'index').name}, {indices}]" for number in range(STAMPS)
+        )
+        place = written if is_write else read
+        old = self.writer.value(f"memref.atomic_rmw assign {self._stamp.name}, {place} : (i64, {type}) -> i64", "i64")
+        if is_write:
+            before = [old, *(self.writer.value(f"memref.load {each} : {type}", "i64") for each in (read, other))]
+        else:
+            before = [self.writer.value(f"memref.load {written} : {type}", "i64")]
+            last = self.writer.value(f"memref.load {other} : {type}", "i64")
+            chosen = self.writer.value(
+                f"arith.select {self._is_other(old.name)}, {old.name}, {last.name} : i64", "i64"
+            )
+            self.writer.line(f"memref.store {chosen.name}, {other} : {type}")
+        races = [self._races(each.name) for each in before]
+        found = races[0]
+        for each in races[1:]:
+            found = self._truth("ori", found, each)
+        none = self.writer.value(f"arith.xori {found}, {self.writer.constant(True, 'i1').name} : i1", "i1")
+        how = "written here and read or written" if is_write else "read here and written"
+        element = ast.unparse(node)
+        self.stated(node, none, f"{element} is {how} by another invocation at the same time; {REMEDY}")
+
+    # ---- parts
+
+    _passed = f"memref<1xi64, {WORKGROUP_MEMORY}>"
+
+    def _is_other(self, stamp: str) -> str:
+        """Whether a stamp is one, of another invocation."""
+        bits = self._literal(PHASE_BITS)
+        theirs, mine = (self._long("shrui", each, bits) for each in (stamp, self._stamp.name))
+        is_one = self.writer.value(f"arith.cmpi ne, {stamp}, %race_none : i64", "i1")
+        differs = self.writer.value(f"arith.cmpi ne, {theirs}, {mine} : i64", "i1")
+        return self._truth("andi", is_one.name, differs.name)
+
+    def _races(self, stamp: str) -> str:
+        """Whether an access with that stamp and one of this invocation now are in no order."""
+        number = self._long("subi", self._long("shrui", stamp, self._literal(PHASE_BITS)), self._literal(1))
+        group = self._long("divui", number, self._literal(math.prod(self.workgroup)))
+        elsewhere = self.writer.value(f"arith.cmpi ne, {group}, %race_group : i64", "i1")
+        phase = self._long("andi", stamp, self._literal((1 << PHASE_BITS) - 1))
+        now = self.writer.value(f"arith.cmpi eq, {phase}, {self._passed_now.name} : i64", "i1")
+        return self._truth("andi", self._is_other(stamp), self._truth("ori", elsewhere.name, now.name))
+
+    def _op(self, a: str, operation: str, b: str) -> str:
+        return self.writer.value(f"arith.{operation} {a}, {b} : index", "index").name
+
+    def _long(self, operation: str, a: str, b: str) -> str:
+        return self.writer.value(f"arith.{operation} {a}, {b} : i64", "i64").name
+
+    def _truth(self, operation: str, a: str, b: str) -> str:
+        return self.writer.value(f"arith.{operation} {a}, {b} : i1", "i1").name
+
+    def _cast(self, index: str) -> str:
+        return self.writer.value(f"arith.index_cast {index} : index to i64", "i64").name
+
+    def _literal(self, value: int) -> str:
+        return self.writer.constant(value, "i64").name
