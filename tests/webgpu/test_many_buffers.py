@@ -102,6 +102,15 @@ def test_what_cannot_be_merged_is_named(device: Any, wgsl: Any, monkeypatch: pyt
     np.testing.assert_array_equal(f(*given, 4), given[0] * 9)
 
 
+def test_buffers_that_a_kernel_does_not_use(device: Any, wgsl: Any) -> None:
+    types, writes = ["f32"] * 10, {9}
+    given = [np.arange(5, dtype=np.float32)] * 9
+    one = device.load(program(wgsl, shader(types, writes, "b9[i] = b4[i];"), types, writes)).many
+    np.testing.assert_array_equal(one(*given, 5), given[4])
+    none = device.load(program(wgsl, shader(types, writes, ""), types, writes)).many
+    assert np.asarray(none(*given, 5)).shape == (5,)
+
+
 def test_text() -> None:
     """What other entry points need is left out; indices in indices; members and comments stay what they are."""
     declared = "\n".join(f"@group(0) @binding({i}) var<storage, read_write> b{i}: array<vec2u>;" for i in range(10))

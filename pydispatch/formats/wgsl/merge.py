@@ -98,7 +98,7 @@ def _text(
     tokens, text, prefix, number = module.tokens, module.text, "merged_", 0
     while any(token.text.startswith(prefix) for token in tokens):
         prefix, number = f"merged{number}_", number + 1
-    words = sum(len(group) for group in bindings)
+    words = max(1, sum(len(group) for group in bindings))
     parts = [text[: tokens[module.directives].start]] if module.directives else []
     parts.append(f"@group({OFFSETS[0]}) @binding({OFFSETS[1]}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-words // 4)}>;")  # fmt: skip

@@ -51,7 +51,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         self.meets_in_buffers = self.reads_constants = False
         self.used_bindings: dict[int, None] = {}
         self.workgroup_bytes = 0
-        self.uniformity = Uniformity(kernel.function)
+        self.uniformity = Uniformity(kernel.barriers)
         self.index_type = "i32" if self.index_width == 32 else "vec2u"
         self._pad = "  "
         self._count = 0

@@ -6,20 +6,20 @@ such as a loop bound from a buffer, passes through `workgroupUniformLoad`.
 
 from __future__ import annotations
 
-from xdsl.dialects.func import FuncOp
+from collections.abc import Iterable
+
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.readers import op_name
-from pydispatch.compiler.kernel_ir.scan import ops_by_name
 
 _DIFFERS = frozenset(("memref.load", "memref.atomic_rmw", "gpu.thread_id", "func.call", "util.call"))
 
 
 class Uniformity:
-    """Of one entry point."""
+    """Of one entry point, with its barriers."""
 
-    def __init__(self, function: FuncOp) -> None:
-        self._function = function
+    def __init__(self, barriers: Iterable[Operation]) -> None:
+        self._barriers = barriers
         self._around: set[Operation] | None = None
         self._found: dict[SSAValue, bool] = {}
 
@@ -27,7 +27,7 @@ class Uniformity:
         """Whether a barrier lies in a region of an operation."""
         if self._around is None:
             self._around = set()
-            for barrier in ops_by_name(self._function).get("gpu.barrier", ()):
+            for barrier in self._barriers:
                 parent: Operation | None = barrier
                 while parent is not None and parent not in self._around:
                     self._around.add(parent)

@@ -39,11 +39,12 @@ RULES: dict[str, Rule] = {
 @dataclass(frozen=True)
 class Kernel:
     """An entry point that says what one invocation does. size: the invocations of its workgroup; ops: the operations
-    that it had for the workgroup."""
+    that it had for the workgroup; barriers: those that it has now."""
 
     function: FuncOp
     size: Size
     ops: Ops
+    barriers: Sequence[Operation] = ()
 
 
 def distribute_kernels(
@@ -68,7 +69,7 @@ def distribute_kernels(
         for op in (op for name in (*PARALLEL, "memref.copy") for op in ops.get(name, ())):
             if op.parent is not None:
                 parallel.in_order(workgroup, op)
-        found[export.name] = Kernel(function, size, ops)
+        found[export.name] = Kernel(function, size, ops, workgroup.barriers)
     return found
 
 

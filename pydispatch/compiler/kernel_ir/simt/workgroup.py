@@ -74,6 +74,7 @@ class Workgroup:
         self.narrow = machine.divides_in_words and isinstance(width, IntegerAttr) and width.value.data == 32
         self.common: set[Operation] = set()  # allocations that are the workgroup's
         self.reductions = 0  # those that were distributed
+        self.barriers = list(ops.get("gpu.barrier", ()))  # those of the source, and those that were put in
         self.scratch: dict[object, SSAValue] = {}
         self.loops: list[Around] = []
         self._met: set[Key] = set()
@@ -84,7 +85,7 @@ class Workgroup:
         for name, ops in self.ops.items():
             if name[:4] == "gpu." and name != "gpu.barrier":
                 raise unsupported(ops[0])
-        for op in self.ops.get("gpu.barrier", ()):
+        for op in self.barriers:
             if self._in_parallel(op):
                 note = "its iterations are independent: put it between two loops"
                 raise CompileError("gpu.barrier inside a parallel loop", location_of(op), note)
@@ -178,7 +179,9 @@ class Workgroup:
         self.hazards.note(accesses, who)
 
     def barrier(self, build: Build) -> None:
-        build.op(gpu.BarrierOp.create())
+        made = gpu.BarrierOp.create()
+        build.op(made)
+        self.barriers.append(made)
         self.passed_barrier()
 
     def passed_barrier(self) -> None:

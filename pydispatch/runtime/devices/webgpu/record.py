@@ -223,7 +223,7 @@ class Recorder:
         uniforms: dict[int, bytes] = {}
         if kernel.merged is not None:
             places, offsets = self._merged(command, blocks, kernel, kernel.merged, back)
-            uniforms[OFFSETS[0]] = struct.pack(f"<{len(offsets)}I", *offsets)
+            uniforms[OFFSETS[0]] = struct.pack(f"<{len(offsets)}I", *offsets) or bytes(16)
             read_only = (False,) * len(places)
         else:
             places = [self._placed(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
