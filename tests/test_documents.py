@@ -22,8 +22,8 @@ def blocks(document: str, language: str) -> list[str]:
 
 
 def commands(document: str) -> list[list[str]]:
-    """The lines of the sh blocks that begin with `pydispatch`, as words."""
-    lines = [line for block in blocks(document, "sh") for line in block.splitlines()]
+    """The lines of the sh blocks that begin with `pydispatch`, as words. A backslash at its end continues a line."""
+    lines = [line for block in blocks(document, "sh") for line in block.replace("\\\n", "").splitlines()]
     return [shlex.split(line, comments=True) for line in lines if line.startswith("pydispatch ")]
 
 
