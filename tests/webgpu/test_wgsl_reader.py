@@ -10,6 +10,9 @@ from webgpu_programs import SHADER
 import pydispatch as pd
 from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.access import all_read_write, written
+from pydispatch.formats.wgsl.grid import why_not, with_grid
+from pydispatch.formats.wgsl.merge import merged
+from pydispatch.formats.wgsl.overrides import check, overrides_of
 from pydispatch.formats.wgsl.read import is_wgsl, read
 from pydispatch.formats.wgsl.types import layout
 from pydispatch.link.wgsl.link import link, open_library
@@ -98,7 +101,11 @@ def test_any_change_is_an_error_or_another_module() -> None:
         try:
             module = read(data, "x")
             for each in module.entry_points:
+                check(module, each, overrides_of(module, ["k"], 4))
                 interface.requirements(interface.entry_of(module, each))
+                merged(module, each, 1)
+                if why_not(module, each) is None:
+                    with_grid(module, each)
             link(data, [open_library(data, "y"), open_library(library, "z")], (), "x")
         except pd.Error:
             pass

@@ -274,10 +274,43 @@ class Program {
       within(buffers[number], at, bytes, label);
       return { buffer: buffers[number].buffer, at, bytes };
     });
+    const { merged } = known.kernel;
+    const { places, offsets, back } = merged
+      ? this.merged(known.kernel, ranges, label, encoder, own)
+      : this.placed(known.kernel, ranges, label, encoder, own);
+    const { pipeline, layouts } = this.pipeline(known, places.length, label);
+    const pass = encoder.beginComputePass({ label });
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, this.device.createBindGroup({
+      layout: layouts[0], entries: places.map((resource, binding) => ({ binding, resource })),
+    }));
+    const bind = (group, words) => {
+      const entries = [];
+      if (words) {
+        const size = Math.max(16, Math.ceil(words.length / 4) * 16);
+        const uniform = own(this.device.createBuffer({ size, usage: 0x40, mappedAtCreation: true })); // UNIFORM
+        new Uint32Array(uniform.getMappedRange()).set(words);
+        uniform.unmap();
+        entries.push({ binding: 0, resource: { buffer: uniform } });
+      }
+      pass.setBindGroup(group, this.device.createBindGroup({ layout: layouts[group], entries }));
+    };
+    if (layouts.length > 1) bind(1, offsets);
+    if (known.kernel.hasConstants) {
+      bind(2);
+      bind(3, constants.map(([register, shift]) => Number(BigInt.asUintN(32, registers[register] >> BigInt(shift)))));
+    }
+    pass.dispatchWorkgroups(...groups);
+    pass.end();
+    for (const each of back) encoder.copyBufferToBuffer(...each);
+  }
+
+  /** Where the bindings of a dispatch lie: the bytes of buffers, or of copies, of which `back` says what to write. */
+  placed(kernel, ranges, label, encoder, own) {
     // A dispatch either reads a buffer or writes it, and no byte through two bindings: what is only read of a buffer that
     // is bound for writing is read from a copy when it is declared so, or lies in what another binding has.
-    const isWritten = (i) => known.kernel.written[i] === true;
-    const isOpen = (i) => known.kernel.declared[i] === 'read_write';
+    const isWritten = (i) => kernel.written[i] === true;
+    const isOpen = (i) => kernel.declared[i] === 'read_write';
     const end = ({ at, bytes }) => at + Math.max(LEAST, bytes);
     const isShared = (i) => ranges.some((other, k) => {
       if (k === i || other.buffer !== ranges[i].buffer || other.bytes === 0) return false;
@@ -297,28 +330,33 @@ class Program {
       if (isWritten(binding)) back.push([middle, 0, buffer, at, whole]);
       return { buffer: middle, offset: 0, size };
     });
-    const { pipeline, layouts } = this.pipeline(known, ranges.length, label);
-    const pass = encoder.beginComputePass({ label });
-    pass.setPipeline(pipeline);
-    pass.setBindGroup(0, this.device.createBindGroup({
-      layout: layouts[0], entries: places.map((resource, binding) => ({ binding, resource })),
-    }));
-    if (known.kernel.hasConstants) {
-      const words = constants.map(([register, shift]) => Number(BigInt.asUintN(32, registers[register] >> BigInt(shift))));
-      const size = Math.max(16, Math.ceil(words.length / 4) * 16);
-      const uniform = own(this.device.createBuffer({ size, usage: 0x40, mappedAtCreation: true })); // UNIFORM
-      new Uint32Array(uniform.getMappedRange()).set(words);
-      uniform.unmap();
-      for (const group of [1, 2]) {
-        pass.setBindGroup(group, this.device.createBindGroup({ layout: layouts[group], entries: [] }));
+    return { places, back };
+  }
+
+  /** The same for a kernel over fewer buffers, in which several are parts of one; offsets: of each, in elements. */
+  merged({ merged, written }, ranges, label, encoder, own) {
+    const offsets = [];
+    const back = [];
+    const places = merged.bindings.map((group, number) => {
+      const starts = [];
+      let total = 0;
+      for (const binding of group) {
+        starts.push(total);
+        total += Math.max(16, Math.ceil(ranges[binding].bytes / 16) * 16);
       }
-      pass.setBindGroup(3, this.device.createBindGroup({
-        layout: layouts[3], entries: [{ binding: 0, resource: { buffer: uniform } }],
-      }));
-    }
-    pass.dispatchWorkgroups(...groups);
-    pass.end();
-    for (const each of back) encoder.copyBufferToBuffer(...each);
+      const { buffer } = this.memory(total, own);
+      group.forEach((binding, i) => {
+        const { buffer: from, at, bytes } = ranges[binding];
+        offsets.push(starts[i] / merged.bytes[number]);
+        if (bytes === 0) return;
+        if (at % 4) throw new Error(`${label}, binding ${binding}: byte ${at} of a buffer; pages bind multiples of 4`);
+        const whole = Math.ceil(bytes / 4) * 4;
+        encoder.copyBufferToBuffer(from, at, buffer, starts[i], whole);
+        if (written[binding]) back.push([buffer, starts[i], from, at, whole]);
+      });
+      return { buffer, offset: 0, size: total };
+    });
+    return { places, offsets, back };
   }
 
   /** The pipeline of a kernel with a number of bindings, made once. */
@@ -330,9 +368,10 @@ class Program {
       entries: types.map((type, binding) => ({ binding, visibility: 0x4, buffer: { type } })), // COMPUTE
     });
     const storage = Array.from({ length: count }, (_, i) => (
-      kernel.declared[i] === 'read_write' ? 'storage' : 'read-only-storage'));
+      kernel.merged || kernel.declared[i] === 'read_write' ? 'storage' : 'read-only-storage'));
     const layouts = [group(storage)];
-    if (kernel.hasConstants) layouts.push(group([]), group([]), group(['uniform']));
+    if (kernel.merged || kernel.hasConstants) layouts.push(group(kernel.merged ? ['uniform'] : []));
+    if (kernel.hasConstants) layouts.push(group([]), group(['uniform']));
     known.module ??= device.createShaderModule({ label, code: known.text });
     const pipeline = device.createComputePipeline({
       label, layout: device.createPipelineLayout({ bindGroupLayouts: layouts }),

@@ -13,10 +13,14 @@ from pydispatch.formats.artifact.strict import count, listed, table, text
 from pydispatch.formats.web.functions import WebProgram
 from pydispatch.formats.wgsl import access, interface
 from pydispatch.formats.wgsl.interface import entry_of
+from pydispatch.formats.wgsl.merge import merged
 from pydispatch.formats.wgsl.overrides import overrides_of
 from pydispatch.formats.wgsl.read import read
 
 FORMAT = "webgpu-wgsl-fb"
+_BUFFERS = "maxStorageBuffersPerShaderStage"
+MOST = interface.LEAST[_BUFFERS]
+"""Storage buffers that every browser has."""
 VERSION = 1
 """Of program.json, which pydispatch.js compares."""
 
@@ -127,7 +131,12 @@ def _kernels(
             {"key": each.key, "type": each.type, "word": each.word}
             for each in overrides_of(modules[at], overrides, 1 << 16)
         ]
-        limits = {**interface.limits(entry), "maxStorageBuffersPerShaderStage": len(entry.bindings)}
+        joined = merged(modules[at], function, MOST) if count_of > MOST else None
+        if joined is not None:
+            at = len(paths)
+            paths.append(f"{prefix}-{at}.wgsl")
+            found[paths[at]] = joined.text.encode()
+        limits = {**interface.limits(entry), _BUFFERS: MOST if joined is not None else len(entry.bindings)}
         kernels.append(
             {
                 "module": at, "entry": entry.name, "declared": declared,
@@ -136,6 +145,8 @@ def _kernels(
                 "overrides": values,
             }
         )  # fmt: skip
+        if joined is not None:
+            kernels[-1]["merged"] = {"bindings": joined.bindings, "bytes": joined.bytes}
     return paths, kernels
 
 

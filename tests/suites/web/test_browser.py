@@ -151,6 +151,41 @@ def test_results_and_errors(tmp_path: Path) -> None:
     assert errors[4] == "scale, argument 1 (s): expected a number for f32, got object"
 
 
+def test_a_kernel_with_more_buffers_than_browsers_have(tmp_path: Path) -> None:
+    """One operation on twelve tensors of two types and sizes that are no multiple of a vector."""
+    types = ["f32", "i32"] * 6
+    arguments = ", ".join(f"%a{i}: tensor<?x{t}>" for i, t in enumerate(types))
+    lines = ["%s0 = arith.addf %x0, %zero : f32"]
+    for i, type_ in enumerate(types[1:], 1):
+        lines.append(f"%c{i} = arith.{'sitofp' if type_ == 'i32' else 'mulf'} %x{i}"
+                     f"{' : i32 to f32' if type_ == 'i32' else ', %two : f32'}")  # fmt: skip
+        lines.append(f"%s{i} = arith.addf %s{i - 1}, %c{i} : f32")
+    source = f"""func.func @many({arguments}) -> tensor<?xf32> {{
+      %zero = arith.constant 0.0 : f32
+      %two = arith.constant 2.0 : f32
+      %first = arith.constant 0 : index
+      %d = tensor.dim %a0, %first : tensor<?xf32>
+      %e = tensor.empty(%d) : tensor<?xf32>
+      %r = linalg.generic {{indexing_maps = [{', '.join(['affine_map<(i) -> (i)>'] * 13)}],
+          iterator_types = ["parallel"]}}
+        ins({', '.join(f'%a{i}' for i in range(12))} : {', '.join(f'tensor<?x{t}>' for t in types)})
+        outs(%e : tensor<?xf32>) {{
+      ^bb0({', '.join(f'%x{i}: {t}' for i, t in enumerate(types))}, %o: f32):
+        {chr(10).join(lines)}
+        linalg.yield %s11 : f32
+      }} -> tensor<?xf32>
+      return %r : tensor<?xf32>
+    }}"""
+    random = np.random.default_rng(4)
+    dtypes = {"f32": np.float32, "i32": np.int32}
+    given = [[random.integers(-9, 9, n).astype(dtypes[t]) for t in types] for n in (3, 100)]
+    found = _calls(tmp_path / "site", source, [("many", each) for each in given])
+    assert "merged_offsets" in (tmp_path / "site" / "shaders" / "0-0-1.wgsl").read_text()
+    for each, values in zip(found, given, strict=True):
+        expected = sum(x if t == "i32" or i == 0 else 2 * x for i, (t, x) in enumerate(zip(types, values, strict=True)))
+        np.testing.assert_array_equal(_array(each["results"][0], np.float32), expected)
+
+
 DRAWS = """
 <script type="module">
 const until = async (test) => { while (!test()) await new Promise((next) => setTimeout(next, 20)); };

@@ -235,7 +235,7 @@ class Recorder:
         if kernel.has_constants and command.constant_count:
             first = 4 * command.first_constant
             uniforms[CONSTANTS[0]] = constants[first : first + 4 * command.constant_count]
-        is_folded = form is not command.grid
+        is_folded = form != command.grid
         if is_folded:
             x, y, z = command.grid
             uniforms[GRID[0]] = struct.pack("<4I", x, y, z, x * y * z)
