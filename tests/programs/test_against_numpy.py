@@ -140,7 +140,7 @@ def test_every_function_has_a_case() -> None:
         spied = {key: (lambda *a, key=key, row=row, **k: called.add(key) or row(*a, **k)) for key, row in table.items()}
         setattr(Array, name, spied)
     try:
-        for function, args in CASES.values():
+        for function, args in (*CASES.values(), *MORE.values()):
             shapes = {f"x{n}": TYPES[a.dtype.name][a.shape] for n, a in enumerate(args)}
             scope: dict[str, Any] = {"function": function}
             exec(f"def f({', '.join(shapes)}): return function({', '.join(shapes)})", scope)
@@ -163,6 +163,8 @@ NOT_HERE = {
 }  # fmt: skip
 """Other names of what cases call, and those of tests of their own."""
 
+ENDS = np.array([0, -0.0, 1, -3, 3e38, -3e38, 1e-40, np.inf, -np.inf, np.nan, 5, np.nan], np.float32)
+HOLES = np.where(F > 1, np.nan, F).astype(np.float32)
 MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "inverse functions": (lambda x: np.arcsin(x) + np.arccos(x) + np.arctanh(x) + np.arccosh(x + 2), (F / 8,)),
     "two arguments": (lambda x, y: np.arctan2(x, y) + np.copysign(x, y) + np.fmod(x, y), (F, F[::-1].copy())),
@@ -171,13 +173,48 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "logical_not": (lambda x: np.logical_not(x > 0), (F,)),
     "mT": (lambda x: x.T if isinstance(x, np.ndarray) else x.mT, (F,)),
     "flatten": (lambda x: x.flatten() + np.ravel(x), (F,)),
+    "hypot": (np.hypot, (F, F[::-1].copy())),
+    "hypot at its ends": (np.hypot, (ENDS, ENDS[::-1].copy())),
+    "hypot of integers": (np.hypot, (I, J)),
+    "logaddexp": (lambda x, y: np.logaddexp(x, y) + np.logaddexp2(x, y), (F, F[::-1].copy())),
+    "logaddexp at its ends": (np.logaddexp, (ENDS, ENDS)),
+    "fmax and fmin": (lambda x, y: np.fmax(x, y) + np.fmin(x, y), (F, F[::-1].copy())),
+    "fmax of NaN": (np.fmax, (ENDS, ENDS[::-1].copy())),
+    "fmin of NaN": (np.fmin, (ENDS, ENDS[::-1].copy())),
+    "heaviside": (lambda x: np.heaviside(x, 0.5), (ENDS,)),
+    "degrees": (lambda x: np.deg2rad(x) + np.radians(x) + np.rad2deg(x) + np.degrees(x), (F,)),
+    "diff": (np.diff, (F,)),
+    "diff of rows, twice": (lambda x: np.diff(x, n=2, axis=0), (I,)),
+    "ptp": (lambda x: np.ptp(x, axis=1), (F,)),
+    "vstack": (lambda x, y: np.vstack([x, y, y]), (F, G)),
+    "hstack": (lambda x, y: np.hstack([x, y]), (F, F + 1)),
+    "hstack of vectors": (lambda x, y: np.hstack([x, y]), (G, G + 1)),
+    "column_stack": (lambda x, y: np.column_stack([x[:, 0], y]), (F, F + 1)),
+    "atleast": (lambda x: np.atleast_2d(x) + np.atleast_1d(x), (G,)),
+    **{f"norm {order} of axis {axis}": (lambda x, order=order, axis=axis: np.linalg.norm(x, order, axis=axis), (F,))
+       for order, axis in ((None, None), (None, 1), ("fro", None), (2, 0), (1, 1), (3, 1), (0, 1), (np.inf, 1),
+                           (-np.inf, 0))},
+    "trace": (lambda x: np.trace(x) + np.trace(x, 1), (I,)),
+    "nan_to_num": (np.nan_to_num, (ENDS,)),
+    "nan_to_num with values": (lambda x: np.nan_to_num(x, nan=1, posinf=2, neginf=3), (ENDS,)),
+    "count_nonzero": (lambda x: np.count_nonzero(x > 0, axis=1), (F,)),
+    "average": (lambda x, y: np.average(x, axis=1, weights=y) + np.average(x, axis=1), (F, abs(G))),
+    "average with weights for each": (lambda x, y: np.average(x, axis=1, weights=y), (F, J)),
+    "inner": (np.inner, (F, F + 1)),
+    "isclose": (lambda x, y: np.isclose(x, y) | np.isclose(x, y + 9, equal_nan=True), (ENDS, ENDS)),
+    "allclose": (lambda x, y: np.allclose(x, y), (F, F + 1e-9)),
+    "without NaN": (lambda x: np.nansum(x, axis=1) + np.nanprod(x, axis=1) + np.nanmean(x, axis=1), (HOLES,)),
 }
 
 
 @pytest.mark.parametrize("name", MORE)
 def test_more(name: str) -> None:
     function, args = MORE[name]
-    np.testing.assert_allclose(traced(function, *args), function(*args), rtol=2e-5, atol=2e-5)
+    with np.errstate(all="ignore"):
+        expected = np.asarray(function(*args))
+    found = np.asarray(traced(function, *args))
+    assert found.shape == expected.shape and found.dtype == expected.dtype, (found.dtype, expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
 
 
 def test_python_runs_the_function() -> None:

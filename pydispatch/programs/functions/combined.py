@@ -1,0 +1,190 @@
+"""Functions that NumPy itself could be asked for with others of these tables: each is written as a program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch.programs.array import Array
+from pydispatch.programs.trace import Trace
+
+
+def _float(x: Any) -> Any:
+    return np.true_divide(x, 1) if isinstance(x, Array) and x.dtype.kind != "f" else x
+
+
+def hypot(t: Trace, a: Any, b: Any) -> Any:
+    """Without squares that overflow: the larger one times the root of one and the squared quotient."""
+    x, y = abs(_float(a)), abs(_float(b))
+    large, small = np.maximum(x, y), np.minimum(x, y)
+    quotient = small / np.where(large > 0, large, 1)
+    return np.where(np.isinf(x) | np.isinf(y), math.inf, large * np.sqrt(1 + quotient * quotient))
+
+
+def _log_of_sum(base: float) -> Callable[..., Any]:
+    def made(t: Trace, a: Any, b: Any) -> Any:
+        x, y = _float(a), _float(b)
+        distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # infinities are at no distance
+        power = np.exp(distance) if base == math.e else np.exp2(distance)
+        return np.maximum(x, y) + np.log1p(power) / math.log(base)
+
+    return made
+
+
+def _without_nan(function: Any) -> Callable[..., Any]:
+    def made(t: Trace, a: Any, b: Any) -> Any:
+        return np.where(np.not_equal(a, a), b, np.where(np.not_equal(b, b), a, function(a, b)))
+
+    return made
+
+
+def _scaled(by: float) -> Callable[..., Any]:
+    return lambda t, a: _float(a) * by
+
+
+def heaviside(t: Trace, a: Any, b: Any) -> Any:
+    x = _float(a)
+    type = np.result_type(x.dtype, b.dtype) if isinstance(b, Array) else x.dtype
+    return np.where(np.isnan(x), x, np.where(x > 0, 1, np.where(x < 0, 0, b)).astype(type))
+
+
+def diff(t: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
+    if a.dtype == np.bool_:
+        raise t.fail("differences of conditions are not a part of programs", "convert them: x.astype(np.int32)")
+    for _ in range(n):
+        before: list[Any] = [slice(None)] * a.ndim
+        after = list(before)
+        before[axis], after[axis] = slice(None, a.shape[axis] - 1), slice(1, None)
+        a = a[tuple(after)] - a[tuple(before)]
+    return a
+
+
+def ptp(t: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
+
+
+def at_least(rank: int) -> Callable[..., Any]:
+    def made(t: Trace, *arrays: Any) -> Any:
+        found: list[Any] = []
+        for each in arrays:
+            x: Any = Array(t, t.tensor_of(each))
+            found.append(x if x.ndim >= rank else np.reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return made
+
+
+def _all_at_least(t: Trace, arrays: Sequence[Any], rank: int) -> list[Any]:
+    return [at_least(rank)(t, each) for each in arrays]
+
+
+def vstack(t: Trace, arrays: Sequence[Any]) -> Any:
+    return np.concatenate(_all_at_least(t, arrays, 2), axis=0)
+
+
+def hstack(t: Trace, arrays: Sequence[Any]) -> Any:
+    made = _all_at_least(t, arrays, 1)
+    return np.concatenate(made, axis=0 if made[0].ndim == 1 else 1)
+
+
+def column_stack(t: Trace, arrays: Sequence[Any]) -> Any:
+    made = _all_at_least(t, arrays, 1)
+    return np.concatenate([x[:, None] if x.ndim == 1 else x for x in made], axis=1)
+
+
+def norm(t: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """numpy.linalg.norm of vectors, and the Frobenius norm of matrices."""
+    x = _float(a)
+    both = axis is None or isinstance(axis, (tuple, list))
+    if ord in (None, "fro") or (ord == 2 and not (both and x.ndim > 1)):
+        return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
+    if both and x.ndim > 1:
+        raise t.fail(
+            f"the norm of a matrix of order {ord!r} is not a part of programs",
+            "there is the Frobenius norm, and orders 1, 2, inf, -inf and others of vectors: give axis=",
+        )
+    if ord in (math.inf, -math.inf):
+        return (np.max if ord > 0 else np.min)(abs(x), axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return np.sum(np.not_equal(x, 0).astype(x.dtype), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return np.sum(abs(x), axis=axis, keepdims=keepdims)
+    return np.sum(abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+
+
+def trace_of(t: Trace, a: Any, offset: int = 0) -> Any:
+    if a.ndim != 2:
+        raise t.fail(f"numpy.trace of {a.tensor} is not a part of programs", "it is for matrices")
+    diagonal = np.not_equal(np.triu(np.ones_like(a), offset) * np.tril(np.ones_like(a), offset), 0)
+    return np.sum(np.where(diagonal, a, np.zeros_like(a)))
+
+
+def nan_to_num(t: Trace, a: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if a.dtype.kind != "f":
+        return a
+    limits = np.finfo(a.dtype)
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+    return np.where(np.isnan(a), nan, np.where(np.isinf(a), np.where(a > 0, high, low).astype(a.dtype), a))
+
+
+def count_nonzero(t: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.sum(np.not_equal(a, 0).astype(np.int64), axis=axis, keepdims=keepdims)
+
+
+def average(t: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
+    if weights is None:
+        return np.mean(a, axis=axis)
+    w: Any = Array(t, t.tensor_of(weights))
+    if isinstance(axis, int) and w.ndim == 1 and a.ndim > 1:
+        shape = [1] * a.ndim
+        shape[axis] = a.shape[axis]
+        w = np.broadcast_to(np.reshape(w, tuple(shape)), a.shape)
+    return np.sum(a * w, axis=axis) / np.sum(w, axis=axis)
+
+
+def inner(t: Trace, a: Any, b: Any) -> Any:
+    return np.tensordot(a, b, axes=([-1], [-1]))
+
+
+def isclose(t: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    near = abs(np.subtract(a, b)) <= atol + rtol * abs(b)
+    found = np.equal(a, b) | (near & np.isfinite(_float(b)))
+    return found | (np.not_equal(a, a) & np.not_equal(b, b)) if equal_nan else found
+
+
+def allclose(t: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    return np.all(isclose(t, a, b, rtol, atol, equal_nan))
+
+
+def _of_numbers(function: Any, other: float) -> Callable[..., Any]:
+    """A reduction in which NaN count as another value."""
+    return lambda t, a, axis=None, keepdims=False: function(
+        np.where(np.isnan(a), other, a) if a.dtype.kind == "f" else a, axis=axis, keepdims=keepdims
+    )
+
+
+def nanmean(t: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    if a.dtype.kind != "f":
+        return np.mean(a, axis=axis, keepdims=keepdims)
+    is_number = np.equal(a, a).astype(a.dtype)
+    return np.sum(np.where(np.isnan(a), 0, a), axis=axis, keepdims=keepdims) / np.sum(
+        is_number, axis=axis, keepdims=keepdims
+    )
+
+
+Array.UFUNCS |= {
+    "hypot": hypot, "logaddexp": _log_of_sum(math.e), "logaddexp2": _log_of_sum(2.0), "fmax": _without_nan(np.maximum),
+    "fmin": _without_nan(np.minimum), "heaviside": heaviside, "deg2rad": _scaled(math.pi / 180),
+    "radians": _scaled(math.pi / 180), "rad2deg": _scaled(180 / math.pi), "degrees": _scaled(180 / math.pi),
+}  # fmt: skip
+
+Array.FUNCTIONS |= {
+    "diff": diff, "ptp": ptp, "vstack": vstack, "hstack": hstack, "column_stack": column_stack,
+    "atleast_1d": at_least(1), "atleast_2d": at_least(2), "norm": norm, "trace": trace_of, "nan_to_num": nan_to_num,
+    "count_nonzero": count_nonzero, "average": average, "inner": inner, "isclose": isclose, "allclose": allclose,
+    "nansum": _of_numbers(np.sum, 0.0), "nanprod": _of_numbers(np.prod, 1.0), "nanmean": nanmean,
+}  # fmt: skip
