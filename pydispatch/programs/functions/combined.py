@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from pydispatch.programs.array import Array
+from pydispatch.programs.functions.common import floats
 from pydispatch.programs.trace import Trace
 
 
-def _float(x: Any) -> Any:
-    return np.true_divide(x, 1) if isinstance(x, Array) and x.dtype.kind != "f" else x
+def _floats(t: Trace, *given: Any) -> list[Array]:
+    return [Array(t, each) for each in floats(t, *given)]
 
 
 def hypot(t: Trace, a: Any, b: Any) -> Any:
     """Without squares that overflow: the larger one times the root of one and the squared quotient."""
-    x, y = abs(_float(a)), abs(_float(b))
+    x, y = (abs(each) for each in _floats(t, a, b))
     large, small = np.maximum(x, y), np.minimum(x, y)
     quotient = small / np.where(large > 0, large, 1)
     return np.where(np.isinf(x) | np.isinf(y), math.inf, large * np.sqrt(1 + quotient * quotient))
@@ -26,7 +27,7 @@ def hypot(t: Trace, a: Any, b: Any) -> Any:
 
 def _log_of_sum(base: float) -> Callable[..., Any]:
     def made(t: Trace, a: Any, b: Any) -> Any:
-        x, y = _float(a), _float(b)
+        x, y = _floats(t, a, b)
         distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # infinities are at no distance
         power = np.exp(distance) if base == math.e else np.exp2(distance)
         return np.maximum(x, y) + np.log1p(power) / math.log(base)
@@ -42,11 +43,11 @@ def _without_nan(function: Any) -> Callable[..., Any]:
 
 
 def _scaled(by: float) -> Callable[..., Any]:
-    return lambda t, a: _float(a) * by
+    return lambda t, a: _floats(t, a)[0] * by
 
 
 def heaviside(t: Trace, a: Any, b: Any) -> Any:
-    x = _float(a)
+    (x,) = _floats(t, a)
     type = np.result_type(x.dtype, b.dtype) if isinstance(b, Array) else x.dtype
     return np.where(np.isnan(x), x, np.where(x > 0, 1, np.where(x < 0, 0, b)).astype(type))
 
@@ -97,7 +98,7 @@ def column_stack(t: Trace, arrays: Sequence[Any]) -> Any:
 
 def norm(t: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """numpy.linalg.norm of vectors, and the Frobenius norm of matrices."""
-    x = _float(a)
+    (x,) = _floats(t, a)
     both = axis is None or isinstance(axis, (tuple, list))
     if ord in (None, "fro") or (ord == 2 and not (both and x.ndim > 1)):
         return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
@@ -152,7 +153,7 @@ def inner(t: Trace, a: Any, b: Any) -> Any:
 
 def isclose(t: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     near = abs(np.subtract(a, b)) <= atol + rtol * abs(b)
-    found = np.equal(a, b) | (near & np.isfinite(_float(b)))
+    found = np.equal(a, b) | (near & np.isfinite(_floats(t, b)[0]))
     return found | (np.not_equal(a, a) & np.not_equal(b, b)) if equal_nan else found
 
 
