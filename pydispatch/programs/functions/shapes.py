@@ -157,6 +157,32 @@ def _filled(value: float) -> Callable[..., Array]:
     return made
 
 
+def _made_of(value: float) -> Callable[..., Array]:
+    """`numpy.ones(shape, like=x)` and its kin: the shape may have sizes that calls decide, where NumPy lets them pass:
+    not in `numpy.zeros` and `numpy.empty`."""
+
+    def made(t: Trace, shape: Any, dtype: Any = None) -> Array:
+        return Array(t, shapes.full(t, value, shape_of(shape), dtype_from(dtype or np.float64)))
+
+    return made
+
+
+def full(t: Trace, shape: Any, fill_value: Any, dtype: Any = None) -> Array:
+    value = t.tensor_of(fill_value) if dtype is None else as_type(t, fill_value, dtype_from(dtype))
+    return Array(t, shapes.broadcast_to(t, value, shape_of(shape)))
+
+
+def arange(t: Trace, *limits: Any, dtype: Any = None) -> Array:
+    """`numpy.arange(..., like=x)` of whole numbers, with a known step."""
+    start, stop, step = {1: (0, *limits, 1), 2: (*limits, 1)}.get(len(limits), limits)
+    if not isinstance(step, int) or step == 0 or isinstance(start, float) or isinstance(stop, float):
+        raise t.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")
+    count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+    places = Array(t, shapes.iota(t, (max(count, 0) if isinstance(count, int) else count,), 0, I64))
+    made = places * step + start
+    return made if dtype is None else Array(t, as_type(t, made, dtype_from(dtype)))
+
+
 def full_like(t: Trace, like: Any, value: Any, dtype: Any = None) -> Array:
     x = t.tensor_of(like)
     filled = as_type(t, value, dtype_from(dtype) if dtype else x.dtype)
@@ -177,6 +203,7 @@ Array.FUNCTIONS |= {
     "broadcast_to": broadcast_to, "concatenate": concatenate, "concat": concatenate, "stack": stack, "split": split,
     "flip": flip, "roll": roll, "tile": tile, "repeat": repeat, "pad": pad,
     "ravel": lambda t, a: reshape(t, a, (-1,)), "zeros_like": _filled(0), "ones_like": _filled(1),
-    "empty_like": _filled(0), "full_like": full_like, "tril": lambda t, a, k=0: triangle(t, a, k, True),
+    "empty_like": _filled(0), "full_like": full_like, "zeros": _made_of(0), "ones": _made_of(1), "empty": _made_of(0),
+    "full": full, "arange": arange, "tril": lambda t, a, k=0: triangle(t, a, k, True),
     "triu": lambda t, a, k=0: triangle(t, a, k, False),
 }  # fmt: skip
