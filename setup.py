@@ -146,7 +146,8 @@ class BuildExt(build_ext):
 
 
 def options_of(module: str, extension: Extension) -> list[str]:
-    """Of the compiler, for what Cython wrote. With -O3 calls take as long as with -O2, and with -Os 15 % longer."""
+    """Of the compiler, for what Cython wrote. On an AMD EPYC (Zen 5), with gcc 12, calls take as long with -O3 as with
+    -O2, and 15 % longer with -Os."""
     return [*extension.extra_compile_args, *(["-Os"] if module in ONCE else [])]
 
 

@@ -12,7 +12,7 @@ PHASE_BITS = 20
 """Of a stamp: how many barriers its workgroup had passed, modulo this many bits. The others are the invocation."""
 STAMPS = 3
 """Of each element: that of its last write, of its last read, and of the last read by an invocation other than that."""
-REMEDY = "pydispatch.barrier() puts accesses of one workgroup in order, pydispatch.atomic_add and the like are for all"
+REMEDY = "put pydispatch.barrier() between the two within a workgroup, or change it by pydispatch.atomic_add"
 
 
 def stamps_type(sizes: str, space: str = "") -> str:
