@@ -155,6 +155,10 @@ INTEGERS = (
     *(Work(f"bytes_{signs}", GENERIC, ((29, 75), (75, 37), (29, 37)), "mk,kn->mn", "i8", signs=signs)
       for signs in ("uu", "us", "su")),
     Work("bytes_few_rows", "linalg.matmul", ((3, 75), (75, 52), (3, 52)), "mk,kn->mn", "i8"),
+    *(Work(f"bytes_deep_{signs}", GENERIC, ((70, 160), (160, 41), (70, 41)), "mk,kn->mn", "i8", signs=signs)
+      for signs in ("uu", "us", "su")),
+    Work("bytes_deep", "linalg.matmul", ((70, 160), (160, 41), (70, 41)), "mk,kn->mn", "i8"),
+    Work("bytes_all_rows", "linalg.matmul", ((19, 100), (100, 70), (19, 70)), "mk,kn->mn", "i8"),
     Work("integers", "linalg.matmul", ((17, 33), (33, 37), (17, 37)), "mk,kn->mn", "i32"),
 )  # fmt: skip
 
@@ -168,6 +172,11 @@ WORKS = (
     Work("long", "linalg.matmul", ((40, 5000), (5000, 64), (40, 64)), "mk,kn->mn"),
     Work("doubles", "linalg.matmul", ((61, 100), (100, 256), (61, 256)), "mk,kn->mn", "f64"),
     Work("quantized", "linalg.matmul", ((61, 75), (75, 130), (61, 130)), "mk,kn->mn", "i8"),
+    Work("bytes_long", "linalg.matmul", ((40, 9000), (9000, 64), (40, 64)), "mk,kn->mn", "i8"),
+    Work("bytes_unknown_rows", "linalg.matmul", ((64, 96), (96, 80), (64, 80)), "mk,kn->mn", "i8",
+         rows=(1, 5, 31, 32, 200)),
+    Work("bytes_windows", _CONV, ((1, 11, 11, 32), (3, 3, 32, 40), (1, 9, 9, 40)),
+         _WINDOWS, "i8", window=3),
     Work("unknown_rows", "linalg.matmul", ((64, 96), (96, 512), (64, 512)), "mk,kn->mn", rows=(1, 5, 13, 64, 200)),
 )
 

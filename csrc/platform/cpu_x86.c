@@ -3,6 +3,11 @@
 #if defined(__x86_64__)
 
 #include <cpuid.h>
+#include <stdbool.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 // Sources: the CPUID registers that hold feature bits.
 enum { L1_ECX, L1_EDX, L7_EBX, L7_ECX, L7_EDX, L71_EAX, L71_EDX, LD1_EAX, X1_ECX, X1_EDX };
@@ -73,6 +78,17 @@ const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
 };
 const size_t pyd_cpu_feature_count = sizeof(pyd_cpu_feature_table) / sizeof(pyd_cpu_feature_table[0]);
 
+// Whether this process may use the registers of AMX. Linux saves these 8 KiB only for processes that have asked; it
+// refuses where a thread has too small a signal stack for them.
+static bool amx_is_permitted(void) {
+#if defined(__linux__)
+  const long request_permission = 0x1023, tile_data = 18;
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+
 // The registers that the system saves. CPUID alone only states what the CPU supports: where the system has switched
 // AVX-512 or AMX off, their instructions still trap.
 static uint32_t enabled_states(void) {
@@ -81,7 +97,7 @@ static uint32_t enabled_states(void) {
   uint32_t states = NONE;
   if ((low & 0x6) == 0x6) states |= AVX;
   if ((low & 0xE6) == 0xE6) states |= AVX512;
-  if ((low & 0x60000) == 0x60000) states |= AMX;
+  if ((low & 0x60000) == 0x60000 && amx_is_permitted()) states |= AMX;
   return states;
 }
 

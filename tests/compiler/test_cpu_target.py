@@ -22,6 +22,7 @@ from pydispatch._core.sched import known_cpu_features
 import pydispatch as pd
 from pydispatch.compiler.backends.cpu.backend import compile_variant
 from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
+from pydispatch.compiler.target import native
 from pydispatch.compiler.target.cpu import LEVELS, machine_of
 from pydispatch.compiler.toolchain import tools
 from pydispatch.errors import CompileError
@@ -89,6 +90,18 @@ def test_levels() -> None:
     assert machine_of(Target("llvm-cpu", "embedded-elf-riscv_64")).llvm_features == "+m,+a,+f,+d,+c"
     native = machine_of(Target("llvm-cpu", HOST_FORMAT, "native"))
     assert set(native.requires) <= native.has
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [("rocketlake", "sapphirerapids"), ("znver9", "znver5"), ("tigerlake", "icelake-client"), ("old", "x86-64-v2")],
+)
+def test_an_unknown_cpu_is_taken_for_the_nearest_one(name: str, like: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its features: LLVM takes models that it does not know for older ones with the same number."""
+    has = machine_of(Target("llvm-cpu", "embedded-elf-x86_64", like)).has
+    monkeypatch.setattr(native, "host", lambda: ("x86_64", name, has))
+    machine = machine_of(Target("llvm-cpu", "embedded-elf-x86_64", "native"))
+    assert machine.tune == ("old" if like in LEVELS else like) and set(machine.requires) <= has
 
 
 # What compilers write that list all of a CPU's features.

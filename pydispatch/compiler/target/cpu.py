@@ -22,6 +22,7 @@ _ICELAKE = (
     f"{_CRYPTO} avx512vnni avx512ifma avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq sha"
 )
 _ZEN = f"{_CRYPTO} sha sse4a"
+_SAPPHIRE = f"{_ICELAKE} avx512bf16 avx512fp16 avxvnni amx-tile amx-int8 amx-bf16"
 
 LEVELS: dict[str, frozenset[str]] = {
     "x86-64": frozenset(),
@@ -41,7 +42,8 @@ _X86: dict[str, tuple[str, str]] = {
     "cascadelake": ("x86-64-v4", f"{_CRYPTO} avx512vnni"),
     "icelake-client": ("x86-64-v4", _ICELAKE),
     "icelake-server": ("x86-64-v4", _ICELAKE),
-    "sapphirerapids": ("x86-64-v4", f"{_ICELAKE} avx512bf16 avx512fp16 avxvnni"),
+    "sapphirerapids": ("x86-64-v4", _SAPPHIRE),
+    "graniterapids": ("x86-64-v4", f"{_SAPPHIRE} amx-fp16"),
     "znver1": ("x86-64-v3", _ZEN),
     "znver2": ("x86-64-v3", _ZEN),
     "znver3": ("x86-64-v3", f"{_ZEN} vaes vpclmulqdq"),
@@ -72,6 +74,7 @@ _IMPLIED = {
     "avx512cd": "avx512f", "avx512vnni": "avx512f", "avx512bf16": "avx512bw",
     "avx512fp16": "avx512bw avx512dq avx512vl",
     "avx512vbmi": "avx512bw", "avx512vbmi2": "avx512bw", "avx512bitalg": "avx512bw", "avx512ifma": "avx512f",
+    "amx-int8": "amx-tile", "amx-bf16": "amx-tile", "amx-fp16": "amx-tile",
     "avx512vpopcntdq": "avx512f", "avxvnni": "avx2", "sse4a": "sse3", "vaes": "aes avx2", "vpclmulqdq": "pclmul avx",
     "sve": "fullfp16", "sve2": "sve", "sve2-bitperm": "sve2", "sve2p1": "sve2", "fp16fml": "fullfp16", "f64mm": "sve",
     "f32mm": "sve", "v8.1a": "crc lse rdm", "v8.2a": "v8.1a", "v": "d", "zvfh": "v zfhmin", "zfh": "zfhmin",
@@ -92,7 +95,7 @@ _NOT_REQUIRED = {
     "riscv64": "relax zaamo zalrsc zca zcd zicntr zihpm zmmul",
 }
 _PARTS_OF_V = "zve32x zve32f zve64x zve64f zve64d zvl32b zvl64b zvl128b"
-_DETECTED_X86 = frozenset(f"{_V4} {_ICELAKE} sse4a avx512bf16 avx512fp16 avxvnni".split())
+_DETECTED_X86 = frozenset(f"{_V4} {_SAPPHIRE} amx-fp16 sse4a".split())
 
 
 def named_features(arch: str) -> frozenset[str]:
@@ -219,7 +222,16 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
         known = _closed(_words(*(_ARM if arch == "aarch64" else _RISCV).values()))
         return "generic", enabled & known - BASELINE[arch], name
     level = max((level for level, needs in LEVELS.items() if needs <= enabled), key=lambda level: len(LEVELS[level]))
-    return level, (enabled & _DETECTED_X86) - LEVELS[level], name
+    own = (enabled & _DETECTED_X86) - LEVELS[level]
+    return level, own, name if name in _X86 else _nearest(level, own) or name
+
+
+def _nearest(level: str, own: frozenset[str]) -> str:
+    """The CPU of the table that has the most of what a machine of a level has, and nothing else, the first of several;
+    "" for none. For CPUs that LLVM does not tell apart: it takes an unknown model of Intel's for an older one."""
+    rows = [(name, frozenset(more.split())) for name, (at, more) in _X86.items() if at == level]
+    fits = [(len(more), name) for name, more in rows if more and more <= own]
+    return max(fits, key=lambda fit: fit[0])[1] if fits else ""
 
 
 def _check_riscv(features: Iterable[str]) -> None:

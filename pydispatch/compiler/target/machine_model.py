@@ -89,6 +89,7 @@ cascadelake     32K/8   1M/16     22M/11/16  64  1536  2     2    4       64    
 icelake-client  48K/12  512K/8    8M/16/4    64  2048  2     1    4       64       12        1024    64   4K
 icelake-server  48K/12  1280K/20  24M/12/16  64  2048  2     2    4       64       6         1024    64   4K
 sapphirerapids  48K/12  2M/16     30M/15/16  96  2048  2     2    4       64       6         1024    64   4K
+graniterapids   48K/12  2M/16     48M/16/16  96  2048  2     2    4       64       6         1024    64   4K
 
 znver1          32K/8   512K/8    8M/16/4    64  1536  2     2    5       16       16        1024    64   4K
 znver2          32K/8   512K/8    16M/16/4   64  2048  2     2    5       32       20        1024    64   4K
@@ -128,7 +129,8 @@ def _model(row: str) -> MachineModel:
 
 MODELS = {model.name: model for model in map(_model, filter(None, _TABLE.splitlines()[2:]))}
 
-_V4 = ("skylake-avx512", "cascadelake", "icelake-client", "icelake-server", "sapphirerapids", "znver4", "znver5")
+_V4 = ("skylake-avx512", "cascadelake", "icelake-client", "icelake-server", "sapphirerapids",
+       "graniterapids", "znver4", "znver5")
 _V3 = ("haswell", "skylake", "znver1", "znver2", "znver3")
 _ARM = ("cortex-a72", "cortex-a76", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1", "apple-m4")
 LEVELS: dict[str, tuple[str, ...]] = {

@@ -15,8 +15,11 @@ from machine_works import F32, INTEGERS, check_emulated, check_here  # noqa: E40
 
 from pydispatch.compiler.target.cpu import cpu_names  # noqa: E402
 
-FEWER = {"sapphirerapids": "-avx512fp16"}
-"""What contractions do not use, left out so that more machines run the code."""
+FEWER = dict.fromkeys(("sapphirerapids", "graniterapids"), "-avx512fp16,-amx-fp16,-amx-bf16,-amx-int8,-amx-tile")
+"""What contractions do not need, left out so that more machines run the code."""
+
+MATRICES = {"sapphirerapids": "-avx512fp16"}
+"""With the registers that hold matrices."""
 
 
 NO_INTEGERS = ("sifive-x280",)
@@ -26,6 +29,11 @@ NO_INTEGERS = ("sifive-x280",)
 @pytest.mark.parametrize("cpu", machine_levels.parameters(("generic", *cpu_names("x86_64")), FEWER))
 def test_here(cpu: str) -> None:
     check_here(cpu, FEWER.get(cpu, ""))
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(MATRICES, MATRICES))
+def test_with_matrix_registers(cpu: str) -> None:
+    check_here(cpu, MATRICES[cpu])
 
 
 @pytest.mark.parametrize(("arch", "cpu"), [(a, c) for a in ("aarch64", "riscv64") for c in ("generic", *cpu_names(a))])

@@ -24,6 +24,7 @@ from pydispatch.compiler.emit.llvm.ops import (
     memref,
     parallel,
     scf,
+    tile_registers,
     transpose,
     views,
 )
@@ -34,7 +35,7 @@ from pydispatch.compiler.kernel_ir.strided import take_steps_together
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
-SUBJECTS = (arith, divide, math, memref, views, scf, parallel, calls, hal, contract, transpose)
+SUBJECTS = (arith, divide, math, memref, views, scf, parallel, calls, hal, contract, tile_registers, transpose)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from pydispatch.ir.dialects.pyd import (
     derived,
     mma,
     recurrence,
+    tile_registers,
     tiles,
     transpose,
 )
@@ -40,6 +41,7 @@ OPERATIONS: list[type[Operation]] = [
     *custom.OPERATIONS,
     *mma.OPERATIONS,
     *recurrence.OPERATIONS,
+    *tile_registers.OPERATIONS,
     *tiles.OPERATIONS,
     *transpose.OPERATIONS,
 ]

@@ -26,6 +26,7 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
     vector_bits,
 )
 from pydispatch.compiler.emit.llvm.ops.groups import multiply_groups
+from pydispatch.compiler.emit.llvm.ops.tile_registers import holds_block, multiply_tiles, tile_shape
 from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
@@ -47,7 +48,11 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
     fresh = attribute(op, "accumulate") is None
     if a.element != c.element:
         unsigned = attribute(op, "unsigned_a") is not None, attribute(op, "unsigned_b") is not None
-        multiply_groups(f, a, b, c, fresh, unsigned)
+        shape = tile_shape(f, op)
+        if shape is None or not holds_block(shape, a, b, c):
+            multiply_groups(f, a, b, c, fresh, unsigned)
+        elif rest := multiply_tiles(f, a, b, c, fresh, unsigned, shape[2]):
+            multiply_groups(f, *rest, c, False, unsigned)
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
         _along_columns(f, a, b, c, fresh)
     elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:

@@ -27,6 +27,7 @@ from xdsl.ir.affine import AffineMap
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.ranges import factor_range
+from pydispatch.ir.dialects.pyd.tile_registers import MOST_STEPS
 from pydispatch.ir.structured import as_structured
 
 HALVES = (Float16Type(), BFloat16Type())
@@ -36,7 +37,7 @@ HALVES = (Float16Type(), BFloat16Type())
 class Arithmetic:
     """compute: the type of packed elements; sums: of accumulators; group: steps of K that one instruction multiplies
     and adds up; unsigned_a, unsigned_b: bytes of A, of B, are unsigned; a_offset, b_offset: what packing subtracts from
-    the factors."""
+    the factors; matrix_steps: groups that matrix registers multiply at once, 0 where they are not used."""
 
     compute: Attribute
     sums: Attribute
@@ -45,11 +46,15 @@ class Arithmetic:
     unsigned_b: bool = False
     a_offset: int = 0
     b_offset: int = 0
+    matrix_steps: int = 0
 
     def plain(self, acc: Attribute) -> bool:
         """Whether operands of the type `acc` may be read in place."""
         return self.compute == acc == self.sums and self.group == 1
 
+
+FEWEST_STEPS = 4
+"""Groups of K that make it worth to use matrix registers, which take as long for a group as for 16."""
 
 UNSIGNED = {
     "unsigned by signed": [(True, False), (False, True)],
@@ -112,13 +117,26 @@ def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
     if a is None or b is None or not plain or c.n is None or not c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n):
         return None
     if level.bytes and a[1] - a[0] < 256 and b[1] - b[0] < 256:
+        steps = _matrix_steps(c) if level.matrices else 0
         ways = [
-            Arithmetic(i8, i32, level.byte_steps, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128))
-            for x, y in UNSIGNED[level.bytes]
+            Arithmetic(
+                i8, i32, level.byte_steps, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128), steps
+            )
+            for x, y in UNSIGNED["all signs" if steps else level.bytes]
         ]
         return min(ways, key=lambda way: (way.a_offset != 0) + (way.b_offset != 0))
     short = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
     return Arithmetic(i16, i32, 2) if short else None
+
+
+def _matrix_steps(c: Contraction) -> int:
+    """How many groups of four steps of K matrix registers multiply at once: the most of which K is a multiple. 0 where
+    it is one of too few, or unknown: then it would end in steps of another length."""
+    place = next(p for p in c.a.where(c.k) if c.a.coordinates[p].is_plain(c.k))
+    type_ = c.generic.inputs[c.a.main].type
+    assert isinstance(type_, TensorType)
+    groups = -(-type_.get_shape()[place] // 4)
+    return next((steps for steps in range(MOST_STEPS, FEWEST_STEPS - 1, -1) if groups > 0 and groups % steps == 0), 0)
 
 
 def _offset(values: tuple[int, int], least: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i8
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
@@ -174,13 +174,16 @@ def _problem(
     compute, plain = arithmetic.compute, arithmetic.plain(c.acc)
     size = (bit_width(arithmetic.sums) or 64) // 8
     m = 1 if c.m is None else sizes[c.m] if rows is None else rows.typical
+    bytes_ = arithmetic.matrix_steps > 0 and _are_bytes(c, sizes, arithmetic)
     least, most = (m or 0, m) if rows is None else (rows.least, rows.most)
     return Problem(
         size=size, m=m, n=1 if c.n is None else sizes[c.n], k=sizes[c.k], least=least, most=most,
         outer=prod(sizes[d] or 1 for d in c.outer), reductions=prod(sizes[d] or 1 for d in c.reductions),
-        a=_operand(c.a, c, plain and _in_place(c.a, c, compute), c.m, size),
+        a=_operand(c.a, c, plain and _in_place(c.a, c, compute), c.m, size) if not bytes_ else replace(
+            _operand(c.a, c, True, c.m, 1), size=1),
         b=_operand(c.b, c, panels is not None or (plain and _in_place(c.b, c, compute)), c.k, size),
         panel=0 if panels is None else panels.layout.width, group=arithmetic.group,
+        matrix_steps=arithmetic.matrix_steps,
     )  # fmt: skip
 
 
@@ -224,6 +227,23 @@ def _in_place(factor: Factor, c: Contraction, compute: Attribute) -> bool:
     )  # fmt: skip
 
 
+def _are_bytes(c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic) -> bool:
+    """Whether A is an argument whose bytes, whole groups of K side by side, are multiplied as they are."""
+    element = c.generic.block.args[c.a.main]
+    type_ = c.generic.inputs[c.a.main].type
+    direct = set(c.a.inputs) == {c.a.main} and isinstance(type_, TensorType) and type_.has_static_shape()
+    extended = _extended(c.a.value, element, arithmetic.unsigned_a, i8) and not arithmetic.a_offset
+    groups = c.a.is_last(c.k) and (sizes[c.k] or 1) % arithmetic.group == 0
+    return direct and extended and groups and argument_of(c.generic.inputs[c.a.main]) is not None
+
+
+def _extended(value: SSAValue, element: SSAValue, unsigned: bool, type: Attribute) -> bool:
+    """Whether a value is an element of a type, widened with a sign or without."""
+    extend = arith.ExtUIOp if unsigned else arith.ExtSIOp
+    widened = isinstance(value, OpResult) and isinstance(value.op, extend) and value.op.operands[0] is element
+    return widened and element.type == type
+
+
 def _panels(
     c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic, halves: SSAValue | None
 ) -> Panels | None:
@@ -248,9 +268,7 @@ def _is_packed(c: Contraction, arithmetic: Arithmetic) -> bool:
         if isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr):
             value, offset = value.op.lhs, constant.value.value.data
     element = c.generic.block.args[c.b.main]
-    extend = arith.ExtUIOp if arithmetic.unsigned_b else arith.ExtSIOp
-    widened = isinstance(value, OpResult) and isinstance(value.op, extend) and value.op.operands[0] is element
-    return widened and element.type == arithmetic.compute and offset == arithmetic.b_offset
+    return _extended(value, element, arithmetic.unsigned_b, arithmetic.compute) and offset == arithmetic.b_offset
 
 
 Extents = dict[int, int]

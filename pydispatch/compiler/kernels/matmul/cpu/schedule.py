@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.kernels.matmul.cpu.in_place import a_in_place, b_in_place, b_stays
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil, choose
+from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles, ceil, choose
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -85,7 +85,7 @@ class Problem:
     size: bytes of a sum; m, n, k: sizes, None where they are not known while compiling; least, most: rows for which the
     kernel is used, None for any number; outer, reductions: products of the sizes of the other parallel and reduced
     dimensions; panel: columns of a panel that B lies in, 0 where it lies in none; group: steps of K that one
-    instruction takes.
+    instruction takes; matrix_steps: groups that matrix registers multiply at once, 0 where they are not used.
     """
 
     size: int
@@ -100,6 +100,7 @@ class Problem:
     b: Operand
     panel: int
     group: int
+    matrix_steps: int = 0
 
     @property
     def few(self) -> bool:
@@ -140,8 +141,10 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     few_passes = few_passes and not pack_b
     along_k = p.runs_along_k(pack_b)
     panel = p.panel or None
-    sizes = p.size, p.m, p.n, p.k, p.outer, p.reductions
-    tiles = choose(level, *sizes, packed=pack_b, panel=panel, few_passes=few_passes, even=p.group == BYTE_PAIRS)
+    rows = MATRIX_ROWS // 2 if p.few and p.matrix_steps else p.m
+    sizes = p.size, rows, p.n, p.k, p.outer, p.reductions
+    forms = {"even": p.group == BYTE_PAIRS, "matrices": p.matrix_steps > 0}
+    tiles = choose(level, *sizes, packed=pack_b, panel=panel, few_passes=few_passes, **forms)
     if along_k:
         tiles = _tiles_along_k(level, p, tiles.kc)
     if pack_b and (along_k or converts_once(p, tiles)):
@@ -166,7 +169,8 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
         nt = min(wide, ceil(max(p.n, 1), nr) * nr)
     elif not pack_a and not pack_b and p.k is not None and (p.k * nr * p.size <= level.panel or (p.m or 0) <= mr):
         kc = max(1, p.k)
-    return Schedule(mr, nr, mt, nt, ceil(kc, p.group) * p.group, pack_a, pack_b)
+    unit = p.group * max(1, p.matrix_steps)
+    return Schedule(mr, nr, mt, nt, ceil(kc, unit) * unit, pack_a, pack_b)
 
 
 def _reads_b_well(level: Level, p: Problem, few_passes: bool) -> bool:
@@ -234,7 +238,9 @@ def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
         return f"the tile of {s.mt}x{s.nt} is not made of whole register blocks of {s.mr}x{s.nr}"
     along_k = p.runs_along_k(s.pack_b)
     registers = s.mr * (s.nr if along_k else ceil(s.nr * p.size, level.vector))
-    if registers > level.registers:
+    if p.matrix_steps and max(s.mr, s.nr) > MATRIX_ROWS:
+        return f"matrix registers hold blocks of {MATRIX_ROWS}x{MATRIX_ROWS}, not of {s.mr}x{s.nr}"
+    if not p.matrix_steps and registers > level.registers:
         return f"the sums of a block of {s.mr}x{s.nr} take {registers} vector registers of {level.registers}"
     if s.kc % p.group:
         return f"{p.group} steps of K are multiplied at once, and kc = {s.kc} is not a multiple of it"

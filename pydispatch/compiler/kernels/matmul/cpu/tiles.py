@@ -16,7 +16,7 @@ class Level:
     vector: its bytes; registers: vector registers; accumulators: how many of them may hold sums; rows, vectors: the
     largest register block; height, width: rows and bytes of columns of a workgroup's tile; bytes: which bytes an
     instruction multiplies and adds up, "" for none; byte_steps: how many steps of K it takes; halves: whether the CPU
-    widens vectors of f16 and bf16.
+    widens vectors of f16 and bf16; matrices: whether it has matrix registers for bytes (AMX).
     """
 
     model: MachineModel
@@ -30,6 +30,7 @@ class Level:
     bytes: str = ""
     byte_steps: int = 4
     halves: bool = False
+    matrices: bool = False
 
     @property
     def room(self) -> int:
@@ -75,6 +76,9 @@ LEVELS = {
     "riscv64": (16, 8, 6, 6, 1, 96, 512),
 }
 
+MATRIX_ROWS = 32
+"""Of a block of sums in matrix registers: two times two registers of 16 rows of 64 bytes."""
+
 GROUPS = ((8, 1 << 20), (64, 1 << 25))
 """(workgroups, multiplications): tiles are cut until there are so many or one has no more than so much to do."""
 
@@ -84,7 +88,8 @@ def level_of(machine: Machine) -> Level:
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
     halves = machine.arch == "aarch64" or "f16c" in machine.has
     steps = 8 if machine.arch == "aarch64" and "i8mm" in machine.has else 4
-    return Level(machine.model, *LEVELS[name], _byte_products(machine), steps, halves)
+    matrices = machine.has >= {"amx-tile", "amx-int8", "avx512vnni"}
+    return Level(machine.model, *LEVELS[name], _byte_products(machine), steps, halves, matrices)
 
 
 def _byte_products(machine: Machine) -> str:
@@ -135,7 +140,7 @@ def _vectors(level: Level, m: int) -> int:
 def choose(
     level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int,
     padded: bool = True, packed: bool = False, panel: int | None = None, few_passes: bool = False,
-    even: bool = False,
+    even: bool = False, matrices: bool = False,
 ) -> Tiles:  # fmt: skip
     """Tiles for elements of `size` bytes.
 
@@ -143,11 +148,11 @@ def choose(
     the other reductions; padded: nr is whole vectors also where n is smaller; packed: tiles are larger, for what is
     packed to be used more often; panel: columns of B lie so many side by side, and nr divides it; few_passes: B comes
     from beyond the second-level cache for each block of rows, of which there are as few as can be; even: an odd last
-    row takes as many registers as two.
+    row takes as many registers as two; matrices: sums are in matrix registers.
     """
     lanes = level.vector // size
     vectors = level.vectors
-    if m is not None and m <= level.accumulators // (2 * vectors):  # few rows: longer ones
+    if not matrices and m is not None and m <= level.accumulators // (2 * vectors):  # few rows: longer ones
         vectors = max(vectors, _vectors(level, max(1, m + m % 2 if even else m)))
     if n is not None:
         vectors = min(vectors, max(1, ceil(n, lanes)))
@@ -156,7 +161,7 @@ def choose(
     nr = vectors * lanes
     if n is not None and not padded and n < nr:
         nr = max(1, n)
-    mr = _rows(level, vectors, m, few_passes)
+    mr = max(1, min(m or MATRIX_ROWS, MATRIX_ROWS)) if matrices else _rows(level, vectors, m, few_passes)
     mt = mr * max(1, level.height * (1 + packed) // mr)
     nt = nr * max(1, level.width // size // nr)
     if m is not None:

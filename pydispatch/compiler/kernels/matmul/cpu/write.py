@@ -24,6 +24,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute
 from pydispatch.ir.dialects.pyd.contract import ContractOp
+from pydispatch.ir.dialects.pyd.tile_registers import ReleaseTilesOp, configure_tiles
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,13 @@ class Writer:
 
     def _compute(self, build: Builder) -> None:
         """The tile that `low` and `valid` describe."""
+        if steps := self.plan.arithmetic.matrix_steps:
+            build.add(configure_tiles(self.t.mr, self.t.nr, steps))
+        self._tile_of_sums(build)
+        if steps:
+            build.add(ReleaseTilesOp())
+
+    def _tile_of_sums(self, build: Builder) -> None:
         c, t = self.c, self.t
         self.sides = Sides(self.frame, self.plan)
         self.a = self.given_a or self.sides.a(build)

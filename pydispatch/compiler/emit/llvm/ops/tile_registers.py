@@ -1,0 +1,168 @@
+"""Register blocks of products of bytes in the matrix registers of AMX: up to 2x2 of 16x16 sums.
+
+The registers are numbered: 0 to 3 hold the sums, by rows; 4 and 5 rows of A; 6 and 7 columns of B, whose groups of four
+steps of K lie side by side in a row, as the groups of `pyd.contract` do.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+from xdsl.dialects.builtin import i8
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.ops.blocks import address, block_of, run_steps
+from pydispatch.compiler.emit.llvm.values import Index, MemRef
+from pydispatch.compiler.kernel_ir.types import bit_width
+from pydispatch.ir.dialects.pyd.tile_registers import ConfigureTilesOp
+
+SIDE = 16
+"""Rows of a register, and columns of 32 bits."""
+
+GROUP = 4
+"""Bytes of a group of K."""
+
+SUMS, OF_A, OF_B = 0, 4, 6
+"""The first registers."""
+
+FEATURES = frozenset(("amx-tile", "amx-int8"))
+"""Of a CPU that has these registers and multiplies bytes in them."""
+
+PRODUCTS = {
+    (False, False): "tdpbssd", (False, True): "tdpbsud", (True, False): "tdpbusd", (True, True): "tdpbuud",
+}  # fmt: skip
+"""Whether the bytes of A, and of B, are unsigned -> the instruction."""
+
+Shape = tuple[int, int, int]
+"""Rows and columns of a block, and groups of K that are multiplied at once."""
+
+
+def _has_tiles(f: FunctionEmitter) -> bool:
+    return f.platform.features >= FEATURES
+
+
+def tile_shape(f: FunctionEmitter, op: Operation) -> Shape | None:
+    """What the matrix registers are set up for where an operation is; None where they are not, or are not there."""
+    if not _has_tiles(f):
+        return None
+    at: Operation | None = op
+    while at is not None and at is not f.function:
+        before = at.prev_op
+        while before is not None:
+            if isinstance(before, ConfigureTilesOp):
+                return before.shape
+            if before.name == "pyd.release_tiles":
+                return None
+            before = before.prev_op
+        at = at.parent_op()
+    return None
+
+
+def holds_block(shape: Shape, a: MemRef, b: MemRef, c: MemRef) -> bool:
+    """Whether a product of groups of bytes is one that registers of a shape multiply."""
+    return (
+        a.element == b.element == i8 and c.sizes == shape[:2] and b.sizes[-1] == GROUP
+        and a.strides[-2:] == (GROUP, 1) and b.strides[-2:] == (GROUP, 1)
+    )  # fmt: skip
+
+
+def multiply_tiles(
+    f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned: tuple[bool, bool], steps: int
+) -> tuple[MemRef, MemRef] | None:
+    """c (=, +=) a b, over as many groups of the last dimension of K as are a multiple of `steps`. What of A and B is
+    left, None where that is nothing."""
+    rows, columns = block_of(f, c)
+    down, along = (range(-(-size // SIDE)) for size in (rows, columns))
+    places = [(i, j) for i in down for j in along]
+    for i, j in places:
+        if fresh:
+            _call(f, "tilezero", SUMS + 2 * i + j)
+        else:
+            _move(f, "tileloadd64", SUMS + 2 * i + j, c, (SIDE * i, SIDE * j), c.strides[0])
+    dims = len(b.sizes) - 2
+    sizes = [x if isinstance(x, int) else y for x, y in zip(a.sizes[1 : dims + 1], b.sizes[:dims], strict=True)]
+    size = sizes[-1]
+    count: Index = size // steps if isinstance(size, int) else f.body.let(f"udiv i64 {size}, {steps}")
+
+    def multiply(at: tuple[Index, ...]) -> None:
+        for i in down:
+            _move(f, "tileloadd64", OF_A + i, a, (SIDE * i, *at, 0), a.strides[0])
+        for j in along:
+            _move(f, "tileloadd64", OF_B + j, b, (*at, SIDE * j, 0), b.strides[-3])
+        for i, j in places:
+            _call(f, PRODUCTS[unsigned], SUMS + 2 * i + j, OF_A + i, OF_B + j)
+
+    def level(at: tuple[Index, ...]) -> None:
+        last = len(at) == dims - 1
+
+        def each(index: Index, values: list[str]) -> list[str]:
+            if last:
+                multiply((*at, f.body.times(index, steps)))
+            else:
+                level((*at, index))
+            return values
+
+        run_steps(f, count if last else sizes[len(at)], [], [], 2 if last else 1, each)
+
+    level(())
+    for i, j in places:
+        _move(f, "tilestored64", SUMS + 2 * i + j, c, (SIDE * i, SIDE * j), c.strides[0])
+    done = f.body.times(count, steps)
+    return None if done == size else (_from(f, a, dims, done), _from(f, b, dims - 1, done))
+
+
+def _from(f: FunctionEmitter, m: MemRef, dim: int, start: Index) -> MemRef:
+    """What follows `start` along a dimension."""
+    size = f.body.minus(m.sizes[dim], start)
+    offset = f.body.plus(m.offset, f.body.times(start, m.strides[dim]))
+    return replace(m, offset=offset, sizes=(*m.sizes[:dim], size, *m.sizes[dim + 1 :]))
+
+
+def _move(f: FunctionEmitter, name: str, register: int, m: MemRef, at: tuple[Index, ...], stride: Index) -> None:
+    """Loads or stores a register, whose rows are `stride` elements apart."""
+    pointer, size = address(f, m, *at), bit_width(m.element) // 8
+    f.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}(i8 immarg, ptr, i64)")
+    f.body.emit(f"call void @llvm.x86.{name}(i8 {register}, ptr {pointer}, i64 {f.body.times(stride, size)})")
+
+
+def _call(f: FunctionEmitter, name: str, *registers: int) -> None:
+    types = ", ".join("i8 immarg" for _ in registers)
+    f.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}({types})")
+    f.body.emit(f"call void @llvm.x86.{name}({', '.join(f'i8 {number}' for number in registers)})")
+
+
+def _configure(f: FunctionEmitter, op: Operation) -> None:
+    if not _has_tiles(f):
+        return
+    if not f.exported:
+        raise f.error("pyd.configure_tiles in a function that is called", "put it into the function of the dispatch")
+    assert isinstance(op, ConfigureTilesOp)
+    text = "".join(f"\\{byte:02X}" for byte in configuration(*op.shape))
+    name = f"tiles.{'.'.join(map(str, op.shape))}"
+    f.module.globals[name] = f'@{name} = private unnamed_addr constant [64 x i8] c"{text}", align 64'
+    f.module.declare("llvm.x86.ldtilecfg", "declare void @llvm.x86.ldtilecfg(ptr)")
+    f.body.emit(f"call void @llvm.x86.ldtilecfg(ptr @{name})")
+
+
+def configuration(rows: int, columns: int, steps: int) -> bytes:
+    """The 64 bytes that `ldtilecfg` reads: palette 1, then bytes of a row, then rows, of each register."""
+    down = [min(SIDE, rows - at) for at in range(0, rows, SIDE)]
+    along = [min(SIDE, columns - at) for at in range(0, columns, SIDE)]
+    width, height = [0] * 16, [0] * 16
+    for i, tall in enumerate(down):
+        width[OF_A + i], height[OF_A + i] = GROUP * steps, tall
+        for j, wide in enumerate(along):
+            width[SUMS + 2 * i + j], height[SUMS + 2 * i + j] = GROUP * wide, tall
+    for j, wide in enumerate(along):
+        width[OF_B + j], height[OF_B + j] = GROUP * wide, steps
+    return struct.pack("<BB14x16H16B", 1, 0, *width, *height)
+
+
+def _release(f: FunctionEmitter, op: Operation) -> None:
+    if _has_tiles(f):
+        _call(f, "tilerelease")
+
+
+ROWS: dict[str, Lowering] = {"pyd.configure_tiles": _configure, "pyd.release_tiles": _release}

@@ -1,0 +1,56 @@
+"""`pyd.configure_tiles`, `pyd.release_tiles`: the matrix registers of a CPU (AMX), in kernel IR for CPUs."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, prop_def
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+
+MOST_ROWS, MOST_STEPS = 32, 16
+"""Rows and columns of a block that the registers hold, and groups of K that they multiply at once."""
+
+
+@op_definition
+class ConfigureTilesOp(IRDLOperation):
+    """`pyd.configure_tiles rows, columns, steps`: sets the matrix registers up for blocks of rows x columns.
+
+    Until `pyd.release_tiles`, which is in the same block, `pyd.contract` with groups of four bytes and a block of this
+    shape multiplies `steps` groups of K in one instruction. At most 32 rows, 32 columns and 16 steps.
+    """
+
+    name = "pyd.configure_tiles"
+    rows = prop_def(IntegerAttr.constr(i64))
+    columns = prop_def(IntegerAttr.constr(i64))
+    steps = prop_def(IntegerAttr.constr(i64))
+    assembly_format = "$rows `,` $columns `,` $steps attr-dict"
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(rows, columns, steps)."""
+        return self.rows.value.data, self.columns.value.data, self.steps.value.data
+
+    def verify_(self) -> None:
+        limits = (MOST_ROWS, MOST_ROWS, MOST_STEPS)
+        if not all(1 <= size <= most for size, most in zip(self.shape, limits, strict=True)):
+            raise VerifyException(f"pyd.configure_tiles takes 1 to {MOST_ROWS} rows and columns, and 1 to {MOST_STEPS} "
+                                  f"steps; got {', '.join(map(str, self.shape))}")  # fmt: skip
+
+
+@op_definition
+class ReleaseTilesOp(IRDLOperation):
+    """`pyd.release_tiles`: the matrix registers are no longer used, so that the system need not save them."""
+
+    name = "pyd.release_tiles"
+    assembly_format = "attr-dict"
+
+
+def configure_tiles(rows: int, columns: int, steps: int) -> ConfigureTilesOp:
+    """The operation for blocks of a shape."""
+    sizes = {"rows": rows, "columns": columns, "steps": steps}
+    return ConfigureTilesOp(properties={name: IntegerAttr(size, i64) for name, size in sizes.items()})
+
+
+OPERATIONS: list[type[Operation]] = [ConfigureTilesOp, ReleaseTilesOp]
