@@ -5,7 +5,7 @@ The sums are products of the packed operands with 1, once for each panel of B an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from xdsl.dialects import arith, memref
@@ -26,9 +26,6 @@ class Products(Tile, Protocol):
     """A tile with its operands in place, and the code of a block of products of two of them."""
 
     a: Side
-
-    @property
-    def sizes(self) -> Sequence[Index]: ...
 
     def products(
         self, build: Builder, sides: tuple[Side, Side], block: Block, shape: tuple[int, int],

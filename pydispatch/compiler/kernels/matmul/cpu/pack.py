@@ -14,7 +14,7 @@ from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of
 from pydispatch.compiler.kernels.matmul.cpu.sides import Side, Sides
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles
-from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, Linear
 from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, equal, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -30,6 +30,7 @@ class Tile(Protocol):
     t: Tiles
     b: Side
     sides: Sides
+    sizes: list[Index]
     low: dict[int, Index]
     valid: dict[int, Index]
 
@@ -39,11 +40,20 @@ class Tile(Protocol):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of B: its place in the tile, its panel, and its place there."""
+    """A column of B: its place in the tile, its panel, and its place there. exists: whether B has it; else it is zero,
+    see `Packing`."""
 
     index: Index
     panel: Index
     column: Index
+    exists: bool = True
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A coordinate that blocks read and the factor does not have."""
+
+    index: Index
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,11 @@ class Group:
 
 
 class Packing:
-    """Copies the elements of a factor that a tile reads into its buffer."""
+    """Copies the elements of a factor that a tile reads into its buffer.
+
+    What blocks read beyond its edges is zero: nobody uses the sums, but what was in the memory before may be subnormal
+    numbers, which take some CPUs a hundred times as long to multiply.
+    """
 
     def __init__(self, writer: Tile, side: Side) -> None:
         self.w, self.side, self.factor = writer, side, side.factor
@@ -87,7 +101,21 @@ class Packing:
         if self.group > 1 and coordinate.is_plain(w.c.k):
             self._groups(build, position, at)
             return
-        build.parallel(0, self._extent(build, position), lambda b, i: self._level(b, position + 1, [*at, i]))
+        extent = self._extent(build, position)
+        build.parallel(0, extent, lambda b, i: self._level(b, position + 1, [*at, i]))
+        end = build.plus(extent, self._beyond(build, coordinate))
+        if end != extent:
+            build.parallel(extent, end, lambda b, i: self._level(b, position + 1, [*at, Missing(i)]))  # type: ignore[list-item]
+
+    def _beyond(self, build: Builder, coordinate: Linear) -> Index:
+        """How far blocks read beyond the values of a coordinate, when the last one hangs over the edge."""
+        w = self.w
+        dim, block = (w.c.n, w.t.nr) if self.is_b else (w.c.m, w.t.mr)
+        if dim is None or not coordinate.of(dim) or w.plan.rows_of_k or w.plan.fills(dim, w.sizes[dim], block):
+            return 0
+        valid = w.valid[dim]
+        whole = build.times(build.ceil_quotient(valid, block), block)
+        return build.times(build.minus(whole, valid), coordinate.of(dim))
 
     def _panels(self, build: Builder, position: int, at: list[Index]) -> None:
         """Columns, a panel at a time. An index of columns is (panel, column)."""
@@ -98,18 +126,23 @@ class Packing:
             start = w.starts(b, n, j, nr)
             columns = w.left(b, n, start, nr)
 
-            def column(inner: Builder, i: Index) -> None:
+            def column(inner: Builder, i: Index, exists: bool = True) -> None:
                 index = inner.plus(start, i)
-                self._level(inner, position + 1, [*at, Column(index, j, i)])  # type: ignore[list-item]
+                self._level(inner, position + 1, [*at, Column(index, j, i, exists)])  # type: ignore[list-item]
+
+            def missing(inner: Builder, i: Index) -> None:
+                column(inner, i, exists=False)
 
             if isinstance(columns, int):
                 if columns == nr and self._lies_along_k(position):
                     self._turned(b, at, Column(start, j, 0))
                 else:
                     b.parallel(0, columns, column)
+                    b.parallel(columns, nr, missing)
                 return
             partial = b.less(columns, nr)
             b.when(partial, lambda g: g.parallel(0, columns, column))
+            b.when(partial, lambda g: g.parallel(columns, nr, missing))
             b.when(opposite(b, partial), lambda g: g.parallel(0, nr, column))
 
         build.parallel(0, build.ceil_quotient(w.valid[n], nr), panel)
@@ -169,11 +202,9 @@ class Packing:
 
     def _copy(self, build: Builder, at: Sequence[object]) -> None:
         group = next((i for i in at if isinstance(i, Group)), None)
-        if group is None:
-            self._element(build, at, 0)
-            return
+        exists = not any(isinstance(i, Missing) or (isinstance(i, Column) and not i.exists) for i in at)
         for step in range(self.group):
-            if step < group.count:
+            if exists and (group is None or step < group.count):
                 self._element(build, at, step)
             else:
                 zero = build.pure(arith.ConstantOp(zero_attribute(self.w.plan.compute)))
@@ -201,7 +232,9 @@ class Packing:
     def _store(self, build: Builder, value: SSAValue, at: Sequence[object], step: int) -> None:
         offset: Index = 0
         for index, stride in zip(at, self.side.strides, strict=True):
-            if isinstance(index, Column):
+            if isinstance(index, Missing):
+                place = build.times(index.index, stride)
+            elif isinstance(index, Column):
                 assert self.side.panel is not None
                 place = build.plus(build.times(index.panel, self.side.panel), build.times(index.column, self.group))
             elif isinstance(index, Group):

@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import arith, func, memref
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -26,7 +26,7 @@ from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, opposite
 from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes
 from pydispatch.compiler.kernels.ops.minmax import MIN_VALUES, maximum_or_minimum, operand_of
-from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
 from pydispatch.ir.affine_maps import dims_in
@@ -209,6 +209,11 @@ class _Writer:
         for (phase, across), number in p.numbers.items():
             extent = columns.size + columns.phases[across]
 
+            def gap(c: Builder, start: Index, extent: int) -> None:
+                """Zeros between rows, which are computed with: subnormal numbers would take some CPUs very long."""
+                zero = c.pure(arith.ConstantOp(zero_attribute(tensor_type(self.value).element_type)))
+                c.parallel(extent, p.length, lambda d, x: self.e.store(d, zero, self.planes, [d.plus(start, x)]))
+
             def row(b: Builder, y: Index, phase: int = phase, across: int = across, number: int = number,
                     extent: int = extent) -> None:  # fmt: skip
                 where = b.plus(b.times(b.plus(low, y), rows.stride), phase)
@@ -239,6 +244,8 @@ class _Writer:
                     exists = both(b, b.less(before[-2] - 1, where), b.less(place[-1], sizes[-2]))
                 b.when(exists, inside)
                 b.when(opposite(b, exists), lambda c: fill(c, 0, extent))
+                if extent < p.length:
+                    gap(b, start, extent)
 
             build.parallel(0, p.rows + rows.phases[phase], row)
 

@@ -1,0 +1,152 @@
+"""Kernels compute with nothing that they did not write: see `machine_memory`."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import machine_levels
+from machine_memory import SubnormalMemory
+from machine_works import WORKS, program
+
+import pydispatch as pd
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86 remembers subnormal operands")
+
+CPUS = machine_levels.parameters(["generic", "x86-64-v3", "x86-64-v4", "native"])
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> SubnormalMemory:
+    return SubnormalMemory(tmp_path_factory.mktemp("memory"))
+
+
+Floats = Annotated[pd.View, pd.f32["n"]]
+
+
+def test_it_is_found(memory: SubnormalMemory) -> None:
+    """A kernel that reads memory of its workgroup before it writes it."""
+
+    @pd.kernel(workgroup=(4,))
+    def careless(y: Floats) -> None:
+        kept = pd.shared((4096,), pd.f32)
+        i = pd.global_id(0)
+        y[i] = kept[i] * 3.0
+
+    y = np.ones(4, np.float32)
+    loaded = memory.device.load(pd.compile(careless))
+    assert memory.is_read(functools.partial(loaded.careless, y))
+    assert not memory.is_read(lambda: None)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_contractions(cpu: str, memory: SubnormalMemory) -> None:
+    loaded = memory.device.load(pd.compile(program(WORKS), targets="cpu", cpu=cpu))
+    for work in WORKS:
+        for rows in work.rows or (0,):
+            inputs = work.inputs(whole=False, rows=rows)
+            assert not memory.is_read(functools.partial(getattr(loaded, work.name), *inputs)), (work.name, rows)
+
+
+def images() -> Iterator[tuple[str, str, tuple[tuple[int, ...], ...]]]:
+    """(name, MLIR, shapes of its arguments) of convolutions and poolings with channels first and last."""
+    for stride in (1, 2):
+        config = f"{{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}"
+        out = (15 - 3) // stride + 1
+        for name, op, x, w, y in (
+            ("depthwise_nchw", "depthwise_conv_2d_nchw_chw", (1, 24, 15, 15), (24, 3, 3), (1, 24, out, out)),
+            ("depthwise_nhwc", "depthwise_conv_2d_nhwc_hwc", (1, 15, 15, 21), (3, 3, 21), (1, out, out, 21)),
+            ("nchw", "conv_2d_nchw_fchw", (1, 5, 15, 15), (11, 5, 3, 3), (1, 11, out, out)),
+            ("nhwc", "conv_2d_nhwc_hwcf", (1, 15, 15, 5), (3, 3, 5, 11), (1, out, out, 11)),
+            ("grouped", "conv_2d_ngchw_fgchw", (1, 3, 4, 15, 15), (5, 3, 4, 3, 3), (1, 3, 5, out, out)),
+            ("pool_nchw", "pooling_nchw_max", (1, 21, 15, 15), (3, 3), (1, 21, out, out)),
+            ("pool_nhwc", "pooling_nhwc_sum", (1, 15, 15, 21), (3, 3), (1, out, out, 21)),
+        ):  # fmt: skip
+            a, b, c = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in (x, w, y))
+            yield f"{name}_{stride}", f"""
+func.func @{name}_{stride}(%x: {a}, %w: {b}) -> {c} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {c}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {c}) -> {c}
+  %r = linalg.{op} {config} ins(%x, %w : {a}, {b}) outs(%z : {c}) -> {c}
+  return %r : {c}
+}}
+""", (x, w)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_images(cpu: str, memory: SubnormalMemory) -> None:
+    every = list(images())
+    loaded = memory.device.load(pd.compile("".join(text for _, text, _ in every), targets="cpu", cpu=cpu))
+    rng = np.random.default_rng(1)
+    for name, _, shapes in every:
+        arguments = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+        assert not memory.is_read(functools.partial(getattr(loaded, name), *arguments)), name
+
+
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def normalized(x: Any) -> Any:
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + 1e-5)
+
+
+def attention(x: Any) -> Any:
+    return softmax(x @ x.swapaxes(-1, -2)) @ x
+
+
+def running(x: Any) -> Any:
+    return np.cumsum(x, axis=-1) + np.cumsum(x, axis=0)
+
+
+def reduced(x: Any) -> Any:
+    return x.sum(axis=0) * x.max(axis=0) + x.min() + x.sum()
+
+
+def turned(x: Any) -> Any:
+    return np.exp(x.T) + np.tanh(x @ x.T) @ x[:, :1]
+
+
+SHAPES: dict[Any, tuple[tuple[int, ...], ...]] = {
+    softmax: ((7, 37), (3, 1031), (64, 64)), normalized: ((7, 37), (5, 768)), attention: ((3, 17, 24), (2, 64, 32)),
+    running: ((7, 37), (3, 1031)), reduced: ((7, 37), (1031, 19)), turned: ((7, 7), (37, 37)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", SHAPES)
+@pytest.mark.parametrize("cpu", CPUS)
+def test_programs(function: Any, cpu: str, memory: SubnormalMemory) -> None:
+    """With sizes that are known and sizes that calls decide."""
+    rng = np.random.default_rng(1)
+    open_: Any = None
+    for shape in SHAPES[function]:
+        arguments = rng.uniform(-0.5, 0.5, shape).astype(np.float32)
+        known = _loaded(function, shape, cpu, memory)
+        open_ = open_ or _loaded(function, tuple("nmk"[: len(shape)]), cpu, memory)
+        for loaded in (known, open_):
+            assert not memory.is_read(functools.partial(getattr(loaded, function.__name__), arguments)), shape
+
+
+def _loaded(function: Any, sizes: tuple[Any, ...], cpu: str, memory: SubnormalMemory) -> Any:
+    """A function as a program of one argument with these sizes."""
+
+    @functools.wraps(function)
+    def typed(x: Any) -> Any:
+        return function(x)
+
+    del typed.__wrapped__  # type: ignore[attr-defined]
+    typed.__annotations__ = {"x": Annotated[np.ndarray, pd.f32[sizes]], "return": np.ndarray}
+    return memory.device.load(pd.compile(pd.program(typed), targets="cpu", cpu=cpu))
