@@ -56,6 +56,24 @@ def test_contractions(cpu: str, memory: SubnormalMemory) -> None:
             assert not memory.is_read(functools.partial(getattr(loaded, work.name), *inputs)), (work.name, rows)
 
 
+ADDED = """
+func.func @added(%x: tensor<?x96xf32>, %w: tensor<96x75xf32>, %c: tensor<?x75xf32>) -> tensor<?x75xf32> {
+  %r = linalg.matmul ins(%x, %w : tensor<?x96xf32>, tensor<96x75xf32>) outs(%c : tensor<?x75xf32>) -> tensor<?x75xf32>
+  return %r : tensor<?x75xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_sums_that_begin_with_an_argument(cpu: str, memory: SubnormalMemory) -> None:
+    loaded = memory.device.load(pd.compile(ADDED, targets="cpu", cpu=cpu))
+    rng = np.random.default_rng(1)
+    for rows in (1, 3, 17, 40):
+        x, w, c = (rng.standard_normal(shape).astype(np.float32) for shape in ((rows, 96), (96, 75), (rows, 75)))
+        assert not memory.is_read(functools.partial(loaded.added, x, w, c)), rows
+        np.testing.assert_allclose(loaded.added(x, w, c), x @ w + c, rtol=1e-4, atol=1e-4)
+
+
 def images() -> Iterator[tuple[str, str, tuple[tuple[int, ...], ...]]]:
     """(name, MLIR, shapes of its arguments) of convolutions and poolings with channels first and last."""
     for stride in (1, 2):

@@ -384,9 +384,11 @@ class Writer:
     def _start(self, build: Builder, place: Place, block: SSAValue, offset: Index) -> None:
         """The values that sums begin with."""
         t, sums = self.t, self.plan.sums
-        if self._starts_at_zero():
+        edges = (self.c.m, place.row, t.mr), (self.c.n, place.column, t.nr)
+        if self._starts_at_zero() or any(self.left(build, *edge) != edge[2] for edge in edges):  # see `Packing`
             zero = build.add(arith.ConstantOp(zero_attribute(sums)))
             build.parallel(0, t.mr * t.nr, lambda b, i: self.e.store(b, zero, block, [b.plus(offset, i)]))
+        if self._starts_at_zero():
             return
 
         def element(b: Builder, i: Index, j: Index) -> None:
