@@ -40,10 +40,15 @@ def _pages(level: Level, stride: int, steps: int) -> int:
     return min(steps, ceil(steps * stride, level.model.page))
 
 
+def beyond_tlb(level: Level, stride: int, steps: int) -> bool:
+    """Whether rows lie in more pages than the second level of address translation holds, next to others."""
+    return _pages(level, stride, steps) > level.model.tlb2 // 2
+
+
 def _is_prefetched(level: Level, stride: int, steps: int) -> bool:
     """Whether each row of a panel comes in time from the second-level cache."""
     model = level.model
-    return stride <= min(model.prefetch_stride, model.page) and _pages(level, stride, steps) <= model.tlb2 // 2
+    return stride <= min(model.prefetch_stride, model.page) and not beyond_tlb(level, stride, steps)
 
 
 def a_in_place(level: Level, mr: int, stride: int) -> bool:

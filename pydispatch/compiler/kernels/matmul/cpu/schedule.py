@@ -11,8 +11,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.kernels.matmul.cpu.in_place import a_in_place, b_in_place, b_stays
-from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles, ceil, choose
+from pydispatch.compiler.kernels.matmul.cpu.in_place import a_in_place, b_in_place, b_stays, beyond_tlb
+from pydispatch.compiler.kernels.matmul.cpu.tiles import GROUPS, MATRIX_ROWS, Level, Tiles, ceil, choose
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -30,8 +30,9 @@ STREAMED = (4, 8, 5, 7, 6, 3)
 this took 36 us instead of 55 for 1x1024x1024, 14 instead of 17 for 1x784x512, 6.3 instead of 8.5 for 1x512x512."""
 
 WIDE = 1024
-"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K if there are so many. Zen 5,
-us against what is above: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127;
+"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K if there are so many, unless
+rows are so far apart that each needs an address translation of its own (`beyond_tlb`), which whole pages use better: on an
+Intel Xeon with 2 MiB of L2 1x4096x11008 in 9,400 us, not 19,400, 1x4096x4096 in 2,740, not 3,260. Zen 5, us against what is above: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127;
 1x1024x1024 40 and 42; 1x4096x4096 2,320 and 2,280, and 2,860 for blocks of half the width."""
 
 BLOCKS_CONVERTED = 4
@@ -145,6 +146,8 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     sizes = p.size, rows, p.n, p.k, p.outer, p.reductions
     forms = {"even": p.group == BYTE_PAIRS, "matrices": p.matrix_steps > 0}
     tiles = choose(level, *sizes, packed=pack_b, panel=panel, few_passes=few_passes, **forms)
+    if not (pack_b or along_k or _reads_a(level, p, tiles.mr)):
+        tiles = choose(level, *sizes, panel=panel, few_passes=few_passes, packs_a=True, **forms)
     if along_k:
         tiles = _tiles_along_k(level, p, tiles.kc)
     if pack_b and (along_k or converts_once(p, tiles)):
@@ -154,23 +157,30 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     mr, nr, mt, nt, kc = tiles.mr, tiles.nr, tiles.mt, tiles.nt, tiles.kc
     if p.few and p.most is not None:
         mt = ceil(p.most, mr) * mr
-    pack_a = not (p.a_in_place and (p.m or 0) >= mr and a_in_place(level, mr, p.a.stride))
+    pack_a = not _reads_a(level, p, mr)
     long = p.k is not None and p.k > 8 * len(STREAMED)
     streams = not pack_b and not along_k and not p.panel and p.m is not None and p.m <= 2 and long
-    if streams and p.m == 1 and level.registers // 2 * level.vector >= WIDE and (p.n or 0) * p.size >= WIDE:
+    far = p.k is not None and beyond_tlb(level, p.b.stride, p.k)
+    if streams and p.m == 1 and not far and level.registers // 2 * level.vector >= WIDE and (p.n or 0) * p.size >= WIDE:
         assert p.k is not None
         nr = nt = WIDE // p.size
         kc = p.k
     elif streams:
         assert p.k is not None and p.n is not None
         kc = next((steps for steps in STREAMED if p.k % steps == 0), STREAMED[0])
-        width = level.width // p.size
-        wide = max(nr, (2 * width if p.n >= 4 * width else width) // nr * nr)
+        width, page = level.width // p.size, level.model.page // p.size
+        most = page if far and p.n >= GROUPS[0][0] * page else 2 * width if p.n >= 4 * width else width
+        wide = max(nr, most // nr * nr)
         nt = min(wide, ceil(max(p.n, 1), nr) * nr)
     elif not pack_a and not pack_b and p.k is not None and (p.k * nr * p.size <= level.panel or (p.m or 0) <= mr):
         kc = max(1, p.k)
     unit = p.group * max(1, p.matrix_steps)
     return Schedule(mr, nr, mt, nt, ceil(kc, unit) * unit, pack_a, pack_b)
+
+
+def _reads_a(level: Level, p: Problem, mr: int) -> bool:
+    """Whether blocks of mr rows read A in place."""
+    return p.a_in_place and (p.m or 0) >= mr and a_in_place(level, mr, p.a.stride)
 
 
 def _reads_b_well(level: Level, p: Problem, few_passes: bool) -> bool:
