@@ -1,13 +1,13 @@
-"""Workgroup memory full of subnormal numbers, and whether a program then computed with one: for tests on x86, whose
+"""Workgroup memory full of subnormal numbers, and whether a function then computes with one: for tests on x86, whose
 floating point remembers it.
 
-A worker's memory is not cleared between dispatches. A kernel that computes with what nobody wrote is right as long as
-the results are not used, but products of subnormal numbers take CPUs of Intel a hundred times as long.
+Memory of a workgroup is not cleared. A kernel that computes with what it did not write is right as long as nobody uses
+the results, but products of subnormal numbers take CPUs of Intel a hundred times as long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,22 @@ static int32_t seen(const pyd_environment_t* e, const pyd_dispatch_state_t* d, c
   *(int32_t*)pyd_binding(d, 0) = (int32_t)(__builtin_ia32_stmxcsr() & 2);
   return 0;
 }
-#define EXPORTS(X) X(fill, 1, 0, 4 << 20) X(seen, 1, 0, 0)
+static int32_t careless(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
+  *(volatile float*)pyd_binding(d, 0) = *(volatile float*)w->local_memory * 3.0f;
+  return 0;
+}
+#define EXPORTS(X) X(fill, 1, 0, 4 << 20) X(seen, 1, 0, 0) X(careless, 1, 0, 4096)
 PYD_LIBRARY("memory", EXPORTS)
 """
-"""`fill` fills the worker's memory and clears what arithmetic remembers; `seen`: whether an operand was subnormal."""
+"""`fill` fills the memory that the dispatches of a call share and clears what arithmetic remembers; `seen`: whether an
+operand has been subnormal since; `careless` reads what it did not write."""
+
+CARELESS = """
+func.func @careless() -> tensor<i32> {
+  %y = flow.dispatch @memory::@careless() : () -> tensor<i32>
+  return %y : tensor<i32>
+}
+"""
 
 EXPORT = """
     hal.executable.export public @NAME ordinal(NUMBER) layout(#hal.pipeline.layout<constants = 0, bindings = [
@@ -38,34 +50,39 @@ EXPORT = """
       %c1 = arith.constant 1 : index
       hal.return %c1, %c1, %c1 : index, index, index
     }"""
-FUNCTION = """
-func.func @NAME() -> tensor<i32> {
-  %y = flow.dispatch @memory::@NAME() : () -> tensor<i32>
-  return %y : tensor<i32>
-}"""
-PROGRAM = f"""
+EXECUTABLE = f"""
 hal.executable private @memory {{
   hal.executable.variant public @v target(<"llvm-cpu", "embedded-elf-x86_64">)
       objects([#hal.executable.object<{{path = "memory.c"}}>]) {{
     {EXPORT.replace("NAME", "fill").replace("NUMBER", "0")}
     {EXPORT.replace("NAME", "seen").replace("NUMBER", "1")}
+    {EXPORT.replace("NAME", "careless").replace("NUMBER", "2")}
   }}
 }}
-{FUNCTION.replace("NAME", "fill")}
-{FUNCTION.replace("NAME", "seen")}
 """
+CHECKED = """
+func.func @checked_{name}({parameters}) -> ({results}, tensor<i32>, tensor<i32>) {{
+  %before = flow.dispatch @memory::@fill() : () -> tensor<i32>
+  %r = func.call @{name}({arguments}) : ({types}) -> {results}
+  %after = flow.dispatch @memory::@seen() : () -> tensor<i32>
+  return %r, %before, %after : {results}, tensor<i32>, tensor<i32>
+}}
+"""
+_FUNCTION = re.compile(r"func\.func (?:public )?@(\w+)\((.*)\) -> \(?(tensor<[^>]*>)")
 
 
-class SubnormalMemory:
-    """A device with one worker whose memory is filled before each call."""
+def reads_unwritten(text: str, calls: dict[str, list[list[Any]]], folder: Path, cpu: str) -> list[str]:
+    """The functions of a program that compute with memory which they did not write in one of their calls.
 
-    def __init__(self, folder: Path) -> None:
-        (folder / "memory.c").write_text(SOURCE)
-        self.device: Any = pd.device("cpu?workers=1")
-        self._program: Any = self.device.load(pd.compile(PROGRAM, object_search_path=[folder]))
-
-    def is_read(self, call: Callable[[], object]) -> bool:
-        """Whether a call computes with what it did not write."""
-        np.asarray(self._program.fill())
-        call()
-        return bool(np.asarray(self._program.seen()))
+    text: functions of one result. calls: function -> lists of arguments."""
+    (folder / "memory.c").write_text(SOURCE)
+    twins, text = "", re.sub(r"^builtin\.module \{\n(.*)\}\s*$", r"\1", text, flags=re.DOTALL)
+    for name, parameters, results in _FUNCTION.findall(text):
+        pairs = [p.split(":") for p in re.findall(r"%\w+: [^,{]*(?:<[^>]*>)?", parameters)]
+        given, types = (", ".join(pair[part].strip() for pair in pairs) for part in (0, 1))
+        plain = ", ".join(f"{n.strip()}: {t.strip()}" for n, t in pairs)
+        twins += CHECKED.format(name=name, parameters=plain, arguments=given, types=types, results=results)
+    artifact = pd.compile(text + EXECUTABLE + twins, targets="cpu", cpu=cpu, object_search_path=[folder])
+    loaded: Any = pd.device("cpu?workers=1").load(artifact)
+    return [name for name, every in calls.items() for arguments in every
+            if np.asarray(getattr(loaded, f"checked_{name}")(*arguments)[2])]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -213,11 +214,18 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+KEPT: list[bytearray] = []
+
+
 def starve() -> None:
-    """No more memory for this process."""
+    """No more memory for this process, neither new nor of what it had freed, but for Python's own small objects."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + (1 << 16)
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    for size in (1 << 20, 1 << 16, 1 << 13):
+        with contextlib.suppress(MemoryError):
+            while True:
+                KEPT.append(bytearray(size))
 
 
 @pytest.mark.parametrize(("what", "words"), [

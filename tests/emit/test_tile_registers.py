@@ -64,6 +64,26 @@ def test_blocks(m: int, n: int, steps: int, how: str, size: int | str, cpu: str)
         np.testing.assert_array_equal(c, expected)
 
 
+@pytest.mark.parametrize("cpu", [*CPUS, "generic"])
+@pytest.mark.parametrize(("m", "n", "steps"), [(32, 32, 16), (1, 32, 10), (17, 16, 5), (31, 19, 8), (5, 3, 1)])
+@pytest.mark.parametrize("how", ["", "accumulate"])
+@pytest.mark.parametrize("size", ["?", 40, 37])
+def test_blocks_of_bf16(m: int, n: int, steps: int, how: str, size: int | str, cpu: str) -> None:
+    """Pairs into f32. Small integers, whose sums are exact in any order."""
+    text = block(m, n, how, size, f"pyd.configure_tiles {m}, {n}, {steps}")
+    text = text.replace("x4xi8", "x2xbf16").replace("xi32>", "xf32>").replace(", 4]", ", 2]").replace("4, 1]", "2, 1]")
+    text = text.replace("[320, 160,", "[160, 80,").replace(f"[{160 * n}, {4 * n},", f"[{80 * n}, {2 * n},")
+    kernel = load(text, cpu=cpu, constants=1, bindings=3)
+    rng = np.random.default_rng(1)
+    left, right = (rng.integers(-9, 9, s).astype(np.float32) for s in ((m, 2, 40, 2), (2, 40, n, 2)))
+    a, b = (buffer((x.view(np.uint32) >> 16).astype(np.uint16)) for x in (left, right))
+    c = buffer(rng.integers(-9, 9, (m, n)).astype(np.float32))
+    for k in (0, 1, 16, 33, 40) if size == "?" else (int(size),):
+        expected = np.einsum("mjks,jkns->mn", left[:, :, :k], right[:, :k]) + (c if how else 0)
+        assert kernel.run(a, b, c, constants=[k]) == 0
+        np.testing.assert_array_equal(c, expected)
+
+
 @pytest.mark.parametrize("cpu", CPUS)
 def test_only_blocks_of_the_shape(cpu: str) -> None:
     """A product of another shape, and one after the registers were released, use other instructions."""

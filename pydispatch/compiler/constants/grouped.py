@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, Float32Type, IntegerAttr, IntegerType, TensorType
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of, narrow_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.ir.core.locations import set_location
@@ -129,7 +129,9 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
         less = arith.SubiOp(narrow, offset)
         body.add_ops([offset, less])
         narrow = less.result
-    if narrow.type != arithmetic.compute:
+    if not isinstance(arithmetic.compute, IntegerType):
+        narrow = narrow_of(narrow, arithmetic.compute) or narrow
+    elif narrow.type != arithmetic.compute:
         cut = arith.TruncIOp(narrow, cast("IntegerType", arithmetic.compute))
         body.add_op(cut)
         narrow = cut.result
@@ -152,16 +154,11 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     places = {value: place for value, place in zip(_values(c.generic.block), _values(block), strict=True)}
     factor = places[c.b.value]
     element = block.insert_arg(arithmetic.compute, position)
-    extend = arith.ExtUIOp if arithmetic.unsigned_b else arith.ExtSIOp
-    wide = extend(element, cast("IntegerType", factor.type))
-    ops: list[Operation] = [wide]
-    if arithmetic.b_offset:
-        offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", factor.type)))
-        ops += [offset, arith.AddiOp(wide.result, offset.result)]
+    ops = _widened(element, factor.type, arithmetic)
     first = block.first_op
     assert first is not None
     block.insert_ops_before(ops, first)
-    factor.replace_all_uses_with(ops[-1].results[0])
+    factor.replace_all_uses_with(ops[-1].results[0] if ops else element)
     _erase_unused([op for op in block.ops if op.results])
     block.erase_arg(block.args[position + 1])
     parent = old.parent
@@ -171,6 +168,19 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     old.detach()
     old.erase()
     _erase_unused(grouped.made)
+
+
+def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[Operation]:
+    """The operations whose last one has a packed element as the factor that it stands for."""
+    if element.type == to:
+        return []
+    if not isinstance(to, IntegerType):
+        return [arith.ExtFOp(element, cast("Float32Type", to))]
+    wide = (arith.ExtUIOp if arithmetic.unsigned_b else arith.ExtSIOp)(element, to)
+    if not arithmetic.b_offset:
+        return [wide]
+    offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, to))
+    return [wide, offset, arith.AddiOp(wide.result, offset.result)]
 
 
 def _values(block: Block) -> list[SSAValue]:

@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
 
-GROUPED = ((i16, i16, i32, 2), (i8, i8, i32, 4), (i8, i8, i32, 8))
+GROUPED = ((i16, i16, i32, 2), (bf16, bf16, f32, 2), (i8, i8, i32, 4), (i8, i8, i32, 8))
 """Elements of A, B and C, and steps of K that are multiplied at once."""
 
 
@@ -21,9 +21,10 @@ class ContractOp(IRDLOperation):
     the last one innermost, such as the rows and the columns of a window: `memref<Mx3xK…>, memref<3xKxN…>`. Strides are
     read from the types: vectors lie along N when B's rows are contiguous, along K, which is one dimension then, when
     that is contiguous in A and B. All three have one element type; beside f32, rows of B may have f16 or bf16, which
-    are widened in registers where the target has instructions for that. The grouped form multiplies i16 into i32, two
-    steps of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`, or eight, the
-    groups contiguous. `unsigned_a`, `unsigned_b`: bytes of A, or of B, are unsigned; else they are signed.
+    are widened in registers where the target has instructions for that. The grouped form multiplies i16 into i32 or
+    bf16 into f32, two steps of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>,
+    memref<MxNxi32>`, or eight, the groups contiguous. `unsigned_a`, `unsigned_b`: bytes of A, or of B, are unsigned;
+    else they are signed.
     """
 
     name = "pyd.contract"
@@ -42,7 +43,7 @@ class ContractOp(IRDLOperation):
     def grouped(self) -> bool:
         """Whether several steps of K are multiplied at once, into wider sums."""
         assert isinstance(self.a.type, MemRefType) and isinstance(self.c.type, MemRefType)
-        return self.a.type.element_type != self.c.type.element_type
+        return self.a.type.element_type != self.c.type.element_type  # B alone may be narrower: it is widened
 
     def verify_(self) -> None:
         a, b, c = (v.type for v in self.operands)
@@ -61,8 +62,8 @@ class ContractOp(IRDLOperation):
             raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
         elements = tuple(t.element_type for t in (a, b, c))
         if grouped and (sa[-1] != sb[-1] or (*elements, sa[-1]) not in GROUPED):
-            raise VerifyException("pyd.contract groups two steps of K of i16, or four or eight of i8 into i32; got "
-                                  f"{a}, {b}")  # fmt: skip
+            raise VerifyException("pyd.contract groups two steps of K of i16, or four or eight of i8 into i32, or two "
+                                  f"of bf16 into f32; got {a}, {b}")  # fmt: skip
         widens = elements[0] == f32 and elements[1] in (f16, bf16) and (b.get_strides() or [0])[-1] == 1
         if not (grouped or widens or elements[1] == elements[0]):
             raise VerifyException(f"pyd.contract widens rows of f16 and bf16 to f32; got {a}, {b}")

@@ -49,7 +49,7 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
     if a.element != c.element:
         unsigned = attribute(op, "unsigned_a") is not None, attribute(op, "unsigned_b") is not None
         shape = tile_shape(f, op)
-        if shape is None or not holds_block(shape, a, b, c):
+        if shape is None or not holds_block(f, shape, a, b, c):
             multiply_groups(f, a, b, c, fresh, unsigned)
         elif rest := multiply_tiles(f, a, b, c, fresh, unsigned, shape[2]):
             multiply_groups(f, *rest, c, False, unsigned)

@@ -1,4 +1,5 @@
-"""Register blocks of products of i16 and i8 into i32: several steps of K in one instruction, where there is one."""
+"""Register blocks of products of i16 and i8 into i32, and of bf16 into f32: several steps of K in one instruction,
+where there is one."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
     splat,
     write,
 )
-from pydispatch.compiler.emit.llvm.types import scalar
+from pydispatch.compiler.emit.llvm.types import memory
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
+from pydispatch.compiler.kernel_ir.types import is_float
 
 PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
 """By lanes of the result. Where there is VNNI, LLVM joins them with the sum that follows."""
@@ -40,12 +42,12 @@ Unsigned = tuple[bool, ...]
 
 
 def multiply_groups(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned: Unsigned) -> None:
-    """i16 or i8 into i32, two, four or eight steps of K in one instruction where the machine has it."""
+    """Two, four or eight steps of K in one instruction where the machine has it."""
     if b.sizes[-1] == MATRIX:
         _multiply_matrices(f, a, b, c, fresh, unsigned)
         return
     rows, columns = block_of(f, c)
-    group, narrow = b.sizes[-1], scalar(b.element)
+    group, narrow = b.sizes[-1], memory(b.element)
     assert isinstance(group, int)
     pieces = pieces_of(f, columns, c.element)
 
@@ -57,7 +59,7 @@ def multiply_groups(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: 
             for number, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + number]
                 wide = splat(f, steps, "i32", piece.lanes)
-                left = f.body.let(f"bitcast {piece.type} {wide} to <{group * piece.lanes} x {narrow}>")
+                left = f.body.let(f"bitcast <{piece.lanes} x i32> {wide} to <{group * piece.lanes} x {narrow}>")
                 out.append(_group_products(f, piece, (group, narrow, unsigned), left, vectors[number], acc))
         return out
 
@@ -71,6 +73,8 @@ def _group_products(
     unsigned)."""
     group, narrow, unsigned = form
     lanes, type_ = piece.lanes, f"<{group * piece.lanes} x {narrow}>"
+    if is_float(piece.element):
+        return _pairs_of_halves(f, piece, type_, (a, b), acc)
     if group == 4 and (name := _byte_products(f, lanes, unsigned)):
         first, second = (b, a) if unsigned == (False, True) else (a, b)  # instructions take unsigned bytes first
         return f.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
@@ -86,6 +90,18 @@ def _group_products(
             factors.append(f.body.let(f"{extend} <{lanes} x {narrow}> {part} to {piece.type}"))
         product = f.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}")
         acc = f.body.let(f"add {piece.type} {acc}, {product}")
+    return acc
+
+
+def _pairs_of_halves(f: FunctionEmitter, piece: Piece, type_: str, factors: tuple[str, str], acc: str) -> str:
+    """acc[i] + a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1], of bf16, which are the upper halves of f32."""
+    words = f"<{piece.lanes} x i32>"
+    pairs = [f.body.let(f"bitcast {type_} {factor} to {words}") for factor in factors]
+    for what, by in (("shl", 16), ("and", -65536)):
+        amount = ", ".join(f"i32 {by}" for _ in range(piece.lanes))
+        halves = [f.body.let(f"{what} {words} {pair}, <{amount}>") for pair in pairs]
+        wide = [(piece.type, f.body.let(f"bitcast {words} {half} to {piece.type}")) for half in halves]
+        acc = f.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *wide, (piece.type, acc))
     return acc
 
 

@@ -1,7 +1,7 @@
-"""Register blocks of products of bytes in the matrix registers of AMX: up to 2x2 of 16x16 sums.
+"""Register blocks of products of bytes and of bf16 in the matrix registers of AMX: up to 2x2 of 16x16 sums.
 
 The registers are numbered: 0 to 3 hold the sums, by rows; 4 and 5 rows of A; 6 and 7 columns of B, whose groups of four
-steps of K lie side by side in a row, as the groups of `pyd.contract` do.
+bytes along K lie side by side in a row, as the groups of `pyd.contract` do.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from xdsl.dialects.builtin import i8
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
@@ -27,10 +26,10 @@ GROUP = 4
 SUMS, OF_A, OF_B = 0, 4, 6
 """The first registers."""
 
-FEATURES = frozenset(("amx-tile", "amx-int8"))
-"""Of a CPU that has these registers and multiplies bytes in them."""
+FEATURES = {"i8": "amx-int8", "bf16": "amx-bf16"}
+"""Element -> what a CPU has that multiplies it in these registers."""
 
-PRODUCTS = {
+BYTES = {
     (False, False): "tdpbssd", (False, True): "tdpbsud", (True, False): "tdpbusd", (True, True): "tdpbuud",
 }  # fmt: skip
 """Whether the bytes of A, and of B, are unsigned -> the instruction."""
@@ -39,13 +38,9 @@ Shape = tuple[int, int, int]
 """Rows and columns of a block, and groups of K that are multiplied at once."""
 
 
-def _has_tiles(f: FunctionEmitter) -> bool:
-    return f.platform.features >= FEATURES
-
-
 def tile_shape(f: FunctionEmitter, op: Operation) -> Shape | None:
     """What the matrix registers are set up for where an operation is; None where they are not, or are not there."""
-    if not _has_tiles(f):
+    if "amx-tile" not in f.platform.features:
         return None
     at: Operation | None = op
     while at is not None and at is not f.function:
@@ -60,11 +55,12 @@ def tile_shape(f: FunctionEmitter, op: Operation) -> Shape | None:
     return None
 
 
-def holds_block(shape: Shape, a: MemRef, b: MemRef, c: MemRef) -> bool:
-    """Whether a product of groups of bytes is one that registers of a shape multiply."""
+def holds_block(f: FunctionEmitter, shape: Shape, a: MemRef, b: MemRef, c: MemRef) -> bool:
+    """Whether a product of groups is one that registers of a shape multiply."""
+    group = GROUP * 8 // bit_width(b.element)
     return (
-        a.element == b.element == i8 and c.sizes == shape[:2] and b.sizes[-1] == GROUP
-        and a.strides[-2:] == (GROUP, 1) and b.strides[-2:] == (GROUP, 1)
+        FEATURES.get(str(b.element), "") in f.platform.features and c.sizes == shape[:2] and b.sizes[-1] == group
+        and a.strides[-2:] == (group, 1) and b.strides[-2:] == (group, 1)
     )  # fmt: skip
 
 
@@ -86,13 +82,15 @@ def multiply_tiles(
     size = sizes[-1]
     count: Index = size // steps if isinstance(size, int) else f.body.let(f"udiv i64 {size}, {steps}")
 
+    product = BYTES[unsigned] if bit_width(b.element) == 8 else "tdpbf16ps"
+
     def multiply(at: tuple[Index, ...]) -> None:
         for i in down:
             _move(f, "tileloadd64", OF_A + i, a, (SIDE * i, *at, 0), a.strides[0])
         for j in along:
             _move(f, "tileloadd64", OF_B + j, b, (*at, SIDE * j, 0), b.strides[-3])
         for i, j in places:
-            _call(f, PRODUCTS[unsigned], SUMS + 2 * i + j, OF_A + i, OF_B + j)
+            _call(f, product, SUMS + 2 * i + j, OF_A + i, OF_B + j)
 
     def level(at: tuple[Index, ...]) -> None:
         last = len(at) == dims - 1
@@ -134,7 +132,7 @@ def _call(f: FunctionEmitter, name: str, *registers: int) -> None:
 
 
 def _configure(f: FunctionEmitter, op: Operation) -> None:
-    if not _has_tiles(f):
+    if "amx-tile" not in f.platform.features:
         return
     if not f.exported:
         raise f.error("pyd.configure_tiles in a function that is called", "put it into the function of the dispatch")
@@ -161,7 +159,7 @@ def configuration(rows: int, columns: int, steps: int) -> bytes:
 
 
 def _release(f: FunctionEmitter, op: Operation) -> None:
-    if _has_tiles(f):
+    if "amx-tile" in f.platform.features:
         _call(f, "tilerelease")
 
 

@@ -66,6 +66,8 @@ UNSIGNED = {
 
 def arithmetic_of(c: Contraction, level: Level) -> Arithmetic | None:
     """How a contraction is computed; None for types that have no block."""
+    if "bf16" in level.matrices and (steps := _matrix_steps(c, 2)) and _lies_plainly(c) and _are_halves(c):
+        return Arithmetic(BFloat16Type(), Float32Type(), 2, matrix_steps=steps)
     if c.acc in HALVES:
         return Arithmetic(Float32Type(), Float32Type())
     if isinstance(c.acc, Float32Type | Float64Type):
@@ -77,7 +79,7 @@ def arithmetic_of(c: Contraction, level: Level) -> Arithmetic | None:
 
 def halves_of_b(c: Contraction, level: Level) -> SSAValue | None:
     """The tensor of f16 or bf16 that B is an element of, which blocks widen in registers, into sums of f32; None where
-    B is something else."""
+    B is something else, and where blocks multiply it as it is."""
     value, element = c.generic.inputs[c.b.main], c.generic.block.args[c.b.main]
     if not level.halves or not isinstance(value.type, TensorType):
         return None
@@ -113,11 +115,10 @@ def _widened_tensor(value: SSAValue) -> SSAValue | None:
 def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
     """Groups of bytes, or pairs of i16, into i32 where the factors' values fit."""
     a, b = (factor_range(factor) for factor in (c.a, c.b))
-    plain = all(any(f.coordinates[p].is_plain(c.k) for p in f.where(c.k)) for f in (c.a, c.b))
-    if a is None or b is None or not plain or c.n is None or not c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n):
+    if a is None or b is None or not _lies_plainly(c):
         return None
     if level.bytes and a[1] - a[0] < 256 and b[1] - b[0] < 256:
-        steps = _matrix_steps(c) if level.matrices else 0
+        steps = _matrix_steps(c, 4) if "i8" in level.matrices else 0
         ways = [
             Arithmetic(
                 i8, i32, level.byte_steps, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128), steps
@@ -129,13 +130,43 @@ def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
     return Arithmetic(i16, i32, 2) if short else None
 
 
-def _matrix_steps(c: Contraction) -> int:
-    """How many groups of four steps of K matrix registers multiply at once: the most of which K is a multiple. 0 where
-    it is one of too few, or unknown: then it would end in steps of another length."""
-    place = next(p for p in c.a.where(c.k) if c.a.coordinates[p].is_plain(c.k))
+def _lies_plainly(c: Contraction) -> bool:
+    """Whether steps of K, and columns, are coordinates of the factors: groups can be packed."""
+    plain = all(any(f.coordinates[p].is_plain(c.k) for p in f.where(c.k)) for f in (c.a, c.b))
+    return plain and c.n is not None and c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n)
+
+
+def _are_halves(c: Contraction) -> bool:
+    """Whether both factors are bf16, or widened from it into sums of f32."""
+    sums = BFloat16Type(), Float32Type()
+    return c.acc in sums and all(narrow_of(f.value, BFloat16Type()) is not None for f in (c.a, c.b))
+
+
+def narrow_of(value: SSAValue, type_: Attribute) -> SSAValue | None:
+    """The value of a float type that a value is, or is widened from; None where it is neither."""
+    if value.type == type_:
+        return value
+    if isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input.type == type_:
+        return value.op.input
+    return None
+
+
+def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic, unsigned: bool) -> bool:
+    """Whether a factor is an element as it is packed, widened or not. unsigned: where it is a byte."""
+    if element.type != arithmetic.compute or not isinstance(element.type, IntegerType):
+        return element.type == arithmetic.compute and narrow_of(value, element.type) is element
+    extend = arith.ExtUIOp if unsigned else arith.ExtSIOp
+    return isinstance(value, OpResult) and isinstance(value.op, extend) and value.op.operands[0] is element
+
+
+def _matrix_steps(c: Contraction, group: int) -> int:
+    """How many groups of steps of K matrix registers multiply at once: the most of which K is a multiple. 0 where it is
+    one of too few, or unknown: then it would end in steps of another length."""
+    place = next((p for p in c.a.where(c.k) if c.a.coordinates[p].is_plain(c.k)), None)
     type_ = c.generic.inputs[c.a.main].type
-    assert isinstance(type_, TensorType)
-    groups = -(-type_.get_shape()[place] // 4)
+    if place is None or not isinstance(type_, TensorType):
+        return 0
+    groups = -(-type_.get_shape()[place] // group)
     return next((steps for steps in range(MOST_STEPS, FEWEST_STEPS - 1, -1) if groups > 0 and groups % steps == 0), 0)
 
 

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import narrow_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of
 from pydispatch.compiler.kernels.matmul.cpu.sides import Side, Sides
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles
@@ -267,7 +268,7 @@ def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
         return value
     if isinstance(to, IntegerType):
         return build.pure(arith.TruncIOp(value, to))
-    return widened(build, value, to)
+    return narrow_of(value, to) or widened(build, value, to)
 
 
 def widened(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:

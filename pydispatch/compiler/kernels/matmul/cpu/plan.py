@@ -7,11 +7,16 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i8
+from xdsl.dialects.builtin import BFloat16Type, IntegerAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
-from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of, halves_of_b
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import (
+    Arithmetic,
+    arithmetic_of,
+    halves_of_b,
+    is_packed_element,
+)
 from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     UNKNOWN_STEPS,
     Operand,
@@ -21,7 +26,7 @@ from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     default_schedule,
     refusal,
 )
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles
+from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.matmul.panels import Panels, panels_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -129,11 +134,13 @@ def plan_of(
     sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(e, c.generic))
     if rows is not None and rows.least == rows.most:
         sizes = tuple(rows.least if d == c.m else s for d, s in enumerate(sizes))
-    halves = halves_of_b(c, level)
+    grouped = arithmetic.group > 1
+    halves = None if grouped else halves_of_b(c, level)
     panels = _panels(c, sizes, arithmetic, halves)
-    wide = Arithmetic(c.acc, c.acc)
-    if arithmetic.group > 1 and panels is None and _converts_for_few(_problem(c, sizes, rows, wide)):
-        arithmetic = wide
+    if grouped and panels is None and _widens_for_few(c, sizes, rows, arithmetic):
+        arithmetic = Arithmetic(arithmetic.sums, arithmetic.sums)
+        halves = halves_of_b(c, level)
+        panels = _panels(c, sizes, arithmetic, halves)
     problem = _problem(c, sizes, rows, arithmetic, panels)
     if halves is not None:
         problem = replace(problem, b=_widened(c, problem, halves, level))
@@ -156,10 +163,16 @@ def plan_of(
     return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels, halves)
 
 
-def _converts_for_few(p: Problem) -> bool:
-    """Whether bytes are better widened along K than packed in groups: bringing groups of one column next to those of
-    others takes longer than a few rows' products. 1x2048x2048 took 2,711 us in groups."""
-    return p.converts_along_k and 0 < (p.most or p.m or 0) <= FEW
+def _widens_for_few(
+    c: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic
+) -> bool:  # fmt: skip
+    """Whether elements are better widened than packed in groups: bringing groups of one column next to those of others
+    takes longer than a few rows' products. 1x2048x2048 of bytes along K took 2,711 us in groups."""
+    p = _problem(c, sizes, rows, Arithmetic(arithmetic.sums, arithmetic.sums))
+    most = p.most or p.m or 0
+    if isinstance(arithmetic.compute, BFloat16Type):
+        return 0 < most < MATRIX_ROWS
+    return p.converts_along_k and 0 < most <= FEW
 
 
 class IllegalSchedule(Exception):
@@ -174,13 +187,14 @@ def _problem(
     compute, plain = arithmetic.compute, arithmetic.plain(c.acc)
     size = (bit_width(arithmetic.sums) or 64) // 8
     m = 1 if c.m is None else sizes[c.m] if rows is None else rows.typical
-    bytes_ = arithmetic.matrix_steps > 0 and _are_bytes(c, sizes, arithmetic)
+    narrow = (bit_width(arithmetic.compute) or 64) // 8
+    in_rows = arithmetic.matrix_steps > 0 and _is_packed_row(c, sizes, arithmetic)
     least, most = (m or 0, m) if rows is None else (rows.least, rows.most)
     return Problem(
         size=size, m=m, n=1 if c.n is None else sizes[c.n], k=sizes[c.k], least=least, most=most,
         outer=prod(sizes[d] or 1 for d in c.outer), reductions=prod(sizes[d] or 1 for d in c.reductions),
-        a=_operand(c.a, c, plain and _in_place(c.a, c, compute), c.m, size) if not bytes_ else replace(
-            _operand(c.a, c, True, c.m, 1), size=1),
+        a=replace(_operand(c.a, c, True, c.m, narrow), size=narrow) if in_rows else _operand(
+            c.a, c, plain and _in_place(c.a, c, compute), c.m, size),
         b=_operand(c.b, c, panels is not None or (plain and _in_place(c.b, c, compute)), c.k, size),
         panel=0 if panels is None else panels.layout.width, group=arithmetic.group,
         matrix_steps=arithmetic.matrix_steps,
@@ -227,21 +241,13 @@ def _in_place(factor: Factor, c: Contraction, compute: Attribute) -> bool:
     )  # fmt: skip
 
 
-def _are_bytes(c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic) -> bool:
-    """Whether A is an argument whose bytes, whole groups of K side by side, are multiplied as they are."""
-    element = c.generic.block.args[c.a.main]
-    type_ = c.generic.inputs[c.a.main].type
+def _is_packed_row(c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic) -> bool:
+    """Whether A is an argument whose elements, whole groups of K side by side, are multiplied as they are."""
+    element, type_ = c.generic.block.args[c.a.main], c.generic.inputs[c.a.main].type
     direct = set(c.a.inputs) == {c.a.main} and isinstance(type_, TensorType) and type_.has_static_shape()
-    extended = _extended(c.a.value, element, arithmetic.unsigned_a, i8) and not arithmetic.a_offset
+    same = not arithmetic.a_offset and is_packed_element(c.a.value, element, arithmetic, arithmetic.unsigned_a)
     groups = c.a.is_last(c.k) and (sizes[c.k] or 1) % arithmetic.group == 0
-    return direct and extended and groups and argument_of(c.generic.inputs[c.a.main]) is not None
-
-
-def _extended(value: SSAValue, element: SSAValue, unsigned: bool, type: Attribute) -> bool:
-    """Whether a value is an element of a type, widened with a sign or without."""
-    extend = arith.ExtUIOp if unsigned else arith.ExtSIOp
-    widened = isinstance(value, OpResult) and isinstance(value.op, extend) and value.op.operands[0] is element
-    return widened and element.type == type
+    return direct and same and groups and argument_of(c.generic.inputs[c.a.main]) is not None
 
 
 def _panels(
@@ -268,7 +274,7 @@ def _is_packed(c: Contraction, arithmetic: Arithmetic) -> bool:
         if isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr):
             value, offset = value.op.lhs, constant.value.value.data
     element = c.generic.block.args[c.b.main]
-    return _extended(value, element, arithmetic.unsigned_b, arithmetic.compute) and offset == arithmetic.b_offset
+    return is_packed_element(value, element, arithmetic, arithmetic.unsigned_b) and offset == arithmetic.b_offset
 
 
 Extents = dict[int, int]

@@ -31,8 +31,9 @@ this took 36 us instead of 55 for 1x1024x1024, 14 instead of 17 for 1x784x512, 6
 
 WIDE = 1024
 """Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K if there are so many, unless
-rows are so far apart that each needs an address translation of its own (`beyond_tlb`), which whole pages use better: on an
-Intel Xeon with 2 MiB of L2 1x4096x11008 in 9,400 us, not 19,400, 1x4096x4096 in 2,740, not 3,260. Zen 5, us against what is above: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127;
+rows are so far apart that each needs an address translation of its own (`beyond_tlb`), which whole pages use better: on
+an Intel Xeon with 2 MiB of L2 1x4096x11008 in 9,400 us, not 19,400, 1x4096x4096 in 2,740, not 3,260. Zen 5, us against
+what is above: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127;
 1x1024x1024 40 and 42; 1x4096x4096 2,320 and 2,280, and 2,860 for blocks of half the width."""
 
 BLOCKS_CONVERTED = 4

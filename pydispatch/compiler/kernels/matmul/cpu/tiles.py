@@ -16,7 +16,7 @@ class Level:
     vector: its bytes; registers: vector registers; accumulators: how many of them may hold sums; rows, vectors: the
     largest register block; height, width: rows and bytes of columns of a workgroup's tile; bytes: which bytes an
     instruction multiplies and adds up, "" for none; byte_steps: how many steps of K it takes; halves: whether the CPU
-    widens vectors of f16 and bf16; matrices: whether it has matrix registers for bytes (AMX).
+    widens vectors of f16 and bf16; matrices: the elements that it multiplies in matrix registers (AMX), "i8", "bf16".
     """
 
     model: MachineModel
@@ -30,7 +30,7 @@ class Level:
     bytes: str = ""
     byte_steps: int = 4
     halves: bool = False
-    matrices: bool = False
+    matrices: frozenset[str] = frozenset()
 
     @property
     def room(self) -> int:
@@ -76,6 +76,9 @@ LEVELS = {
     "riscv64": (16, 8, 6, 6, 1, 96, 512),
 }
 
+MATRICES = {"i8": ("amx-int8", "avx512vnni"), "bf16": ("amx-bf16",)}
+"""Element -> what a CPU with matrix registers needs to multiply it."""
+
 MATRIX_ROWS = 32
 """Of a block of sums in matrix registers: two times two registers of 16 rows of 64 bytes."""
 
@@ -92,7 +95,7 @@ def level_of(machine: Machine) -> Level:
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
     halves = machine.arch == "aarch64" or "f16c" in machine.has
     steps = 8 if machine.arch == "aarch64" and "i8mm" in machine.has else 4
-    matrices = machine.has >= {"amx-tile", "amx-int8", "avx512vnni"}
+    matrices = frozenset(e for e, needs in MATRICES.items() if machine.has >= {"amx-tile", *needs})
     return Level(machine.model, *LEVELS[name], _byte_products(machine), steps, halves, matrices)
 
 
