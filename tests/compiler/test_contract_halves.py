@@ -14,6 +14,8 @@ from pydispatch.compiler.driver.pipeline import compile_to
 
 Array = np.ndarray[Any, Any]
 LEVELS = ["x86-64-v3", "x86-64-v4", "native"]
+WITHOUT = "-amx-bf16"
+"""Matrix registers add up pairs, see `test_bf16_products.py`."""
 SHAPES = [(1, 70, 600), (3, 33, 129), (13, 40, 64), (30, 75, 37), (66, 128, 160)]
 
 
@@ -63,7 +65,7 @@ def bits(x: Array) -> bytes:
 
 def block(text: str, cpu: str) -> str:
     """The line of the first register block."""
-    made = compile_to("executables", text, targets="x86_64", cpu=cpu)
+    made = compile_to("executables", text, targets="x86_64", cpu=cpu, cpu_features=WITHOUT)
     return made[made.index("pyd.contract") :].partition("\n")[0]
 
 
@@ -75,8 +77,8 @@ def test_bits_of_wider_products(a: str, b: str, cpu: str) -> None:
         x, y = numbers((m, k), a, 1), numbers((k, n), b, 2)
         text = program(shape, a, b, "f32")
         assert block(text, cpu).count(f"x{b}") == 1, "what the block multiplies is no narrow float"
-        plain = pd.compile(program(shape, "f32", "f32", "f32"), targets="cpu", cpu=cpu)
-        narrow = pd.compile(text, targets="cpu", cpu=cpu)
+        plain = pd.compile(program(shape, "f32", "f32", "f32"), targets="cpu", cpu=cpu, cpu_features=WITHOUT)
+        narrow = pd.compile(text, targets="cpu", cpu=cpu, cpu_features=WITHOUT)
         expected = pd.device("cpu?workers=1").load(plain).f(x.astype(np.float32), y.astype(np.float32))
         for workers in (1, 3):
             assert bits(pd.device(f"cpu?workers={workers}").load(narrow).f(x, y)) == bits(expected), (shape, workers)
@@ -90,7 +92,7 @@ def test_constant_panels(type_: str, cpu: str) -> None:
     x, y = numbers((m, k), type_, 3), numbers((n, k), type_, 4)
     text = program(shape, type_, type_, type_, y)
     assert (f"x{type_}" in block(text, cpu)) == (cpu != "generic")
-    artifact = pd.compile(text, targets="cpu", cpu=cpu)
+    artifact = pd.compile(text, targets="cpu", cpu=cpu, cpu_features=WITHOUT)
     found = pd.device("cpu?workers=2").load(artifact).f(x)
     exact = x.astype(np.float64) @ y.T.astype(np.float64)
     scale = np.abs(x).astype(np.float64) @ np.abs(y).T.astype(np.float64)

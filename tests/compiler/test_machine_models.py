@@ -10,6 +10,7 @@ import pytest
 import pydispatch as pd
 from pydispatch.compiler.driver.pipeline import compile_to
 from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES, Target
+from pydispatch.compiler.kernels.matmul.cpu.in_place import fetched_ahead
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Operand, Problem, Schedule, default_schedule, refusal
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.target import cpu as cpus
@@ -111,6 +112,29 @@ def test_caches_that_make_no_sense(text: str, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(system_caches.sys, "platform", "linux")
     model = MODELS["znver5"]
     assert replace(system_caches.with_caches_of_this_machine(model), page=model.page) == model
+
+
+def test_what_is_fetched_ahead_and_how_rows_are_streamed() -> None:
+    """Where CPUs are slow beyond the second-level cache blocks fetch ahead; rows in more pages than are translated at
+    once are read by whole pages."""
+    ahead = {cpu: fetched_ahead(level(cpu), 14, 128) for cpu in ("cascadelake", "graniterapids", "znver4", "znver5")}
+    assert ahead == {"cascadelake": 4096, "graniterapids": 4096, "znver4": 0, "znver5": 0}
+    assert not any(fetched_ahead(level(cpu, "aarch64"), 12, 32) for cpu in ("neoverse-n1", "neoverse-v2", "apple-m1"))
+    intel = level("sapphirerapids")
+    schedules = [default_schedule(intel, product(1, k, n)) for k, n in ((768, 3072), (4096, 4096), (4096, 11008))]
+    assert [s.nt for s in schedules] == [256, 512, 1024]
+    packs, reads = (default_schedule(intel, replace(product(32, 4096, 4096), panel=32, a=a)) for a in (
+        Operand(True, 16384, True, False), Operand(True, 1088, True, False)))  # fmt: skip
+    assert packs.pack_a and packs.nt == 256 and not reads.pack_a and reads.nt == 128
+
+
+def test_matrix_registers_hold_blocks() -> None:
+    wide = replace(product(100, 3072, 768), group=4, matrix_steps=16)
+    schedule = default_schedule(level("sapphirerapids"), wide)
+    assert (schedule.mr, schedule.nr, schedule.kc % 64) == (32, 32, 0)
+    assert refusal(level("sapphirerapids"), wide, schedule) is None
+    taller = refusal(level("sapphirerapids"), wide, replace(schedule, mr=48, mt=96))
+    assert taller == "matrix registers hold blocks of 32x32, not of 48x32"
 
 
 def test_only_native_depends_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,21 @@ def test_unsigned_bytes_only() -> None:
         ir.verify(ir.parse(text))
 
 
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "x86-64-v4", "native"]))
+def test_prefetches_change_nothing(cpu: str) -> None:
+    """Rows of B far behind its end may be asked for."""
+    rng = np.random.default_rng(1)
+    a, b = (buffer(rng.standard_normal(s).astype(np.float32)) for s in ((5, 40), (40, 40)))
+    results = []
+    for how in ("", "prefetch 4096"):
+        text = KERNEL.format(m=5, n=40, t="f32", sa="[40, 1]", sb="[40, 1]", how=how)
+        kernel = load(text, cpu=cpu, constants=1, bindings=3)
+        c = buffer(np.zeros((5, 40), np.float32))
+        assert kernel.run(a, b, c, constants=[40]) == 0
+        results.append(c.tobytes())
+    assert results[0] == results[1]
+
+
 GROUPS = """
 func.func @kernel() {{
   %k32 = hal.interface.constant.load[0] : i32
@@ -166,7 +181,7 @@ def test_groups_of_eight_need_their_instruction() -> None:
 
 def test_printed_as_read() -> None:
     types = "memref<4x8xf32>, memref<8x4xf32>, memref<4x4xf32>"
-    for how in ("", " accumulate"):
+    for how in ("", " accumulate", " prefetch 4096"):
         text = f"func.func @f(%a: {types.split(', ')[0]}, %b: memref<8x4xf32>, %c: memref<4x4xf32>) {{\n" \
                f"  pyd.contract %a, %b, %c{how} : {types}\n  func.return\n}}"  # fmt: skip
         printed = ir.print_module(ir.parse(text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import MemRefType, UnitAttr, bf16, f16, f32, i8, i16, i32
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, bf16, f16, f32, i8, i16, i32, i64
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def
 from xdsl.utils.exceptions import VerifyException
@@ -24,7 +24,7 @@ class ContractOp(IRDLOperation):
     are widened in registers where the target has instructions for that. The grouped form multiplies i16 into i32 or
     bf16 into f32, two steps of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>,
     memref<MxNxi32>`, or eight, the groups contiguous. `unsigned_a`, `unsigned_b`: bytes of A, or of B, are unsigned;
-    else they are signed.
+    else they are signed. `prefetch n`: rows of B are fetched into the first cache n bytes before they are multiplied.
     """
 
     name = "pyd.contract"
@@ -34,8 +34,10 @@ class ContractOp(IRDLOperation):
     accumulate = opt_prop_def(UnitAttr)
     unsigned_a = opt_prop_def(UnitAttr)
     unsigned_b = opt_prop_def(UnitAttr)
+    prefetch = opt_prop_def(IntegerAttr.constr(i64))
     assembly_format = (
         "$a `,` $b `,` $c (`accumulate` $accumulate^)? (`unsigned_a` $unsigned_a^)? (`unsigned_b` $unsigned_b^)? "
+        "(`prefetch` $prefetch^)? "
         "attr-dict `:` type($a) `,` type($b) `,` type($c)"
     )
 

@@ -66,6 +66,13 @@ def load(f: FunctionEmitter, m: MemRef, type_: str, *indices: Index, block: bool
     return f.body.let(f"load {type_}, ptr {address(f, m, *indices)}, align {alignment(m.element)}{access}")
 
 
+def prefetch(f: FunctionEmitter, pointer: str, offset: int) -> None:
+    """Fetches the line that is `offset` bytes behind an address, and may lie in no object, into the first cache."""
+    name, pointer = "llvm.prefetch.p0", f.body.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+    f.module.declare(name, f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)")
+    f.body.emit(f"call void @{name}(ptr {pointer}, i32 0, i32 3, i32 1)")
+
+
 def splat(f: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
     vector = f"<{lanes} x {type_}>"
     one = f.body.let(f"insertelement {vector} poison, {type_} {value}, i64 0")

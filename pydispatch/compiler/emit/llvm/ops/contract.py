@@ -7,7 +7,7 @@ The accumulators are phis of one loop over K, so nothing touches memory but the 
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
@@ -18,6 +18,7 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
     load,
     loop,
     pieces_of,
+    prefetch,
     run_all,
     run_steps,
     shuffled,
@@ -37,6 +38,9 @@ from pydispatch.ir.op_info import Cost, info_of
 FEW_CONSTANTS = 4
 """Scalar constants that are no burden for the registers of a block."""
 
+LINE = 64
+"""Bytes that a prefetch brings."""
+
 SHORT = ("math.rsqrt", "math.roundeven")
 """Functions without constants."""
 
@@ -54,7 +58,8 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
         elif rest := multiply_tiles(f, a, b, c, fresh, unsigned, shape[2]):
             multiply_groups(f, *rest, c, False, unsigned)
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
-        _along_columns(f, a, b, c, fresh)
+        ahead = attribute(op, "prefetch")
+        _along_columns(f, a, b, c, fresh, ahead.value.data if isinstance(ahead, IntegerAttr) else 0)
     elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:
         _along_k(f, a, b, c, fresh)
     else:
@@ -109,14 +114,17 @@ def _multiply_add(f: FunctionEmitter, piece: Piece, a: str, b: str, acc: str) ->
     return f.body.let(f"add {piece.type} {acc}, {product}")
 
 
-def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -> None:
-    """Vectors of B's rows times broadcast elements of A."""
+def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, ahead: int) -> None:
+    """Vectors of B's rows times broadcast elements of A. ahead: bytes between a row and what is fetched with it."""
     rows, columns = block_of(f, c)
     pieces = pieces_of(f, columns, c.element)
     element = scalar(a.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
         vectors = [_widened(f, b, piece, *k, piece.first) for piece in pieces]
+        if ahead:
+            for at in range(0, columns * bit_width(b.element) // 8, LINE):
+                prefetch(f, address(f, b, *k, 0), ahead + at)
         out: list[str] = []
         for row in range(rows):
             factor = load(f, a, element, row, *k)

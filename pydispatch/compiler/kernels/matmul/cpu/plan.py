@@ -17,6 +17,7 @@ from pydispatch.compiler.kernels.matmul.cpu.arithmetic import (
     halves_of_b,
     is_packed_element,
 )
+from pydispatch.compiler.kernels.matmul.cpu.in_place import fetched_ahead
 from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     UNKNOWN_STEPS,
     Operand,
@@ -51,6 +52,7 @@ class Plan:
     rows: Rows | None = None
     panels: Panels | None = None  # B is an argument in panels, and read there
     halves: SSAValue | None = None  # what B is widened from in registers, where it is read in place
+    ahead: int = 0  # bytes between what blocks read of panels and what they fetch with it
 
     @property
     def compute(self) -> Attribute:
@@ -160,7 +162,9 @@ def plan_of(
     single = not around and k is not None and schedule.kc >= k
     rows_of_k = problem.runs_along_k(schedule.pack_b)
     dims = tuple(inside), tuple(around)
-    return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels, halves)
+    width = schedule.nr * (problem.b.size or problem.size)
+    ahead = 0 if panels is None or arithmetic.group > 1 else fetched_ahead(level, schedule.mr, width)
+    return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels, halves, ahead)
 
 
 def _widens_for_few(

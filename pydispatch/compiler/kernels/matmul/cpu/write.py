@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.frame import Frame
@@ -304,7 +304,10 @@ class Writer:
             stated = {
                 "accumulate": accumulate, "unsigned_a": arithmetic.unsigned_a, "unsigned_b": arithmetic.unsigned_b
             }  # fmt: skip
-            b.add(ContractOp(operands=[left, right, sums], properties={n: UnitAttr() for n, v in stated.items() if v}))
+            properties: dict[str, Attribute] = {n: UnitAttr() for n, v in stated.items() if v}
+            if self.plan.ahead:
+                properties["prefetch"] = IntegerAttr(self.plan.ahead, i64)
+            b.add(ContractOp(operands=[left, right, sums], properties=properties))
 
         level(build, around, {})
 
