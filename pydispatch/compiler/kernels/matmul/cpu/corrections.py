@@ -12,6 +12,7 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, i8, i32
 from xdsl.ir import SSAValue
 
+from pydispatch.compiler.kernels.matmul.cpu.block_products import BlockProducts
 from pydispatch.compiler.kernels.matmul.cpu.pack import Tile
 from pydispatch.compiler.kernels.matmul.cpu.sides import Side
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -23,14 +24,10 @@ Block = tuple[Index, Index]
 
 
 class Products(Tile, Protocol):
-    """A tile with its operands in place, and the code of a block of products of two of them."""
+    """A tile with its operands in place, and its products of blocks."""
 
     a: Side
-
-    def products(
-        self, build: Builder, sides: tuple[Side, Side], block: Block, shape: tuple[int, int],
-        target: tuple[SSAValue, Index], accumulate: bool,
-    ) -> None: ...  # fmt: skip
+    blocks: BlockProducts
 
 
 class Corrections:
@@ -55,11 +52,11 @@ class Corrections:
         w, c, t = self.tile, self.tile.c, self.tile.t
         if (columns := self.columns) is not None:
             panels = 1 if c.n is None else build.ceil_quotient(w.valid[c.n], t.nr)
-            _loop(build, panels, lambda b, j: w.products(
+            _loop(build, panels, lambda b, j: w.blocks.at(
                 b, (self.left, w.b), (0, j), (1, t.nr), (columns, b.times(j, t.nr)), True))  # fmt: skip
         if (rows := self.rows) is not None:
             blocks = 1 if c.m is None else build.ceil_quotient(w.valid[c.m], t.mr)
-            _loop(build, blocks, lambda b, i: w.products(
+            _loop(build, blocks, lambda b, i: w.blocks.at(
                 b, (w.a, self.right), (i, 0), (t.mr, LANES), (rows, b.times(i, t.mr * LANES)), True))  # fmt: skip
 
     def _zeros(self, build: Builder, count: int) -> SSAValue:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn, view_as
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
+from pydispatch.compiler.kernels.matmul.cpu.block_products import BlockProducts, Place
 from pydispatch.compiler.kernels.matmul.cpu.corrections import Corrections
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, across, narrowed, widened
@@ -23,17 +22,7 @@ from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute
-from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.dialects.pyd.tile_registers import ReleaseTilesOp, configure_tiles
-
-
-@dataclass(frozen=True)
-class Place:
-    """A register block: its number (row, column) in the tile, and the first row and column of the tile that it has."""
-
-    block: tuple[Index, Index]
-    row: Index
-    column: Index
 
 
 class Writer:
@@ -49,6 +38,7 @@ class Writer:
         self.low: dict[int, Index] = {}
         self.valid: dict[int, Index] = {}
         self.in_tail = False
+        self.blocks = BlockProducts(self)
 
     # The tile
 
@@ -74,7 +64,7 @@ class Writer:
             self._tile(b, c.n, j, t.nt, t.nr)
             self._compute(b)
 
-        self._loop(self.build, 1 if c.n is None else self.build.ceil_quotient(self.sizes[c.n], t.nt), 1, columns)
+        self.loop(self.build, 1 if c.n is None else self.build.ceil_quotient(self.sizes[c.n], t.nt), 1, columns)
 
     def _open(self, outer: dict[int, Index]) -> None:
         self.low = dict.fromkeys(range(len(self.sizes)), 0)
@@ -135,7 +125,7 @@ class Writer:
                     self.low[rest[0]] = i
                     level(inner, rest[1:])
 
-                self._loop(b, self.sizes[rest[0]], 1, around)
+                self.loop(b, self.sizes[rest[0]], 1, around)
                 return
 
             def part(inner: Builder, k: Index) -> None:
@@ -147,7 +137,7 @@ class Writer:
                 corrections.add(inner)
                 self._blocks(inner, lambda bb, place: self._multiply(bb, place, sums, number(bb, place), True))
 
-            self._loop(b, self.sizes[c.k], t.kc, part)
+            self.loop(b, self.sizes[c.k], t.kc, part)
 
         level(build, self.plan.around)
 
@@ -157,7 +147,7 @@ class Writer:
         self._blocks(build, finish, finishing=True)
 
     @staticmethod
-    def _loop(build: Builder, high: Index, step: int, body: Callable[[Builder, Index], object]) -> None:
+    def loop(build: Builder, high: Index, step: int, body: Callable[[Builder, Index], object]) -> None:
         def inside(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             body(inner, index)
             return []
@@ -216,11 +206,11 @@ class Writer:
                 place = Place((i, j), self.starts(fence, c.m, i, t.mr), self.starts(fence, c.n, j, t.nr))
                 body(fence, place)
 
-            self._loop(outer, rows, 1, down)
+            self.loop(outer, rows, 1, down)
             for value in of_columns:
                 self.e.forget(value)
 
-        self._loop(build, columns, 1, across)
+        self.loop(build, columns, 1, across)
         if c.n is not None and self.plan.tail:
 
             def last(inner: Builder) -> None:
@@ -243,120 +233,14 @@ class Writer:
         self.e.materialize(value, buffer, lambda b, indices: [b.minus(indices[0], first)])
 
     def _whole_block(self, build: Builder, place: Place, block: SSAValue, corrections: Corrections) -> None:
-        fresh = self._starts_at_zero() and not self._around_blocks(self._remaining()[1])
+        fresh = self._starts_at_zero() and not self.blocks.loops()
         if not fresh:
             self._start(build, place, block, 0)
         self._multiply(build, place, block, 0, not fresh)
         self._finish(build, place, block, 0, corrections)
 
-    def _remaining(self) -> tuple[Index, list[int]]:
-        """(steps of K, other reductions): those that continue K in both operands are one with it."""
-        build, c = self.build, self.c
-        steps: Index = self.valid[c.k]
-        rest = list(self.plan.inside)
-        if self.plan.group == 1 and isinstance(steps, int) and self.plan.single:
-            merged = True
-            while merged:
-                merged = False
-                for dim in reversed(rest):
-                    size = self.sizes[dim]
-                    assert isinstance(size, int)
-                    if all(s.stride(build, dim) == build.times(s.stride(build, c.k), steps) for s in (self.a, self.b)):
-                        steps, merged = steps * size, True
-                        rest.remove(dim)
-                        break
-        return steps, [d for d in rest if self.sizes[d] != 1]
-
-    def _around_blocks(self, reductions: Sequence[int]) -> Sequence[int]:
-        """Those that are loops around register blocks; the others are dimensions of K, whose sums stay in registers."""
-        return reductions if self.plan.rows_of_k else ()
-
     def _multiply(self, build: Builder, place: Place, block: SSAValue, offset: Index, accumulate: bool) -> None:
-        self._products(build, (self.a, self.b), place, (self.t.mr, self.t.nr), (block, offset), accumulate)
-
-    def products(
-        self, build: Builder, sides: tuple[Side, Side], block: tuple[Index, Index], shape: tuple[int, int],
-        target: tuple[SSAValue, Index], accumulate: bool,
-    ) -> None:  # fmt: skip
-        """target (=, +=) the product of a block of rows of one operand and a panel of the other, of `shape`."""
-        c, t = self.c, self.t
-        place = Place(block, self.starts(build, c.m, block[0], t.mr), self.starts(build, c.n, block[1], t.nr))
-        self._products(build, sides, place, shape, target, accumulate)
-
-    def _products(
-        self, build: Builder, sides: tuple[Side, Side], place: Place, shape: tuple[int, int],
-        target: tuple[SSAValue, Index], accumulate: bool,
-    ) -> None:  # fmt: skip
-        (height, width), arithmetic = shape, self.plan.arithmetic
-        steps, rest = self._remaining()
-        around = self._around_blocks(rest)
-        window = () if around else rest
-
-        def level(b: Builder, dims: Sequence[int], at: dict[int, Index]) -> None:
-            if dims:
-                self._loop(b, self.sizes[dims[0]], 1, lambda inner, i: level(inner, dims[1:], {**at, dims[0]: i}))
-                return
-            rows = {**at, **self._at(self.c.m, place.row)}
-            left = self._view(b, sides[0], rows, (height, steps), window, None)
-            columns = {**at, **self._at(self.c.n, place.column)}
-            right = self._view(b, sides[1], columns, (width, steps), window, place)
-            sums = view_as(b, *target, [height, width], [width, 1])
-            stated = {
-                "accumulate": accumulate, "unsigned_a": arithmetic.unsigned_a, "unsigned_b": arithmetic.unsigned_b
-            }  # fmt: skip
-            properties: dict[str, Attribute] = {n: UnitAttr() for n, v in stated.items() if v}
-            if self.plan.ahead:
-                properties["prefetch"] = IntegerAttr(self.plan.ahead, i64)
-            b.add(ContractOp(operands=[left, right, sums], properties=properties))
-
-        level(build, around, {})
-
-    @staticmethod
-    def _at(dim: int | None, start: Index) -> dict[int, Index]:
-        return {} if dim is None else {dim: start}
-
-    def _view(
-        self, build: Builder, side: Side, at: dict[int, Index], sizes: tuple[Index, Index], window: Sequence[int],
-        place: Place | None,
-    ) -> SSAValue:  # fmt: skip
-        """An operand of a block as a memref: A where `place` is None, else B. sizes: (rows or columns, steps of K).
-        window: reductions that are dimensions of K too."""
-        offset: Index = 0
-        panel = side.panel is not None and place is not None
-        for coordinate, stride in zip(side.factor.coordinates, side.strides, strict=True):
-            where: Index = coordinate.constant if side.absolute else 0
-            for dim, times in coordinate.terms:
-                if panel and dim == self.c.n:
-                    continue
-                index = at.get(dim, 0)
-                if side.absolute:
-                    index = build.plus(self.low[dim], index)
-                where = build.plus(where, build.times(index, times))
-            offset = build.plus(offset, build.times(where, stride))
-        if panel and place is not None and side.panel is not None:
-            offset = build.plus(offset, self._in_panel(build, side, place))
-        extent, steps = sizes
-        stride, step = side.stride(build, self.c.m if place is None else self.c.n), side.stride(build, self.c.k)
-        groups: list[Index] = []
-        if (group := self.plan.group) > 1:
-            groups, step = [group], build.times(step, group)
-            steps = build.ceil_quotient(self.valid[self.c.k], group)
-            stride = stride if place is None else build.times(stride, group)
-        shape = [*(self.sizes[d] for d in window), steps]
-        strides = [*(side.stride(build, d) for d in window), step]
-        at_k = len(shape) if place is not None else 0
-        shape.insert(at_k, extent)
-        strides.insert(at_k, stride)
-        return view_as(build, side.buffer, offset, [*shape, *groups], [*strides, *[1] * len(groups)])
-
-    def _in_panel(self, build: Builder, side: Side, place: Place) -> Index:
-        """Where the columns of a block begin: packed panels are those of the tile, panels of an argument all of B's."""
-        assert side.panel is not None and self.c.n is not None
-        if self.plan.panels is None:
-            return build.times(place.block[1], side.panel)
-        column, layout = build.plus(self.low[self.c.n], place.column), self.plan.panels.layout
-        panel = build.times(build.quotient(column, layout.width), side.panel)
-        return build.plus(panel, build.times(build.remainder(column, layout.width), layout.group))
+        self.blocks.multiply(build, (self.a, self.b), place, (self.t.mr, self.t.nr), (block, offset), accumulate)
 
     # What comes before and after
 
