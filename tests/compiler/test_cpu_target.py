@@ -104,6 +104,43 @@ def test_an_unknown_cpu_is_taken_for_the_nearest_one(name: str, like: str, monke
     assert machine.tune == ("old" if like in LEVELS else like) and set(machine.requires) <= has
 
 
+SMALL_STACK = """
+import ctypes
+class Stack(ctypes.Structure):
+    _fields_ = [("sp", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+memory = ctypes.create_string_buffer(4096)
+assert ctypes.CDLL(None).sigaltstack(ctypes.byref(Stack(ctypes.addressof(memory), 0, 4096)), None) == 0
+import numpy as np
+import pydispatch as pd
+from pydispatch._core.sched import cpu_features
+from pydispatch.compiler.kernel_ir.kernel import Target
+from pydispatch.compiler.target.cpu import machine_of
+machine = machine_of(Target("llvm-cpu", "FORMAT", "native"))
+assert not any(name.startswith("amx") for name in (*cpu_features(), *machine.requires)), cpu_features()
+artifact = pd.compile(open("product.mlir").read(), targets="cpu", cpu="native")
+a, b = np.full((64, 64), -3, np.int8), np.full((64, 64), 7, np.int8)
+assert (np.asarray(pd.device("cpu").load(artifact).f(a, b)) == 64 * -21).all()
+"""
+PRODUCT = """
+func.func @f(%a: tensor<64x64xi8>, %b: tensor<64x64xi8>) -> tensor<64x64xi32> {
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<64x64xi32>
+  %z = linalg.fill ins(%zero : i32) outs(%e : tensor<64x64xi32>) -> tensor<64x64xi32>
+  %r = linalg.matmul ins(%a, %b : tensor<64x64xi8>, tensor<64x64xi8>) outs(%z : tensor<64x64xi32>) -> tensor<64x64xi32>
+  return %r : tensor<64x64xi32>
+}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives a process leave to use AMX")
+def test_native_uses_what_the_process_may_use(tmp_path: Path) -> None:
+    """Linux refuses the registers of AMX to a process with a signal stack that is too small for them."""
+    (tmp_path / "product.mlir").write_text(PRODUCT)
+    code = SMALL_STACK.replace("FORMAT", HOST_FORMAT)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 # What compilers write that list all of a CPU's features.
 LISTED = {
     "x86_64": "+prfchw,-cldemote,+avx2,+aes,+sahf,+pclmul,-xop,+crc32,-amx-fp8,+xsaves,+sse4.2,+invpcid,+64bit,+xsavec,"

@@ -1,10 +1,11 @@
-"""This machine as LLVM knows it."""
+"""This machine as LLVM knows it, less what the system does not let this process use."""
 
 from __future__ import annotations
 
 import functools
 import platform
 
+from pydispatch._core import sched
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.compiler.worker.library import library
 
@@ -12,7 +13,8 @@ from pydispatch.compiler.worker.library import library
 @functools.cache
 def host() -> tuple[str, str, frozenset[str]]:
     """(architecture, LLVM's name of the CPU, its features)."""
-    return llvm_process.call(_host)
+    arch, name, features = llvm_process.call(_host)
+    return arch, name, features - (set(sched.known_cpu_features()) - set(sched.cpu_features()))
 
 
 def _host() -> tuple[str, str, frozenset[str]]:
