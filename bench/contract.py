@@ -2,15 +2,20 @@
 
     python bench/contract.py [--workers N] [--only TEXT] [--seconds S]
 
-Set OPENBLAS_NUM_THREADS to the number of workers. Contenders alternate; the least times are compared.
+OpenBLAS has as many threads as workers. Contenders alternate; the least times are compared.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+# Read when NumPy is imported.
+os.environ["OPENBLAS_NUM_THREADS"] = sys.argv[sys.argv.index("--workers") + 1] if "--workers" in sys.argv else "1"
 
 import numpy as np
 import programs
