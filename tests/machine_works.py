@@ -143,6 +143,7 @@ F32 = (
     Work("transposed_a", _maps("k, m", "k, n"), ((90, 50), (90, 64), (50, 64)), "km,kn->mn"),
     Work("convolution", _CONV, ((1, 11, 11, 16), (3, 3, 16, 32), (1, 9, 9, 32)), _WINDOWS,
          window=3),
+    Work("two_images", _CONV, ((2, 11, 9, 16), (3, 3, 16, 72), (2, 9, 7, 72)), _WINDOWS, window=3),
     Work("pointwise", _CONV, ((1, 7, 7, 64), (1, 1, 64, 96), (1, 7, 7, 96)), _WINDOWS,
          window=1),
     Work("depthwise", f"linalg.depthwise_conv_2d_nhwc_hwc {_CONFIG}", ((1, 14, 14, 24), (3, 3, 24), (1, 12, 12, 24)),

@@ -9,18 +9,19 @@ from dataclasses import replace
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Problem, Schedule, refusal
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
 
-_NAME = re.compile(r"(\d{1,6})x(\d{1,6}), tile (\d{1,9})x(\d{1,9}), K (\d{1,9})(?:, packs (A|B|A and B))?")
+_NAME = re.compile(r"(\d{1,6})x(\d{1,6}), tile (\d{1,9})x(\d{1,9}), K (\d{1,9})(?:, packs (A|B|A and B))?(?:, batch (\d{1,6}))?")
 
 STEP = 8
 """Steps of K are tried in multiples of so many."""
 
 
 def name_of(schedule: Schedule) -> str:
-    """`14x32, tile 112x256, K 512, packs B`: register block, tile of a workgroup, steps of K, operands that are copied
-    into the order of the blocks."""
+    """`14x32, tile 112x256, K 512, packs B, batch 4`: register block, tile, steps of K, operands that are copied into
+    the order of the blocks, tiles that share such columns of B."""
     s = schedule
     packed = " and ".join(name for name, packs in (("A", s.pack_a), ("B", s.pack_b)) if packs)
-    return f"{s.mr}x{s.nr}, tile {s.mt}x{s.nt}, K {s.kc}" + (f", packs {packed}" if packed else "")
+    batch = f", batch {s.batch}" if s.batch > 1 else ""
+    return f"{s.mr}x{s.nr}, tile {s.mt}x{s.nt}, K {s.kc}" + (f", packs {packed}" if packed else "") + batch
 
 
 def schedule_named(name: str) -> Schedule | None:
@@ -29,7 +30,8 @@ def schedule_named(name: str) -> Schedule | None:
     if found is None:
         return None
     mr, nr, mt, nt, kc = (int(found[i]) for i in range(1, 6))
-    return Schedule(mr, nr, mt, nt, kc, pack_a="A" in (found[6] or ""), pack_b="B" in (found[6] or ""))
+    packed, batch = found[6] or "", int(found[7] or 1)
+    return Schedule(mr, nr, mt, nt, kc, pack_a="A" in packed, pack_b="B" in packed, batch=batch)
 
 
 def near(level: Level, p: Problem, s: Schedule) -> list[Schedule]:
@@ -39,7 +41,7 @@ def near(level: Level, p: Problem, s: Schedule) -> list[Schedule]:
 
 
 def _moves(level: Level, p: Problem, s: Schedule) -> Iterator[Schedule]:
-    yield replace(s, pack_b=not s.pack_b)
+    yield replace(s, pack_b=not s.pack_b, batch=1)
     yield replace(s, pack_a=not s.pack_a)
     for height, width in ((2, 1), (1, 2), (0.5, 1), (1, 0.5), (0.5, 2), (2, 0.5)):
         yield replace(s, mt=_multiple(s.mt * height, s.mr), nt=_multiple(s.nt * width, s.nr))
@@ -47,6 +49,9 @@ def _moves(level: Level, p: Problem, s: Schedule) -> Iterator[Schedule]:
         yield replace(s, kc=_multiple(s.kc * times, STEP))
     if p.k is not None:
         yield replace(s, kc=p.k)
+    if p.repeated > 1 and p.k is not None:
+        for batch in (s.batch // 2, s.batch * 2, p.repeated):
+            yield replace(s, pack_b=True, kc=p.k, batch=max(1, min(batch, p.repeated)))
     if not (p.along_k and not s.pack_b):
         for mr, nr in _blocks(level, p, s):
             yield replace(s, mr=mr, nr=nr, mt=_multiple(s.mt, mr), nt=_multiple(s.nt, nr))

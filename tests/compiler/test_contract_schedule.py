@@ -115,6 +115,36 @@ def test_rows_that_only_the_call_knows(rows: int) -> None:
     np.testing.assert_allclose(found, a @ b, rtol=1e-4, atol=1e-4)
 
 
+def convolution(type_: str) -> str:
+    """3x3 over two images of 7x8x12, to 40 channels."""
+    acc, zero = ("f32", "0.0") if type_ == "f32" else ("i32", "0")
+    x, w, y = f"tensor<2x7x8x12x{type_}>", f"tensor<3x3x12x40x{type_}>", f"tensor<2x5x6x40x{acc}>"
+    return f"""
+func.func @f(%x: {x}, %w: {w}, %c: {y}) -> {y} {{
+  %zero = arith.constant {zero} : {acc}
+  %z = linalg.fill ins(%zero : {acc}) outs(%c : {y}) -> {y}
+  %r = linalg.conv_2d_nhwc_hwcf {{strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}
+      ins(%x, %w : {x}, {w}) outs(%z : {y}) -> {y}
+  return %r : {y}
+}}
+"""
+
+
+BATCHED = Schedule(mr=3, nr=16, mt=6, nt=32, kc=12, pack_a=True, pack_b=True)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 4, 10])
+@pytest.mark.parametrize("type_", ["f32", "i8"])
+def test_tiles_that_share_packed_columns(batch: int, type_: str) -> None:
+    """10 rows of two images in batches, the last of which may have fewer."""
+    rng = np.random.default_rng(1)
+    dtype, sums = (np.float32, np.float32) if type_ == "f32" else (np.int8, np.int32)
+    x, w = (rng.integers(-99, 99, shape).astype(dtype) for shape in ((2, 7, 8, 12), (3, 3, 12, 40)))
+    found = run(convolution(type_), replace(BATCHED, batch=batch), x, w, np.zeros((2, 5, 6, 40), sums))
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64), (3, 3), axis=(1, 2))
+    np.testing.assert_array_equal(found, np.einsum("nhwcyx,yxcf->nhwf", windows, w.astype(np.int64)))
+
+
 def test_it_is_printed() -> None:
     text = scheduled(product(), spelled(BLOCKS))
     kept = compile_to("dispatches", text, targets="cpu")
@@ -131,6 +161,10 @@ ILLEGAL = [
     (product(rows="3"), spelled(replace(BLOCKS, pack_a=False)), "A cannot be read in place"),
     (product(type_="i8"), spelled(replace(BLOCKS, kc=7)), "kc = 7 is not a multiple"),
     (product(type_="i8"), spelled(replace(BLOCKS, kc=72, pack_b=False)), "B cannot be read in place"),
+    (product(), spelled(replace(BLOCKS, batch=2)), "at most as large as the outer dimensions that B does not have, 1"),
+    (convolution("f32"), spelled(replace(BATCHED, batch=11)), "at most as large as"),
+    (convolution("f32"), spelled(replace(BATCHED, batch=2, kc=8)), "with all steps of K"),
+    (convolution("f32"), spelled(replace(BATCHED, batch=2, pack_b=False)), "shares packed columns of B"),
     (product(), "{mr = 4}", "it is not a dictionary of mr: i64, nr: i64, mt: i64, nt: i64, kc: i64, pack_a: i1"),
     (product(), "7 : i64", "it is not a dictionary"),
     (product(), spelled(BLOCKS).replace("true", "1 : i64"), "it is not a dictionary"),

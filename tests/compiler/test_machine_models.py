@@ -222,4 +222,14 @@ def test_defaults_are_legal_and_fit_the_caches(arch: str, cpu: str) -> None:
 
 
 def test_a_schedule_has_all_choices() -> None:
-    assert [f.name for f in fields(Schedule)] == ["mr", "nr", "mt", "nt", "kc", "pack_a", "pack_b"]
+    assert [f.name for f in fields(Schedule)] == ["mr", "nr", "mt", "nt", "kc", "pack_a", "pack_b", "batch"]
+
+
+def test_tiles_of_few_rows_share_packed_columns() -> None:
+    """Where B is packed, stays in the second-level cache with all steps of K, and is the same for several tiles."""
+    b = Operand(False, 0, False, True)
+    window = replace(product(14, 256, 256), b=b, reductions=9, outer=14, repeated=14)
+    batches = {cpu: default_schedule(level(cpu), window).batch for cpu in ("x86-64-v4", "cascadelake", "haswell")}
+    assert batches == {"x86-64-v4": 14, "cascadelake": 14, "haswell": 14}
+    for other in ({"repeated": 1}, {"k": 5120}, {"m": 3000}):
+        assert default_schedule(level("x86-64-v4"), replace(window, **other)).batch == 1

@@ -53,6 +53,7 @@ class Plan:
     panels: Panels | None = None  # B is an argument in panels, and read there
     halves: SSAValue | None = None  # what B is widened from in registers, where it is read in place
     ahead: int = 0  # bytes between what blocks read of panels and what they fetch with it
+    batched: tuple[int, ...] = ()  # outer dimensions at whose indices a workgroup uses the same packed columns of B
 
     @property
     def compute(self) -> Attribute:
@@ -150,9 +151,8 @@ def plan_of(
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
         raise IllegalSchedule(reason)
-    known = [d for d in c.reductions if sizes[d] is not None]
-    inside, around = list(known), [d for d in c.reductions if sizes[d] is None]
-    if schedule.pack_a or schedule.pack_b:
+    inside, around = [d for d in c.reductions if sizes[d] is not None], [d for d in c.reductions if sizes[d] is None]
+    if schedule.batch == 1 and (schedule.pack_a or schedule.pack_b):
         extents = extents_of(c, schedule, schedule.kc, sizes, inside)
         room = level.near if schedule.pack_b and converts_once(problem, schedule) else level.room // 2
         while inside and problem.size * max(_volume(c.a, extents), _volume(c.b, extents)) > room:
@@ -164,7 +164,14 @@ def plan_of(
     dims = tuple(inside), tuple(around)
     width = schedule.nr * (problem.b.size or problem.size)
     ahead = 0 if panels is None or arithmetic.group > 1 else fetched_ahead(level, schedule.mr, width)
-    return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels, halves, ahead)
+    batched = tuple(_repeated(c, sizes)) if schedule.batch > 1 else ()
+    return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels, halves, ahead, batched)
+
+
+def _repeated(c: Contraction, sizes: Sequence[int | None]) -> list[int]:
+    """The outer dimensions of known size at whose indices B is the same; none where a reduction is not known."""
+    known = all(sizes[d] is not None for d in c.reductions)
+    return [d for d in c.outer if known and sizes[d] is not None and not c.b.where(d)]
 
 
 def _widens_for_few(
@@ -201,7 +208,7 @@ def _problem(
             c.a, c, plain and _in_place(c.a, c, compute), c.m, size),
         b=_operand(c.b, c, panels is not None or (plain and _in_place(c.b, c, compute)), c.k, size),
         panel=0 if panels is None else panels.layout.width, group=arithmetic.group,
-        matrix_steps=arithmetic.matrix_steps,
+        matrix_steps=arithmetic.matrix_steps, repeated=prod(sizes[d] or 1 for d in _repeated(c, sizes)),
     )  # fmt: skip
 
 
@@ -300,11 +307,13 @@ def _volume(factor: Factor, extents: Extents) -> int:
 
 
 def counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> list[Index]:
-    """The grid: outer dimensions, then tiles of rows and columns."""
+    """The grid: outer dimensions, batches of those that are batched, then tiles of rows and columns."""
     c, tiles = plan.c, plan.schedule
+    outer = [sizes[d] for d in c.outer if d not in plan.batched]
+    batches = build.ceil_quotient(build.product([sizes[d] for d in plan.batched]), tiles.batch)
     rows = 1 if c.m is None else build.ceil_quotient(sizes[c.m], tiles.mt)
     columns = 1 if c.n is None else build.ceil_quotient(sizes[c.n], tiles.nt)
-    return [*(sizes[d] for d in c.outer), rows, columns]
+    return [*outer, batches, rows, columns]
 
 
 def sizes_of(plan: Plan, sizes: Sequence[Index]) -> list[Index]:

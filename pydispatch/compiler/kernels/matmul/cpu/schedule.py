@@ -5,7 +5,7 @@ A dispatch function may carry one in the attribute `pydispatch.schedule` (docs/i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
@@ -53,10 +53,13 @@ LARGEST = 16 << 20
 @dataclass(frozen=True)
 class Schedule(Tiles):
     """Tiles, and which operands are packed: copied into workgroup memory in the order of the blocks. Others are read
-    in place. The sums of f32 and f64 do not depend on it, unless vectors lie along K, in a transposed B."""
+    in place. batch: tiles that a workgroup computes with the same packed columns of B, at so many indices of the outer
+    dimensions that B does not have. The sums of f32 and f64 do not depend on it, unless vectors lie along K, in a
+    transposed B."""
 
     pack_a: bool
     pack_b: bool
+    batch: int = 1
 
     def attribute(self) -> DictionaryAttr:
         """The value of `pydispatch.schedule`."""
@@ -87,7 +90,8 @@ class Problem:
     size: bytes of a sum; m, n, k: sizes, None where they are not known while compiling; least, most: rows for which the
     kernel is used, None for any number; outer, reductions: products of the sizes of the other parallel and reduced
     dimensions; panel: columns of a panel that B lies in, 0 where it lies in none; group: steps of K that one
-    instruction takes; matrix_steps: groups that matrix registers multiply at once, 0 where they are not used.
+    instruction takes; matrix_steps: groups that matrix registers multiply at once, 0 where they are not used; repeated:
+    product of the known sizes of the outer dimensions that B does not have, 1 where a reduction is not known.
     """
 
     size: int
@@ -103,6 +107,7 @@ class Problem:
     panel: int
     group: int
     matrix_steps: int = 0
+    repeated: int = 1
 
     @property
     def few(self) -> bool:
@@ -176,7 +181,32 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     elif not pack_a and not pack_b and p.k is not None and (p.k * nr * p.size <= level.panel or (p.m or 0) <= mr):
         kc = max(1, p.k)
     unit = p.group * max(1, p.matrix_steps)
-    return Schedule(mr, nr, mt, nt, ceil(kc, unit) * unit, pack_a, pack_b)
+    schedule = Schedule(mr, nr, mt, nt, ceil(kc, unit) * unit, pack_a, pack_b)
+    return schedule if along_k or not pack_b else _packed_once(level, p, schedule)
+
+
+def _packed_once(level: Level, p: Problem, s: Schedule) -> Schedule:
+    """Where tiles have few rows: columns of B, all their steps of K, that are packed once for several tiles and stay in
+    the second-level cache. The same schedule where they do not fit, or no tiles share them."""
+    if not (p.m and p.n and p.k and p.reductions) or p.few or p.repeated == 1 or p.m > s.mt:
+        return s
+    kc, columns = ceil(p.k, p.group) * p.group, ceil(p.n, s.nr)
+    blocks = min(columns, 3 * level.model.l2.share // 4 // (p.size * s.nr * kc * p.reductions))
+    batch = min(p.repeated, ceil(2 * level.height, p.m))
+    if blocks == 0 or batch == 1:
+        return s
+    for groups, work in GROUPS:
+        while p.m * batch * blocks * s.nr * kc * p.reductions > work * 2:
+            if p.outer // p.repeated * ceil(p.repeated, batch) * ceil(columns, blocks) >= groups:
+                break
+            if blocks > 1:
+                blocks = ceil(blocks, 2)
+            elif p.m * batch > level.height:
+                batch = ceil(batch, 2)
+            else:
+                break
+    nt = s.nr * ceil(columns, ceil(columns, blocks))
+    return replace(s, nt=nt, kc=kc, batch=ceil(p.repeated, ceil(p.repeated, batch)))
 
 
 def _reads_a(level: Level, p: Problem, mr: int) -> bool:
@@ -253,6 +283,9 @@ def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
         return f"matrix registers hold blocks of {MATRIX_ROWS}x{MATRIX_ROWS}, not of {s.mr}x{s.nr}"
     if not p.matrix_steps and registers > level.registers:
         return f"the sums of a block of {s.mr}x{s.nr} take {registers} vector registers of {level.registers}"
+    if s.batch > 1 and not (s.pack_b and p.k is not None and s.kc >= p.k and s.batch <= p.repeated):
+        return (f"a batch of {s.batch} shares packed columns of B with all steps of K, and is at most as large as the "
+                f"outer dimensions that B does not have, {p.repeated}")  # fmt: skip
     if s.kc % p.group:
         return f"{p.group} steps of K are multiplied at once, and kc = {s.kc} is not a multiple of it"
     if not s.pack_a and not (p.a_in_place and (p.m or 0) >= s.mr):
@@ -265,7 +298,8 @@ def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
         return f"B lies in panels of {p.panel} columns, which are not made of whole blocks of {s.nr}"
     if not s.pack_b and (p.n or 0) < s.nr:
         return f"B cannot be read in place: it has {p.n} columns, fewer than a block"
-    largest = p.size * max(s.mt * s.nt, s.pack_a * s.mt * s.kc, s.pack_b * s.nt * s.kc)
+    steps = s.kc * p.reductions if s.batch > 1 else s.kc
+    largest = p.size * max(s.mt * s.nt, s.pack_a * s.mt * steps, s.pack_b * s.nt * steps)
     if largest > LARGEST:
         return f"a workgroup needs {largest} bytes for an operand or its sums, the limit is {LARGEST}"
     return None
@@ -277,9 +311,10 @@ def schedule_of(source: func.FuncOp) -> Schedule | None:
     if stated is None:
         return None
     names = [f.name for f in fields(Schedule)]
+    optional = {f.name for f in fields(Schedule) if f.default is not MISSING}
     values = stated.data if isinstance(stated, DictionaryAttr) else {}
     found = {name: _value(values[name], name.startswith("pack")) for name in names if name in values}
-    if set(values) != set(names) or None in found.values():
+    if not set(names) - optional <= set(values) <= set(names) or None in found.values():
         types = ", ".join(f"{name}: {'i1' if name.startswith('pack') else 'i64'}" for name in names)
         raise refused(source, f"it is not a dictionary of {types}")
     return Schedule(**found)  # type: ignore[arg-type]

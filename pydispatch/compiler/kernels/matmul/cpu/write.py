@@ -16,7 +16,7 @@ from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, across, narrowed, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, counts, sizes_of
 from pydispatch.compiler.kernels.matmul.cpu.sides import Side, Sides
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles, ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -33,10 +33,11 @@ class Writer:
     ) -> None:
         self.frame, self.build, self.plan, self.outputs, self.given_a = frame, build, plan, outputs, a
         self.e, self.c = frame.elements, plan.c
-        self.t: Tiles = plan.schedule
+        self.t = plan.schedule
         self.sizes = sizes_of(plan, loop_sizes(self.e, self.c.generic))
         self.low: dict[int, Index] = {}
         self.valid: dict[int, Index] = {}
+        self.batch: Index = 0
         self.in_tail = False
         self.blocks = BlockProducts(self)
 
@@ -47,8 +48,8 @@ class Writer:
         build, c, t = self.build, self.c, self.t
         grid = counts(self.plan, build, self.sizes)
         group = build.bounded(number, build.product(grid))
-        *outer, row, column = build.split(group, grid)
-        self._open(dict(zip(c.outer, outer, strict=True)))
+        *outer, self.batch, row, column = build.split(group, grid)
+        self._open(dict(zip((d for d in c.outer if d not in self.plan.batched), outer, strict=True)))
         self._tile(build, c.m, row, t.mt, t.mr)
         self._tile(build, c.n, column, t.nt, t.nr)
         self._compute(build)
@@ -99,13 +100,34 @@ class Writer:
         self.b = self.sides.b(build)
         if self.plan.single:
             self.valid[c.k] = self.sizes[c.k]
-            corrections = Corrections(self, build)
-            self._pack(build)
-            corrections.add(build)
             sums = self.e.fresh(self.plan.sums, max(t.mr, self._turned_height()) * t.nr)
-            self._blocks(build, lambda b, place: self._whole_block(b, place, sums, corrections), finishing=True)
+            self._pack_b(build)
+            self._each_of_batch(build, lambda b: self._sums_in_registers(b, sums))
             return
         self._several(build)
+
+    def _each_of_batch(self, build: Builder, body: Callable[[Builder], None]) -> None:
+        """`body` at each index of a batch of the outer dimensions."""
+        dims = self.plan.batched
+        if not dims:
+            body(build)
+            return
+        sizes = [self.sizes[d] for d in dims]
+        first, every = build.times(self.batch, self.t.batch), build.product(sizes)
+
+        def one(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            self.low.update(zip(dims, b.split(number, sizes), strict=True))
+            body(b)
+            return []
+
+        build.loop(first, build.least(build.plus(first, self.t.batch), every), [], one, limit=every)
+
+    def _sums_in_registers(self, build: Builder, sums: SSAValue) -> None:
+        """A tile whose columns of B are packed."""
+        corrections = Corrections(self, build)
+        self._pack_a(build)
+        corrections.add(build)
+        self._blocks(build, lambda b, place: self._whole_block(b, place, sums, corrections), finishing=True)
 
     def _several(self, build: Builder) -> None:
         """Sums of the whole tile in memory, because K or another reduction comes in parts."""
@@ -133,7 +155,8 @@ class Writer:
                 size = self.sizes[c.k]
                 whole = isinstance(size, int) and size % t.kc == 0
                 self.valid[c.k] = t.kc if whole else inner.least(t.kc, inner.minus(size, k))
-                self._pack(inner)
+                self._pack_b(inner)
+                self._pack_a(inner)
                 corrections.add(inner)
                 self._blocks(inner, lambda bb, place: self._multiply(bb, place, sums, number(bb, place), True))
 
@@ -156,9 +179,11 @@ class Writer:
 
     # Operands
 
-    def _pack(self, build: Builder) -> None:
+    def _pack_b(self, build: Builder) -> None:
         if not self.plan.b_in_place:
             Packing(self, self.b).run(build)
+
+    def _pack_a(self, build: Builder) -> None:
         if not self.plan.a_in_place and self.given_a is None:
             Packing(self, self.a).run(build)
 
