@@ -9,7 +9,9 @@ from dataclasses import replace
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Problem, Schedule, refusal
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
 
-_NAME = re.compile(r"(\d{1,6})x(\d{1,6}), tile (\d{1,9})x(\d{1,9}), K (\d{1,9})(?:, packs (A|B|A and B))?(?:, batch (\d{1,6}))?")
+_NAME = re.compile(
+    r"(\d{1,6})x(\d{1,6}), tile (\d{1,9})x(\d{1,9}), K (\d{1,9})(?:, packs (A|B|A and B))?(?:, batch (\d{1,6}))?"
+)
 
 STEP = 8
 """Steps of K are tried in multiples of so many."""

@@ -288,6 +288,17 @@ def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
                 f"outer dimensions that B does not have, {p.repeated}")  # fmt: skip
     if s.kc % p.group:
         return f"{p.group} steps of K are multiplied at once, and kc = {s.kc} is not a multiple of it"
+    if reason := _unreadable(p, s):
+        return reason
+    steps = s.kc * p.reductions if s.batch > 1 else s.kc
+    largest = p.size * max(s.mt * s.nt, s.pack_a * s.mt * steps, s.pack_b * s.nt * steps)
+    if largest > LARGEST:
+        return f"a workgroup needs {largest} bytes for an operand or its sums, the limit is {LARGEST}"
+    return None
+
+
+def _unreadable(p: Problem, s: Schedule) -> str | None:
+    """Why what a schedule leaves where it lies cannot be read there, None where it can."""
     if not s.pack_a and not (p.a_in_place and (p.m or 0) >= s.mr):
         return "A cannot be read in place: it is computed, has fewer rows than a block, or an unknown number of them"
     if not s.pack_b and not p.b_in_place:
@@ -298,10 +309,6 @@ def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
         return f"B lies in panels of {p.panel} columns, which are not made of whole blocks of {s.nr}"
     if not s.pack_b and (p.n or 0) < s.nr:
         return f"B cannot be read in place: it has {p.n} columns, fewer than a block"
-    steps = s.kc * p.reductions if s.batch > 1 else s.kc
-    largest = p.size * max(s.mt * s.nt, s.pack_a * s.mt * steps, s.pack_b * s.nt * steps)
-    if largest > LARGEST:
-        return f"a workgroup needs {largest} bytes for an operand or its sums, the limit is {LARGEST}"
     return None
 
 
