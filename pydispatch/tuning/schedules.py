@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pydispatch.compiler.kernels.matmul.cpu.schedule import Problem, Schedule, refusal
+from pydispatch.compiler.kernels.matmul.cpu.problem import Problem
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, refusal
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
 
 _NAME = re.compile(

@@ -11,7 +11,8 @@ import pydispatch as pd
 from pydispatch.compiler.driver.pipeline import compile_to
 from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES, Target
 from pydispatch.compiler.kernels.matmul.cpu.in_place import fetched_ahead
-from pydispatch.compiler.kernels.matmul.cpu.schedule import Operand, Problem, Schedule, default_schedule, refusal
+from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, default_schedule, refusal
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.target import cpu as cpus
 from pydispatch.compiler.target.cpu import Machine, cpu_names, machine_of
@@ -115,14 +116,23 @@ def test_caches_that_make_no_sense(text: str, tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_is_fetched_ahead_and_how_rows_are_streamed() -> None:
-    """Where CPUs are slow beyond the second-level cache blocks fetch ahead; rows in more pages than are translated at
-    once are read by whole pages."""
+    """Where CPUs are slow beyond the second-level cache blocks fetch ahead; rows that lie further apart than is
+    prefetched are read by whole pages, or whole where other dimensions make several workgroups."""
     ahead = {cpu: fetched_ahead(level(cpu), 14, 128) for cpu in ("cascadelake", "graniterapids", "znver4", "znver5")}
     assert ahead == {"cascadelake": 4096, "graniterapids": 4096, "znver4": 0, "znver5": 0}
     assert not any(fetched_ahead(level(cpu, "aarch64"), 12, 32) for cpu in ("neoverse-n1", "neoverse-v2", "apple-m1"))
     intel = level("sapphirerapids")
     schedules = [default_schedule(intel, product(1, k, n)) for k, n in ((768, 3072), (4096, 4096), (4096, 11008))]
-    assert [s.nt for s in schedules] == [256, 512, 1024]
+    assert [s.nt for s in schedules] == [1024, 1024, 1408]
+    parts = replace(product(1, 512, 11008), outer=8)
+    assert default_schedule(intel, parts).nt == 11008
+    streamed = [default_schedule(intel, product(m, 4096, 4096)) for m in (3, 8, 16, 64, 65)]
+    assert [(s.mr, s.nr, s.nt, s.kc) for s in streamed[:-1]] == [
+        (3, 32, 1024, 8), (4, 64, 1024, 8), (4, 64, 512, 16), (4, 64, 1024, 16)]  # fmt: skip
+    assert not any(s.pack_a or s.pack_b for s in streamed[:-1]) and streamed[-1].pack_b
+    assert not default_schedule(level("znver4"), product(128, 4096, 4096)).pack_b, "a vector takes two cycles there"
+    assert default_schedule(level("znver5"), product(1, 1024, 1024)).nr == 256
+    assert default_schedule(level("znver5"), product(8, 1024, 1024)).nt < 1024
     packs, reads = (default_schedule(intel, replace(product(32, 4096, 4096), panel=32, a=a)) for a in (
         Operand(True, 16384, True, False), Operand(True, 1088, True, False)))  # fmt: skip
     assert packs.pack_a and packs.nt == 256 and not reads.pack_a and reads.nt == 128
@@ -204,7 +214,7 @@ def test_fewer_passes_where_rows_come_back_in_time() -> None:
     """49 rows pass in 4 blocks of 13 rather than 5 of 10, so that B need not be packed; a B that stays is no reason."""
     zen, large = level("znver5"), product(49, 2048, 512)
     assert (default_schedule(zen, large).mr, default_schedule(zen, large).pack_b) == (13, False)
-    assert default_schedule(level("cascadelake"), large).pack_b
+    assert default_schedule(level("cascadelake"), replace(large, m=130, least=130, most=130)).pack_b
     assert default_schedule(zen, product(50, 256, 256)).mr == 10
 
 

@@ -28,6 +28,10 @@ class RowPipeline(Protocol):
 NARROWEST = 64
 """Columns of the narrowest run: some cache lines side by side."""
 
+WHOLE = 4
+"""Budgets that a run of columns may have where it then has whole rows, which lie side by side: 4096x1024 of f32 from
+main memory in 0.83 ms, not 1.41, in runs of 1024, not of 512 columns (AMD EPYC Zen 4)."""
+
 Write = Callable[[Builder, list[Index]], None]
 """Writes the code of one element of a nest."""
 
@@ -71,6 +75,8 @@ def cut_columns(build: Builder, backend: Backend, dims: Sequence[Index], bytes_p
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
     wide = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
+    if isinstance(inner, int) and isinstance(wide, int) and inner <= min(WHOLE * wide, widest):
+        wide = inner
     tile = build.least(inner, build.least(wide, widest))
     tiles = build.ceil_quotient(inner, tile)
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)

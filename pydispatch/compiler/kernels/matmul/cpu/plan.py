@@ -18,10 +18,9 @@ from pydispatch.compiler.kernels.matmul.cpu.arithmetic import (
     is_packed_element,
 )
 from pydispatch.compiler.kernels.matmul.cpu.in_place import fetched_ahead
+from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem
 from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     UNKNOWN_STEPS,
-    Operand,
-    Problem,
     Schedule,
     converts_once,
     default_schedule,

@@ -5,13 +5,15 @@ A dispatch function may carry one in the attribute `pydispatch.schedule` (docs/i
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, astuple, dataclass, fields, replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.kernels.matmul.cpu.in_place import a_in_place, b_in_place, b_stays, beyond_tlb
+from pydispatch.compiler.kernels.matmul.cpu.in_place import a_in_place, b_in_place, b_stays
+from pydispatch.compiler.kernels.matmul.cpu.problem import FEW_ROWS, Problem, few_rows
+from pydispatch.compiler.kernels.matmul.cpu.streams import streamed, streams
 from pydispatch.compiler.kernels.matmul.cpu.tiles import GROUPS, MATRIX_ROWS, Level, Tiles, ceil, choose
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -19,22 +21,9 @@ from pydispatch.ir.core.locations import location_of
 SCHEDULE = "pydispatch.schedule"
 """The attribute of a dispatch function with the schedule of its contraction."""
 
-FEW_ROWS = 64
-"""Rows of A up to which a transposed B is read in place along K; for more, transposing it once pays."""
 
 UNKNOWN_STEPS = 1024
 """Steps of K that are assumed where their number is not known."""
-
-STREAMED = (4, 8, 5, 7, 6, 3)
-"""Steps of K at a time for one or two rows: B passes once, by whole rows of the tile. Against a panel after the other
-this took 36 us instead of 55 for 1x1024x1024, 14 instead of 17 for 1x784x512, 6.3 instead of 8.5 for 1x512x512."""
-
-WIDE = 1024
-"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K if there are so many, unless
-rows are so far apart that each needs an address translation of its own (`beyond_tlb`), which whole pages use better: on
-an Intel Xeon with 2 MiB of L2 1x4096x11008 in 9,400 us, not 19,400, 1x4096x4096 in 2,740, not 3,260. Zen 5, us against
-what is above: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127;
-1x1024x1024 40 and 42; 1x4096x4096 2,320 and 2,280, and 2,860 for blocks of half the width."""
 
 BLOCKS_CONVERTED = 4
 """Register blocks whose columns of B are converted side by side. Against two of them: 4x4096x4096 in 1175 us, not 1210;
@@ -69,82 +58,11 @@ class Schedule(Tiles):
         )
 
 
-@dataclass(frozen=True)
-class Operand:
-    """A factor. direct: it is an element of an argument, in the type that is computed in or one that blocks widen, so
-    that it may be read in place; stride: bytes between its rows, along M in A and along K in B, 0 where that is not
-    known; along_k, along_n: whether neighbours along that dimension lie side by side; size: bytes of an element where
-    it is no packed one, 0 where these are as long."""
-
-    direct: bool
-    stride: int
-    along_k: bool
-    along_n: bool
-    size: int = 0
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What of a contraction decides its schedule.
-
-    size: bytes of a sum; m, n, k: sizes, None where they are not known while compiling; least, most: rows for which the
-    kernel is used, None for any number; outer, reductions: products of the sizes of the other parallel and reduced
-    dimensions; panel: columns of a panel that B lies in, 0 where it lies in none; group: steps of K that one
-    instruction takes; matrix_steps: groups that matrix registers multiply at once, 0 where they are not used; repeated:
-    product of the known sizes of the outer dimensions that B does not have, 1 where a reduction is not known.
-    """
-
-    size: int
-    m: int | None
-    n: int | None
-    k: int | None
-    least: int
-    most: int | None
-    outer: int
-    reductions: int
-    a: Operand
-    b: Operand
-    panel: int
-    group: int
-    matrix_steps: int = 0
-    repeated: int = 1
-
-    @property
-    def few(self) -> bool:
-        """Whether the kernel is for a range of rows that may be less than a block."""
-        return self.most is not None and self.least != self.most
-
-    @property
-    def along_k(self) -> bool:
-        """Whether B can be read in place along K only, so that sums have partial sums in their lanes."""
-        return not self.panel and self.b.along_k and not self.b.along_n
-
-    @property
-    def converts_along_k(self) -> bool:
-        """Whether B, which is computed, is packed along K: few rows use it, so that transposing it does not pay."""
-        known = self.m is not None and self.n is not None
-        return known and self.group == 1 and self.along_k and self.a.along_k and not self.b.direct and few_rows(self)
-
-    def runs_along_k(self, pack_b: bool) -> bool:
-        """Whether vectors lie along K."""
-        return self.converts_along_k if pack_b else self.along_k
-
-    @property
-    def a_in_place(self) -> bool:
-        """Whether A may be read in place, by blocks that have no more rows."""
-        return self.a.direct and self.m is not None and not self.few
-
-    @property
-    def b_in_place(self) -> bool:
-        """Whether B may be read in place, by blocks that have no more columns."""
-        known = self.m is not None and self.n is not None
-        return self.b.direct and bool(self.panel or (known and (self.b.along_n or (self.along_k and self.a.along_k))))
-
-
 def default_schedule(level: Level, p: Problem) -> Schedule:
     """The schedule of a contraction that states none."""
     few_passes = p.b_in_place and not p.panel and not p.along_k and not _keeps_b(level, p)
-    pack_b = not (p.b_in_place and (p.panel or _reads_b_well(level, p, few_passes)))
+    whole_rows = streams(level, p)
+    pack_b = not (whole_rows or (p.b_in_place and (p.panel or _reads_b_well(level, p, few_passes))))
     few_passes = few_passes and not pack_b
     along_k = p.runs_along_k(pack_b)
     panel = p.panel or None
@@ -164,20 +82,9 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
     if p.few and p.most is not None:
         mt = ceil(p.most, mr) * mr
     pack_a = not _reads_a(level, p, mr)
-    long = p.k is not None and p.k > 8 * len(STREAMED)
-    streams = not pack_b and not along_k and not p.panel and p.m is not None and p.m <= 2 and long
-    far = p.k is not None and beyond_tlb(level, p.b.stride, p.k)
-    if streams and p.m == 1 and not far and level.registers // 2 * level.vector >= WIDE and (p.n or 0) * p.size >= WIDE:
-        assert p.k is not None
-        nr = nt = WIDE // p.size
-        kc = p.k
-    elif streams:
-        assert p.k is not None and p.n is not None
-        kc = next((steps for steps in STREAMED if p.k % steps == 0), STREAMED[0])
-        width, page = level.width // p.size, level.model.page // p.size
-        most = page if far and p.n >= GROUPS[0][0] * page else 2 * width if p.n >= 4 * width else width
-        wide = max(nr, most // nr * nr)
-        nt = min(wide, ceil(max(p.n, 1), nr) * nr)
+    if whole_rows:
+        mr, nr, mt, nt, kc = astuple(streamed(level, p, tiles))
+        pack_a = not p.a_in_place
     elif not pack_a and not pack_b and p.k is not None and (p.k * nr * p.size <= level.panel or (p.m or 0) <= mr):
         kc = max(1, p.k)
     unit = p.group * max(1, p.matrix_steps)
@@ -232,11 +139,6 @@ def _panel(p: Problem, tiles: Tiles) -> tuple[int, int, int]:
     """(bytes of a row, bytes between rows, rows) of a panel of B where it lies."""
     assert p.n is not None
     return min(tiles.nr, p.n) * (p.b.size or p.size), p.b.stride, (p.k or UNKNOWN_STEPS) * p.reductions
-
-
-def few_rows(p: Problem) -> bool:
-    """Whether a transposed B is used by so few rows that vectors along K are faster than transposing it."""
-    return p.m is not None and (p.m <= 4 or (p.m <= FEW_ROWS and (p.k or 0) >= 64))
 
 
 def converts_once(p: Problem, tiles: Tiles) -> bool:

@@ -16,7 +16,7 @@ from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, across, narrowed, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, counts, sizes_of
 from pydispatch.compiler.kernels.matmul.cpu.sides import Side, Sides
-from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles, ceil
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -33,11 +33,11 @@ class Writer:
     ) -> None:
         self.frame, self.build, self.plan, self.outputs, self.given_a = frame, build, plan, outputs, a
         self.e, self.c = frame.elements, plan.c
-        self.t = plan.schedule
+        self.t: Tiles = plan.schedule
         self.sizes = sizes_of(plan, loop_sizes(self.e, self.c.generic))
         self.low: dict[int, Index] = {}
         self.valid: dict[int, Index] = {}
-        self.batch: Index = 0
+        self.batch: Index | None = None
         self.in_tail = False
         self.blocks = BlockProducts(self)
 
@@ -107,20 +107,21 @@ class Writer:
         self._several(build)
 
     def _each_of_batch(self, build: Builder, body: Callable[[Builder], None]) -> None:
-        """`body` at each index of a batch of the outer dimensions."""
+        """`body` at each index of the workgroup's batch of outer dimensions, once where it has none."""
         dims = self.plan.batched
-        if not dims:
+        if self.batch is None or not dims:
             body(build)
             return
         sizes = [self.sizes[d] for d in dims]
-        first, every = build.times(self.batch, self.t.batch), build.product(sizes)
+        count, every = self.plan.schedule.batch, build.product(sizes)
+        first = build.times(self.batch, count)
 
         def one(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
             self.low.update(zip(dims, b.split(number, sizes), strict=True))
             body(b)
             return []
 
-        build.loop(first, build.least(build.plus(first, self.t.batch), every), [], one, limit=every)
+        build.loop(first, build.least(build.plus(first, count), every), [], one, limit=every)
 
     def _sums_in_registers(self, build: Builder, sums: SSAValue) -> None:
         """A tile whose columns of B are packed."""
