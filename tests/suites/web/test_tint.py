@@ -25,16 +25,19 @@ EXAMPLES = TESTS.parent / "examples" / "checks"
 def test_tint_accepts_every_shader(tmp_path: Path) -> None:
     shaders = tmp_path / "shaders"
     shaders.mkdir()
-    for path in [*check_files.files(), *EXAMPLES.glob("*.mlir")]:
+    sources = [*check_files.files(), *EXAMPLES.glob("*.mlir")]
+    halves = [path for path in sources if "f16" in path.read_text()]
+    for path, wanted in [*((path, "webgpu") for path in sources), *((path, "webgpu-f16") for path in halves)]:
         artifact = tmp_path / "made.pdx"
-        pd.compile(path, targets="webgpu").save(artifact)
+        pd.compile(path, targets=wanted).save(artifact)
         with zipfile.ZipFile(artifact) as members:
             for name in members.namelist():
                 if name.endswith(".wgsl"):
-                    target = shaders / f"{path.stem}-{name.replace('/', '-')}"
+                    target = shaders / f"{wanted}-{path.stem}-{name.replace('/', '-')}"
                     target.write_bytes(members.read(name))
                     _write_changed(target)
-    (shaders / "library.wgsl").write_text("\n\n".join(text for text, _ in functions().values()))
+    library = ["enable f16;", *(text for text, _ in functions().values())]
+    (shaders / "library.wgsl").write_text("\n\n".join(library))
     assert len(list(shaders.glob("*.changed.wgsl"))) > 800
     command = ["node", str(Path(__file__).with_name("tint.mjs")), os.environ["PYDISPATCH_NODE_MODULES"], str(shaders)]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -52,7 +52,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     libraries = libraries_of(variant.objects)
     provided = {name for library in libraries for name in library.names()}
     module = resolve_fallbacks(variant.module, lambda: provided)
-    text, entries = emit_module(module, variant.exports, variant.constants)
+    has_f16 = bool(dict(variant.target.config).get("f16"))
+    text, entries = emit_module(module, variant.exports, variant.constants, has_f16)
     made = with_functions(text, module, libraries, variant)
     if dump is not None:
         dump(".wgsl", made.text)
@@ -61,6 +62,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if any(len(entry.bindings) > LEAST["maxStorageBuffersPerShaderStage"] for entry in entries):
         linked = read(made.text.encode(), "the generated text")
     requires = dict.fromkeys(need for entry in entries for need in requirements(entry, linked))
+    if made.text.startswith("enable f16;"):
+        requires["shader-f16"] = None
     requires |= dict.fromkeys(need for library in libraries for need in features(library.module))
     notes: dict[str, object] = {
         "seconds": {"emit": time.perf_counter() - start},

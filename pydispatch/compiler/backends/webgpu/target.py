@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import BoolAttr, DictionaryAttr
+
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 
 class WebGPU(Backend):
-    """WGSL shaders."""
+    """WGSL shaders. `f16 = true` in a target, `targets="webgpu-f16"`: for devices that have f16."""
 
     name = "webgpu-wgsl"
     format = "webgpu-wgsl-fb"
     emitter = "pydispatch.compiler.backends.webgpu.backend:compile_variant"
     workgroup_bytes = 16 << 10
     row_bytes = 8 << 10  # every device has 16 KiB of workgroup memory
+    machines = ("webgpu-f16",)
     most_tensors = 8  # storage buffers that every device has
     has_invocations = True
     has_large_buffers = False
+
+    def select(self, machine: str) -> ExecutableTargetAttr | None:
+        if machine not in ("", *self.machines):
+            return None
+        target = self.target()
+        configuration = DictionaryAttr({"f16": BoolAttr.from_bool(True)} if machine else {})
+        return ExecutableTargetAttr(target.backend, target.format, configuration)
 
     def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
         return True  # as a vector of two words

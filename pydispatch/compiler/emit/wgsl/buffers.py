@@ -2,14 +2,15 @@
 
 A binding is one variable with one type. Elements of 32 bits that are all of one type are declared as that, those of 64
 bits as pairs of words, and everything else as words: several elements in a word, or different types over the same
-bytes. Where elements that share a word are written, its words are atomic, so that invocations may meet in one.
+bytes. Where elements that share a word are written, its words are atomic, so that invocations may meet in one. Where
+the language has f16, elements that are all of that type are declared as it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import Float32Type, MemRefType
+from xdsl.dialects.builtin import Float16Type, Float32Type, MemRefType
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.kernel_ir.hazards import base_of
@@ -33,7 +34,7 @@ _CALLS = ("func.call", "util.call")
 
 @dataclass(frozen=True)
 class Buffer:
-    """word: f32, i32, u32 or vec2u."""
+    """word: f32, i32, u32, vec2u or f16."""
 
     word: str
     is_atomic: bool = False
@@ -53,9 +54,9 @@ class _Uses:
     is_unsigned: bool = False
 
 
-def plan(ops: Ops) -> dict[object, Buffer]:
+def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
     """How each binding is declared, by ("binding", number), and each allocation that has atomic operations, by its
-    operation."""
+    operation. has_f16: f16 is a type of the language."""
     uses: dict[object, _Uses] = {}
     for name, place in _ACCESSES:
         for op in ops.get(name, ()):
@@ -74,7 +75,7 @@ def plan(ops: Ops) -> dict[object, Buffer]:
             if isinstance(operand.type, MemRefType):
                 for key in base_of(operand):
                     uses.setdefault(key, _Uses(set())).elements.add(checked_memref(operand.type).element_type)
-    return {key: _declared(use) for key, use in uses.items() if use.atomic or type(key) is tuple}
+    return {key: _declared(use, has_f16) for key, use in uses.items() if use.atomic or type(key) is tuple}
 
 
 def element_bits(element: Attribute) -> int:
@@ -84,7 +85,9 @@ def element_bits(element: Attribute) -> int:
     return bits
 
 
-def _declared(use: _Uses) -> Buffer:
+def _declared(use: _Uses, has_f16: bool) -> Buffer:
+    if has_f16 and all(type(element) is Float16Type for element in use.elements):
+        return Buffer("f16")
     words = {_word(element) for element in use.elements}
     word = words.pop() if len(words) == 1 else "u32"
     if use.atomic or use.writes_parts:

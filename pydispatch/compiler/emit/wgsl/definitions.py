@@ -32,8 +32,9 @@ class Written:
     iterations: int | None
 
 
-_written: dict[tuple[FuncOp, int], Written] = {}
-_names: dict[str, tuple[FuncOp, int]] = {}
+_Key = tuple[FuncOp, int, bool]
+_written: dict[_Key, Written] = {}
+_names: dict[str, _Key] = {}
 
 
 def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
@@ -41,7 +42,7 @@ def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> No
     if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
         raise f.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
     found = definition(op, NATIVE, exponent)
-    key = found.function, f.index_width
+    key = found.function, f.index_width, f.has_f16
     written = _written.get(key)
     if written is None:
         tables = {symbol(table, "sym_name"): table for table in found.globals}
@@ -63,7 +64,7 @@ def _write(
     definitions.memref_globals = tables
     module = Module()
     f = FunctionEmitter(module, definitions, outer.table, Kernel(function, (1, 1, 1), ops_by_name(function)))
-    f.is_definition = True
+    f.is_definition, f.has_f16 = True, outer.has_f16
     f.index_width, f.index_type = outer.index_width, outer.index_type
     arguments = list(function.body.blocks[0].args)
     for number, argument in enumerate(arguments):
@@ -74,7 +75,7 @@ def _write(
         results.extend(f.get(operand) for operand in end.operands)
 
     f.region(function.body, leave)
-    name = _name(stem, (function, f.index_width))
+    name = _name(stem, (function, f.index_width, f.has_f16))
     types = [f.type(each.type) for each in op.results]
     fields = tuple(f"r{number}" for number in range(len(results))) if len(results) > 1 else ()
     result = types[0]
@@ -99,7 +100,7 @@ def _stem(op: Operation, exponent: int | None) -> str:
     return re.sub(r"\W", "_", "pyd_" + "_".join(parts))
 
 
-def _name(stem: str, key: tuple[FuncOp, int]) -> str:
+def _name(stem: str, key: _Key) -> str:
     """With a number where the stem is taken."""
     name, number = stem, 1
     while _names.setdefault(name, key) != key:

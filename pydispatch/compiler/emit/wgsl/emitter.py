@@ -1,8 +1,8 @@
 """Kernel IR to WGSL: the table of lowerings, and the entry points of a module one after the other.
 
 `emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in a file of `ops/`. The
-text needs no feature of a device: buffers of group 0, all of them read and written, constants as words of a uniform
-buffer, executable constants as overrides numbered by word.
+text needs no feature of a device, unless f16 is wanted as a type of the language: buffers of group 0, all of them read
+and written, constants as words of a uniform buffer, executable constants as overrides numbered by word.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ def lowerings() -> dict[str, Lowering]:
 
 
 def emit_module(
-    module: ModuleOp, exports: Sequence[Export], constants: Sequence[str] = ()
+    module: ModuleOp, exports: Sequence[Export], constants: Sequence[str] = (), has_f16: bool = False
 ) -> tuple[str, list[EntryPoint]]:
     """The text of a WGSL module with an entry point for each export, and these.
 
     module: is rewritten in place, so that its functions say what one invocation does.
-    constants: the keys of the executable constants, in order. Raises CompileError, at the op, for whatever has no
+    constants: the keys of the executable constants, in order. has_f16: f16 is that of the language, not computed in
+    f32; a module that has any begins with `enable f16;`. Raises CompileError, at the op, for whatever has no
     lowering.
     """
     found = distribute_kernels(module, exports, Machine())
@@ -68,6 +69,7 @@ def emit_module(
     for export in exports:
         definitions.check_export(export.name)
         f = FunctionEmitter(written, definitions, lowerings(), found[export.name], constants)
+        f.has_f16 = has_f16
         entries.append(_entry(f, export, found[export.name]))
     return written.text(), entries
 
@@ -75,7 +77,7 @@ def emit_module(
 def _entry(f: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoint:
     f.declared_size, f.layout = export.workgroup_size, export.layout
     f.meets_in_buffers = bool(integers(kernel.function, MET))
-    planned = buffers.plan(kernel.ops)
+    planned = buffers.plan(kernel.ops, f.has_f16)
     f.atomic = {key: buffer for key, buffer in planned.items() if buffer.is_atomic and not isinstance(key, tuple)}
     f.buffers = {key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"}
     f.region(kernel.function.body, lambda op: None)

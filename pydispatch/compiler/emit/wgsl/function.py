@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from xdsl.dialects.builtin import Float32Type, MemRefType
+from xdsl.dialects.builtin import Float16Type, Float32Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.function import Definitions, ShaderFunction, Table
@@ -47,7 +47,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         self.parameters: dict[str, str] = {}
         self.buffers: Mapping[int, Buffer] = {}
         self.atomic: Mapping[object, Buffer] = {}  # allocations with atomic operations
-        self.is_definition = False
+        self.is_definition = self.has_f16 = False
         self.meets_in_buffers = self.reads_constants = False
         self.used_bindings: dict[int, None] = {}
         self.workgroup_bytes = 0
@@ -119,7 +119,21 @@ class FunctionEmitter(ShaderFunction[Name]):
         """The register of a scalar type."""
         if type(type_) is Float32Type:
             return "f32"
+        if self.is_f16(type_):
+            return "f16"
         return {1: "bool", 32: "i32", 64: "vec2u"}[self.width(type_)]
+
+    def is_f16(self, type_: Attribute) -> bool:
+        """Whether values of a type are f16 of the language."""
+        return self.has_f16 and type(type_) is Float16Type
+
+    def from_bits(self, value: Name, type_: Attribute) -> Name:
+        """The register of what lies in memory as these bits."""
+        return self.call("pyd_f16", value) if self.is_f16(type_) else value
+
+    def to_bits(self, value: Name, type_: Attribute) -> Name:
+        """The bits of a register, as they lie in memory."""
+        return self.call("pyd_f16_bits", value) if self.is_f16(type_) else value
 
     def constant(self, value: int, type_: Attribute) -> Name:
         """An integer of a scalar type."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pydispatch.compiler.emit.wgsl.library import functions
 from pydispatch.errors import CompileError
+
+_F16 = re.compile(r"\bf16\b")
 
 
 @dataclass
@@ -50,5 +53,6 @@ class Module:
                 mine.setdefault(name, text)
 
     def text(self) -> str:
-        parts = ["\n".join(self.declarations.values()), *self.functions.values(), *self.entries]
-        return "\n\n".join(part for part in parts if part) + "\n"
+        body = ["\n".join(self.declarations.values()), *self.functions.values(), *self.entries]
+        text = "\n\n".join(part for part in body if part) + "\n"
+        return f"enable f16;\n\n{text}" if _F16.search(text) else text

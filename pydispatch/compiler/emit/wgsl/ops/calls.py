@@ -56,14 +56,14 @@ def _call(f: FunctionEmitter, op: Operation) -> None:
             types.append("u32")
             arguments.append(f"{offset}.x" if f.index_width == 64 else as_unsigned(offset))
         else:
-            types.append(f.type(operand.type))
-            arguments.append(str(f.get(operand)))
-    result = f.type(outputs[0]) if outputs else ""
+            types.append("i32" if f.is_f16(operand.type) else f.type(operand.type))
+            arguments.append(str(f.to_bits(f.get(operand), operand.type)))
+    result = "" if not outputs else "i32" if f.is_f16(outputs[0]) else f.type(outputs[0])
     made = _declared(f, name, tuple(types), result, tuple(buffers))
     f.iterations.unknown()
     call = f"{made}({', '.join(arguments)})"
     if outputs:
-        f.define(op.results[0], f.let(call))
+        f.define(op.results[0], f.from_bits(f.let(call), outputs[0]))
     else:
         f.do(f"{call};")
 

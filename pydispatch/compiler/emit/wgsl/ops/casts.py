@@ -128,7 +128,11 @@ def _int_to_float(is_signed: bool) -> Lowering:
 
 def _convert_float(f: FunctionEmitter, op: Operation) -> None:
     source, target = op.operands[0].type, op.results[0].type
-    if is_native_float(source) and is_native_float(target):
+    if f.is_f16(source) and isinstance(target, Float32Type):
+        f.define(op.results[0], f.let(f"f32({f.get(op.operands[0])})"))
+    elif isinstance(source, Float32Type) and f.is_f16(target):
+        f.define(op.results[0], f.call("pyd_f16_nearest", *f.operands(operands_of(op))))
+    elif is_native_float(source) and is_native_float(target):
         name = "pyd_f32_to_f64" if isinstance(target, Float64Type) else "pyd_f64_to_f32"
         f.define(op.results[0], f.call(name, *f.operands(operands_of(op))))
     elif is_float(source) and is_float(target):
@@ -140,8 +144,10 @@ def _convert_float(f: FunctionEmitter, op: Operation) -> None:
 def _bitcast(f: FunctionEmitter, op: Operation) -> None:
     (operand,), (result,) = operands_of(op), op.results
     a, b = f.type(operand.type), f.type(result.type)
-    value = f.get(operand)
-    if a != b and not (is_integer(operand.type) and is_integer(result.type)):
+    value = f.to_bits(f.get(operand), operand.type)
+    if f.is_f16(operand.type) or f.is_f16(result.type):
+        value = f.from_bits(value, result.type)
+    elif a != b and not (is_integer(operand.type) and is_integer(result.type)):
         (value,) = f.operands([operand])
         value = f.let(f"bitcast<{b}>({value})")
     f.define(result, value)

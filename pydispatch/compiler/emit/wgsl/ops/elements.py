@@ -18,7 +18,7 @@ def variable(f: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
     """(name, declaration) of a binding."""
     buffer = f.buffers.get(binding, Buffer("u32"))
     f.used_bindings[binding] = None
-    suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w"}[buffer.word] + "a" * buffer.is_atomic
+    suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w", "f16": "h"}[buffer.word] + "a" * buffer.is_atomic
     name = f"binding{binding}_{suffix}"
     text = f"@group(0) @binding({binding}) var<storage, read_write> {name}: array<{buffer.type}>;"
     return f.module.declare(name, lambda: text), buffer
@@ -40,13 +40,15 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Name:
     element, index = memref.element, element_place(f, memref, indices)
     name, buffer = variable(f, memref.root.binding)
     bits = element_bits(element)
+    if buffer.word == "f16":
+        return f.let(f"{name}[{f.place(index)}]")
     if bits < 32:
         number, shift = _part(f, index, bits)
         word = _word_at(buffer, name, number)
         width = bit_width(element)
         if width == 1:
             return f.let(f"extractBits({word}, {shift}, 8u) != 0u")
-        return f.let(f"extractBits(i32({word}), {shift}, {min(bits, width)}u)")
+        return f.from_bits(f.let(f"extractBits(i32({word}), {shift}, {min(bits, width)}u)"), element)
     if bits == 64:
         if buffer.word == "vec2u":
             return f.let(f"{name}[{f.place(index)}]")
@@ -85,7 +87,11 @@ def store(f: FunctionEmitter, value: Name, memref: MemRef, indices: Sequence[Ind
     element, index = memref.element, element_place(f, memref, indices)
     name, buffer = variable(f, memref.root.binding)
     bits = element_bits(element)
+    if buffer.word == "f16":
+        f.do(f"{name}[{f.place(index)}] = {value};")
+        return
     if bits < 32:
+        value = f.to_bits(value, element)
         number, shift = _part(f, index, bits)
         mask = (1 << min(bits, bit_width(element))) - 1
         moved = as_unsigned(value) if mask == 1 else f"({as_unsigned(value)} & {unsigned(mask)})"

@@ -1,5 +1,5 @@
 """arith on floats: one row per operation. f64 is two words and computed by functions of the library; floats of 16 bits
-and less compute in f32."""
+and less compute in f32, but for sums, differences and products of f16 where the language has it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Name:
     if type(type_) is Float32Type:
         found = single(bits)
         return found if found is not None else special(f, bits)
+    if f.is_f16(type_):
+        return f.at_entry(("f16", bits), lambda: f.call("pyd_f16", integer(signed(bits, 16))))
     return wide(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
 
 
@@ -56,7 +58,16 @@ def _float(operator: str, name: str) -> Lowering:
         else:
             f.values[result] = f.call(f"pyd_f64_{name}", a, b)
 
-    return natively(lower)
+    exactly = natively(lower)
+
+    def native(f: FunctionEmitter, op: Operation) -> None:
+        if operator != "/" and f.is_f16(op.results[0].type):
+            a, b = f.operands(operands_of(op))
+            f.define(op.results[0], f.let(f"{a} {operator} {b}"))
+        else:
+            exactly(f, op)
+
+    return native
 
 
 def _negf(f: FunctionEmitter, op: Operation) -> None:

@@ -41,7 +41,9 @@ def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[in
     if width == 1:
         return f.let(f"({low} & 1u) != 0u")
     value = f.let(f"i32({low})")
-    return value if isinstance(type_, IndexType) or is_native_float(type_) else wrap(f, value, bit_width(type_), 32)
+    if isinstance(type_, IndexType) or is_native_float(type_):
+        return value
+    return f.from_bits(wrap(f, value, bit_width(type_), 32), type_)
 
 
 def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
