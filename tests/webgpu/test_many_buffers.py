@@ -166,3 +166,30 @@ def test_a_single_operation_on_thirteen_tensors(device: Any) -> None:
         given = [np.random.default_rng(i).integers(-9, 9, n).astype(dtypes[t]) for i, t in enumerate(types)]
         expected = sum(each.astype(np.float32) for each in given)
         np.testing.assert_array_equal(device.load(artifact).f(*given), expected)
+
+
+def test_f64_in_merged_buffers(device: Any) -> None:
+    """The root of a sum over nine arguments, computed with integers: exact."""
+    count = 9
+    numbers = range(count)
+    tensor = "tensor<50xf64>"
+    sums = "\n".join(f"%s{i + 1} = arith.addf %s{i}, %x{i} : f64" for i in numbers)
+    text = f"""func.func @f({', '.join(f'%a{i}: {tensor}' for i in numbers)}) -> {tensor} {{
+      %e = tensor.empty() : {tensor}
+      %r = linalg.generic {{indexing_maps = [{', '.join(['affine_map<(i) -> (i)>'] * (count + 1))}],
+          iterator_types = ["parallel"]}} ins({', '.join(f'%a{i}' for i in numbers)} : {', '.join([tensor] * count)})
+          outs(%e : {tensor}) {{
+      ^bb0({', '.join(f'%x{i}: f64' for i in numbers)}, %o: f64):
+        %s0 = arith.mulf %x0, %x0 : f64
+        {sums}
+        %q = math.sqrt %s{count} : f64
+        linalg.yield %q : f64
+      }} -> {tensor}
+      return %r : {tensor}
+    }}"""
+    arrays = [np.random.default_rng(i).random(50) for i in numbers]
+    wanted = arrays[0] * arrays[0]
+    for array in arrays:
+        wanted = wanted + array
+    found = device.load(pd.compile(text, targets="webgpu")).f(*arrays)
+    np.testing.assert_array_equal(np.asarray(found), np.sqrt(wanted))
