@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 const [, , modules, folder] = process.argv;
 const { create } = await import(pathToFileURL(path.join(modules, 'webgpu', 'index.js')));
 const gpu = create(['backend=null', 'enable-dawn-features=allow_unsafe_apis']);
-const device = await (await gpu.requestAdapter()).requestDevice();
+const device = await (await gpu.requestAdapter()).requestDevice({ requiredFeatures: ['shader-f16'] });
 let count = 0;
 for (const name of fs.readdirSync(folder).sort()) {
   device.pushErrorScope('validation');
