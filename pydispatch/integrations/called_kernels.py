@@ -82,7 +82,7 @@ class Kernel(KernelSource):
             args = _in_process(args)
             try:
                 function(*args, *counts, out=_written(args, written))
-            except KernelError as error:
+            except (KernelError, InvalidArgumentError) as error:
                 raise self._explained(error) from None
 
         return launch
@@ -107,12 +107,17 @@ class Kernel(KernelSource):
             function, written = self._host
         try:
             function(*args, out=args[written] if type(written) is int else _written(args, written))
-        except KernelError as error:
+        except (KernelError, InvalidArgumentError) as error:
             raise self._explained(error) from None
 
-    def _explained(self, error: KernelError) -> KernelError:
-        """An error with the line of the kernel that it is about."""
-        text = self._plain.asserts.get(error.code or 0)
+    def _explained(self, error: KernelError | InvalidArgumentError) -> KernelError | InvalidArgumentError:
+        """An error with the line of the kernel that it is about: a workgroup of a CPU returns the code of an assertion,
+        other devices run the kernel to its end, and its program says which one did not hold."""
+        asserts = self._plain.asserts
+        if isinstance(error, InvalidArgumentError):
+            text = next((text for text in asserts.values() if text in str(error)), None)
+            return error if text is None else KernelError(f"{text}, in '{self.name}'")
+        text = asserts.get(error.code or 0)
         if text is None:
             return error
         message = f"{text}, in workgroup {error.workgroup} of '{self.name}'"

@@ -35,6 +35,7 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.match import Rewrites, patterns_of, rewrites_of
 from pydispatch.compiler.match.custom import patterns_for
 from pydispatch.compiler.normalize import normalize
+from pydispatch.compiler.outline.asserts import report_asserts
 from pydispatch.compiler.outline.executables import Selection, expand_executables
 from pydispatch.compiler.outline.explain import Report, listing
 from pydispatch.compiler.outline.extern import outline_externs
@@ -236,6 +237,8 @@ class Pipeline:
                 self._rewrite(name)
                 normalize(self.module, self.options.reassociate)  # What a replacement brought.
             elif name == "dispatches":
+                if not self._stop:
+                    report_asserts(self.module)
                 outline_externs(self.module)
                 inline_calls(self.module)
                 self.interfaces = _interfaces(self.module)
@@ -294,6 +297,13 @@ class Pipeline:
             levels = [level_of(machine) for machine in machines if machine is not None]
             return levels if len(levels) == len(machines) else []
         return []
+
+    @cached_property
+    def _stop(self) -> bool:
+        """Whether kernels of all targets stop at an assertion that does not hold."""
+        with suppress(CompileError):
+            return all(require_backend(target).stops for target in self.targets())
+        return True
 
     @cached_property
     def _most_tensors(self) -> int | None:

@@ -109,6 +109,9 @@ class Backend:
     has_invocations: bool = False
     """Whether workgroups are made of invocations, over which the elements of a kernel are distributed."""
 
+    stops: bool = False
+    """Whether a kernel whose assertion does not hold ends and says so."""
+
     has_large_buffers: bool = True
     """Whether a tensor whose sizes only the call knows may have more elements than 32 bits count."""
 

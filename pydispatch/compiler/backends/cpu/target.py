@@ -37,6 +37,7 @@ class Cpu(Backend):
     emitter = "pydispatch.compiler.backends.cpu.backend:compile_variant"
     shares_executables = True
     names_cpus = True
+    stops = True
     machines = tuple(name for name in FORMATS if not name.startswith(PREFIX))
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:

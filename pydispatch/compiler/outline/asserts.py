@@ -1,0 +1,113 @@
+"""Assertions of kernels for machines whose kernels cannot stop: the kernel notes which one did not hold, and the call
+fails after the dispatch. What follows an assertion in the kernel still runs.
+
+An export with assertions gets one more buffer, of an i32: 0, or the number of an assertion that did not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import arith, memref, scf, tensor
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, MemRefType, ModuleOp, TensorType, i1, i32, i64
+from xdsl.dialects.cf import AssertOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region
+
+from pydispatch.compiler.outline.executables import tied_operands
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.dialects import stream
+from pydispatch.ir.dialects.flow import dialect as flow
+
+_FLAG = [1]
+_MAXS = 4
+"""As memref.atomic_rmw numbers its kinds."""
+
+
+def report_asserts(module: ModuleOp) -> None:
+    """Rewrites the kernels with assertions that dispatches of the module start, and these dispatches."""
+    for executable in [op for op in module.body.block.ops if isinstance(op, stream.ExecutableOp)]:
+        for function in _functions(executable):
+            asserts = [op for op in function.walk() if isinstance(op, AssertOp)]
+            name = executable.sym_name.data, function.sym_name.data
+            dispatches = [op for op in module.walk() if isinstance(op, flow.DispatchOp) and _starts(op, *name)]
+            if asserts and dispatches and not function.is_declaration:
+                _note(function, len(dispatches[0].arguments), asserts)
+                for dispatch in dispatches:
+                    _check(dispatch, asserts)
+
+
+def _functions(executable: stream.ExecutableOp) -> Iterator[FuncOp]:
+    """Those of its exports."""
+    exports = {op.sym_name.data for op in executable.walk() if isinstance(op, stream.ExecutableExportOp)}
+    for inner in executable.walk():
+        if isinstance(inner, FuncOp) and inner.sym_name.data in exports:
+            yield inner
+
+
+def _starts(dispatch: flow.DispatchOp, executable: str, export: str) -> bool:
+    return any(
+        each.root_reference.data == executable and each.nested_references.data[-1].data == export
+        for each in dispatch.entry_points.data
+    )
+
+
+def _note(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
+    """The kernel writes the number of an assertion that does not hold, the largest of several, into an argument."""
+    block = function.body.blocks[0]
+    binding = block.insert_arg(stream.BindingType(), position)
+    function.update_function_type()
+    zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+    flag = stream.BindingSubspanOp(operands=[binding, zero.result, []], result_types=[MemRefType(i32, _FLAG)])
+    first = block.first_op
+    assert first is not None
+    block.insert_ops_before([zero, flag], first)
+    for number, op in enumerate(asserts, 1):
+        true, code = arith.ConstantOp(IntegerAttr(1, i1)), arith.ConstantOp(IntegerAttr(number, i32))
+        fails = arith.XOrIOp(op.operands[0], true.result)
+        noted = memref.AtomicRMWOp(
+            operands=[code.result, flag.result, [zero.result]], properties={"kind": IntegerAttr(_MAXS, i64)},
+            result_types=[i32],
+        )  # fmt: skip
+        branch = scf.IfOp(fails.result, [], Region(Block([code, noted, scf.YieldOp()])))
+        parent = op.parent
+        assert parent is not None
+        parent.insert_ops_before([true, fails, branch], op)
+        op.detach()
+
+
+def _check(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
+    """The dispatch with the number as one more result, and checks of it."""
+    none = arith.ConstantOp(IntegerAttr(0, i32))
+    type_ = TensorType(i32, _FLAG)
+    flag = tensor.SplatOp(none.result, [], type_)
+    tied = [*tied_operands(dispatch), len(dispatch.arguments)]
+    made = flow.DispatchOp(
+        operands=[dispatch.workload, [*dispatch.arguments, flag.result], dispatch.argument_dims, dispatch.result_dims],
+        result_types=[[*(result.type for result in dispatch.results), type_]],
+        properties={**_kept(dispatch), "tied_operands": DenseArrayBase.from_list(i64, tied)},
+        attributes=dict(dispatch.attributes),
+    )
+    zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+    code = tensor.ExtractOp(made.results[-1], [zero.result], i32)
+    checks: list[Operation] = []
+    for number, op in enumerate(asserts, 1):
+        this = arith.ConstantOp(IntegerAttr(number, i32))
+        holds = arith.CmpiOp(code.result, this.result, "ne")
+        checks += [this, holds, AssertOp(holds.result, op.msg)]
+    new = [none, flag, made, zero, code, *checks]
+    for each in new[: -len(checks)]:
+        set_location(each, dispatch)
+    replaced: Operation = dispatch
+    parent = replaced.parent
+    assert parent is not None
+    parent.insert_ops_before(new, replaced)
+    for old, result in zip(dispatch.results, made.results, strict=False):
+        result.name_hint = old.name_hint
+        old.replace_all_uses_with(result)
+    replaced.detach()
+    replaced.erase()
+
+
+def _kept(dispatch: flow.DispatchOp) -> dict[str, Attribute]:
+    return {k: v for k, v in dispatch.properties.items() if k not in ("operandSegmentSizes", "tied_operands")}
