@@ -52,7 +52,8 @@ class Pattern:
     """A computation to find. Patterns with a higher benefit are applied first, equal ones in the order of their list.
 
     inputs: (name, type) of each parameter. outputs: the traced results, () for a matcher over operations. phase: where
-    the pattern is applied, see `pydispatch.compile`. replacements: the first whose predicate holds is used.
+    the pattern is applied, see `pydispatch.compile`. replacements: the first whose predicate holds is used. program: of
+    a pattern that is one, its module, and the outputs have types alone.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Pattern:
     phase: str = "preprocessing"
     match_op: Callable[[Any], Any] | None = None
     replacements: list[Replacement] = field(default_factory=list)
+    program: Any = None
 
     def replace(self, kernel: object = None, *, when: When | None = None) -> Any:
         """Replaces matches for which `when(match)` holds by a kernel; returns the pattern.
@@ -100,7 +102,10 @@ def pattern(function: Callable[..., Any], /) -> Pattern: ...
 @overload
 def pattern(*, benefit: int = 1, phase: str = "preprocessing") -> Callable[[Callable[..., Any]], Pattern]: ...
 def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing") -> Any:
-    """Traces a function over typed parameters into the computation to find. InvalidArgumentError when it cannot be."""
+    """Traces a function over typed parameters into the computation to find. InvalidArgumentError when it cannot be.
+
+    function: or a program, `@pydispatch.pattern` over `@pydispatch.program`; raises what tracing that raises, too.
+    """
     _check("pattern", function, benefit, phase)
     if function is None:
         return lambda f: pattern(f, benefit=benefit, phase=phase)  # type: ignore[call-overload]
@@ -118,11 +123,28 @@ def _check(what: str, function: object, benefit: object, phase: object) -> None:
 
 
 def _traced(function: Callable[..., Any], benefit: int, phase: str) -> Pattern:
+    if hasattr(function, "module") and hasattr(function, "parameters"):
+        return _of_program(function, benefit, phase)
     name = function.__name__
     inputs = tuple(_typed(function))
     values = [Value("input", type, (), i) for i, (_, type) in enumerate(inputs)]
     outputs = tuple(outputs_of(function(*values), name))
     return Pattern(name, inputs, outputs, benefit, phase)
+
+
+def _of_program(program: Any, benefit: int, phase: str) -> Pattern:
+    """The pattern that finds what a program computes."""
+    module = program.module()
+    function = next(op for op in module.body.block.ops if op.name == "func.func" and op.sym_name.data == program.name)
+    inputs = tuple((name, type) for name, type in program.parameters.items() if type is not None)
+    _check_names(inputs)
+    outputs = []
+    for number, (type, stated) in enumerate(zip(function.function_type.outputs, function.res_attrs, strict=True)):
+        named = stated.data.get("pyd.shape")
+        texts = [n.data for n in named.data] if named is not None else map(str, type.get_shape())
+        shape = tuple(int(text) if text.isdigit() else text for text in texts)
+        outputs.append(Value("program", TensorType(str(type.element_type), shape), (), None, number))
+    return Pattern(program.name, inputs, tuple(outputs), benefit, phase, program=module)
 
 
 def _typed(function: Callable[..., Any]) -> Sequence[tuple[str, TensorType]]:
@@ -131,13 +153,18 @@ def _typed(function: Callable[..., Any]) -> Sequence[tuple[str, TensorType]]:
         if isinstance(value, str):  # from __future__ import annotations
             annotations[key] = eval(value, getattr(function, "__globals__", {}), _closure(function))
     inputs = [(p, type_of(annotations.get(p), p)) for p in inspect.signature(function).parameters]
+    _check_names(inputs)
+    return inputs
+
+
+def _check_names(inputs: Sequence[tuple[str, TensorType]]) -> None:
+    """InvalidArgumentError for names that kernels give to something else."""
     sizes = {size for _, type in inputs for size in type.shape or () if isinstance(size, str)}
     for name in (*(p for p, _ in inputs), *sizes):
         if name in ("first", "id") or (name.startswith("out") and (name[3:] or "0").isdigit()):
             raise InvalidArgumentError(f"'{name}' is what kernels call something else: give it another name")
         if name in sizes and any(name == p for p, _ in inputs):
             raise InvalidArgumentError(f"'{name}' is a parameter and a size: give one of them another name")
-    return inputs
 
 
 def _closure(function: Callable[..., Any]) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from pydispatch.ir.core.dense import is_splat
 from pydispatch.ir.op_info import info_of
 
-_IGNORED = frozenset(["fastmath", "overflowFlags", "operandSegmentSizes", "resultSegmentSizes", "isExact"])
+_IGNORED = frozenset(
+    ["fastmath", "overflowFlags", "operandSegmentSizes", "resultSegmentSizes", "isExact", "static_output_shape"]
+)
 # A comparison predicate and its equivalent with swapped operands: arith.cmpi, arith.cmpf.
 _MIRROR = {
     "arith.cmpi": {2: 4, 3: 5, 6: 8, 7: 9},

@@ -95,6 +95,10 @@ class View:
         self._nodes.pop(op, None)
 
 
+SOURCES = {"tensor.expand_shape": 1}
+"""How many operands of an operation are no sizes of its result, which its type has."""
+
+
 def source_of(value: SSAValue) -> SSAValue:
     """The source of casts that only change static size information."""
     while isinstance(value, OpResult) and value.op.name in _CASTS:
@@ -122,7 +126,7 @@ def _nodes_of(op: Operation, view: View) -> list[Node]:
     operands = list(reversed(op.operands)) if swapped else list(op.operands)
     parts = [(name, str(value)) for name, value in sorted(op.properties.items())]
     several = len(op.results) > 1
-    children = [*operands, *captured]
+    children = [*operands[: SOURCES.get(op.name)], *captured]
     return [
         Node(("op", key, regions, i if several else 0), children, r.type, op, op.name, r, commutes, parts)
         for i, r in enumerate(op.results)

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.match.graph import facts
 from pydispatch.compiler.match.graph.dag import Match, Mismatch
 from pydispatch.compiler.match.graph.dag import Pattern as Dag
 from pydispatch.compiler.match.graph.view import View
 from pydispatch.compiler.match.python.lower import Lowering
+from pydispatch.compiler.match.python.programs import function_of, root_of
 from pydispatch.compiler.match.python.sizes import disagreement, to_compare
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.ir.core.locations import location_of
@@ -89,6 +90,10 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
         return Compiled(pattern, order, None, [])
     from pydispatch import ir
 
+    if pattern.program is not None:
+        block = function_of(pattern).body.block
+        root, results = root_of(pattern, block)
+        return Compiled(pattern, order, _dag(pattern, block, root), results)
     lowering = Lowering(pattern.inputs)
     names = [lowering.value(v) for v in pattern.outputs]
     roots = {n.partition("#")[0] for n in names}
@@ -112,13 +117,16 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
         op for op, line in zip([o for o in block.ops if o is not last], lowering.lines, strict=True)
         if line.partition(" ")[0].partition(":")[0] == f"%v{position}"
     )  # fmt: skip
+    return Compiled(pattern, order, _dag(pattern, block, root), [int(n.partition("#")[2] or 0) for n in names])
+
+
+def _dag(pattern: Pattern, block: Block, root: Operation) -> Dag:
     dag = Dag(block, root)
     if dag.unused:
         name = pattern.inputs[list(block.args).index(dag.unused[0])][0]
         raise CompileError(f"pattern '{pattern.name}' does not use its input '{name}'",
                            note="leave the parameter out")  # fmt: skip
-    dag_outputs = [int(n.partition("#")[2] or 0) for n in names]
-    return Compiled(pattern, order, dag, dag_outputs)
+    return dag
 
 
 def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:

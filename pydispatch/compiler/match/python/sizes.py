@@ -12,19 +12,21 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.match.graph.facts import size_identity
+from pydispatch.compiler.match.python.programs import function_of, join_sizes
+from pydispatch.compiler.match.python.same_sizes import Axis, SameSizes
 from pydispatch.patterns import Pattern
 from pydispatch.patterns.trace import Value
-
-Axis = tuple[int, int]
-"""(number of an input, number of one of its axes)."""
 
 
 def to_compare(pattern: Pattern) -> list[tuple[str, list[Axis]]]:
     """For each name of a size: axes that the computation does not make equal by itself, one of each kind."""
-    same = _Same()
+    same = SameSizes()
     done: dict[Value, Sequence[Axis]] = {}
-    for value in pattern.outputs:
-        _axes(value, same, done)
+    if pattern.program is not None:
+        join_sizes(function_of(pattern).body.block, same)
+    else:
+        for value in pattern.outputs:
+            _axes(value, same, done)
     kinds: dict[str, dict[Axis, Axis]] = {}
     for i, (_, type) in enumerate(pattern.inputs):
         for axis, size in enumerate(type.shape or ()):
@@ -54,31 +56,14 @@ def disagreement(
     return None
 
 
-class _Same:
-    """Axes that are equal, as sets of which one member is the first."""
-
-    def __init__(self) -> None:
-        self._parent: dict[Axis, Axis] = {}
-
-    def first(self, axis: Axis) -> Axis:
-        while axis in self._parent:
-            axis = self._parent[axis]
-        return axis
-
-    def join(self, a: Axis, b: Axis) -> None:
-        a, b = self.first(a), self.first(b)
-        if a != b:
-            self._parent[max(a, b)] = min(a, b)
-
-
-def _axes(value: Value, same: _Same, done: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
+def _axes(value: Value, same: SameSizes, done: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
     """The axes of inputs that the axes of a value are."""
     if value not in done:
         done[value] = _made(value, [_axes(v, same, done) for v in value.operands], same)
     return done[value]
 
 
-def _made(value: Value, operands: list[Sequence[Axis]], same: _Same) -> Sequence[Axis]:
+def _made(value: Value, operands: list[Sequence[Axis]], same: SameSizes) -> Sequence[Axis]:
     if value.op == "input":
         assert isinstance(value.detail, int)
         return [(value.detail, axis) for axis in range(len(value.shape))]

@@ -1,0 +1,75 @@
+"""Patterns that are programs: their operations, and which sizes these make equal by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.match.graph.view import source_of
+from pydispatch.compiler.match.python.same_sizes import SameSizes
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.structured import as_structured
+from pydispatch.patterns import Pattern
+
+
+def function_of(pattern: Pattern) -> FuncOp:
+    """A copy of the function of a pattern that is a program, without what only states sizes."""
+    module: ModuleOp = pattern.program
+    (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == pattern.name)
+    made = function.clone()
+    for op in list(made.body.block.ops):
+        if op.name == "flow.tensor.tie_shape":
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.detach()
+            op.erase()
+    return made
+
+
+def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
+    """The operation that gives the results, and which of its results they are. CompileError where there is none."""
+    last = block.last_op
+    assert last is not None
+    results = [source_of(value) for value in last.operands]
+    if not all(isinstance(value, OpResult) for value in results):
+        note = "return what the pattern is to find"
+        raise CompileError(f"pattern '{pattern.name}' computes nothing: it returns an input", location_of(last), note)
+    roots = {value.owner for value in results}
+    if len(roots) != 1:
+        raise CompileError(
+            f"pattern '{pattern.name}' returns results of {len(roots)} operations", location_of(last),
+            "the results of a pattern come from one operation; write one pattern for each",
+        )  # fmt: skip
+    (root,) = roots
+    assert isinstance(root, Operation)
+    return root, [value.index for value in results if isinstance(value, OpResult)]
+
+
+def join_sizes(block: Block, same: SameSizes) -> None:
+    """States which axes of the arguments are equal wherever the operations are computed."""
+    known: dict[SSAValue, list[tuple[int, int]]] = {
+        argument: [(number, axis) for axis in range(argument.type.get_num_dims())]
+        for number, argument in enumerate(block.args)
+        if isinstance(argument.type, TensorType)
+    }
+    for op in block.ops:
+        g = as_structured(op)
+        if g is None:
+            continue
+        loops: dict[int, tuple[int, int]] = {}
+        for value, map_ in zip(g.inputs, g.maps, strict=False):
+            for axis, expr in zip(_axes(known, value), map_.results, strict=False):
+                if isinstance(expr, AffineDimExpr):
+                    same.join(loops.setdefault(expr.position, axis), axis)
+        for result, map_ in zip(op.results, g.output_maps, strict=True):
+            found = [loops.get(e.position) if isinstance(e, AffineDimExpr) else None for e in map_.results]
+            if None not in found:
+                known[result] = [axis for axis in found if axis is not None]
+
+
+def _axes(known: dict[SSAValue, list[tuple[int, int]]], value: SSAValue) -> Sequence[tuple[int, int]]:
+    return known.get(source_of(value), ())

@@ -1,0 +1,23 @@
+"""Which axes of a pattern's inputs are equal."""
+
+from __future__ import annotations
+
+Axis = tuple[int, int]
+"""(number of an input, number of one of its axes)."""
+
+
+class SameSizes:
+    """Axes that are equal, as sets of which one member is the first."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Axis, Axis] = {}
+
+    def first(self, axis: Axis) -> Axis:
+        while axis in self._parent:
+            axis = self._parent[axis]
+        return axis
+
+    def join(self, a: Axis, b: Axis) -> None:
+        a, b = self.first(a), self.first(b)
+        if a != b:
+            self._parent[max(a, b)] = min(a, b)
