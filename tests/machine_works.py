@@ -172,6 +172,8 @@ WORKS = (
     *INTEGERS,
     Work("large", "linalg.matmul", ((130, 784), (784, 512), (130, 512)), "mk,kn->mn"),
     Work("streamed_wide", "linalg.matmul", ((23, 1000), (1000, 1100), (23, 1100)), "mk,kn->mn"),
+    Work("unknown_rows_streamed", "linalg.matmul", ((64, 600), (600, 1030), (64, 1030)), "mk,kn->mn",
+         rows=(1, 2, 7, 13, 64)),
     Work("one_row_in_parts", "linalg.matmul", ((1, 1501), (1501, 700), (1, 700)), "mk,kn->mn"),
     Work("long", "linalg.matmul", ((40, 5000), (5000, 64), (40, 64)), "mk,kn->mn"),
     Work("doubles", "linalg.matmul", ((61, 100), (100, 256), (61, 256)), "mk,kn->mn", "f64"),

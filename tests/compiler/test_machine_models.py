@@ -131,6 +131,9 @@ def test_what_is_fetched_ahead_and_how_rows_are_streamed() -> None:
         (3, 32, 1024, 8), (4, 64, 1024, 8), (4, 64, 512, 16), (4, 64, 1024, 16)]  # fmt: skip
     assert not any(s.pack_a or s.pack_b for s in streamed[:-1]) and streamed[-1].pack_b
     assert not default_schedule(level("znver4"), product(128, 4096, 4096)).pack_b, "a vector takes two cycles there"
+    narrow = replace(product(5, 4096, 7), b=Operand(True, 4096, False, True))
+    assert default_schedule(intel, narrow).nr == 7, "columns of a slice of B"
+    assert default_schedule(level("generic", "riscv64"), product(8, 4096, 4096)).mr == 2
     assert default_schedule(level("znver5"), product(1, 1024, 1024)).nr == 256
     assert default_schedule(level("znver5"), product(8, 1024, 1024)).nt < 1024
     packs, reads = (default_schedule(intel, replace(product(32, 4096, 4096), panel=32, a=a)) for a in (

@@ -73,9 +73,9 @@ def _block(level: Level, m: int, n: int, size: int) -> tuple[int, int]:
     what is streamed, else two; so many rows that few are computed twice."""
     most = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
     vectors = 4 if m > most[4] >= 3 else 2
-    vectors = max(1, min(vectors, n * size // level.vector))
-    rows = range(min(m, most.get(vectors, level.rows)), 2, -1)
-    return min(rows, key=lambda mr: ceil(m, mr) * mr, default=1), vectors * level.vector // size
+    top = max(1, min(m, most[vectors]))
+    rows = range(top, top // 2, -1)
+    return min(rows, key=lambda mr: ceil(m, mr) * mr), min(n, vectors * level.vector // size)
 
 
 def _keeps_sums(level: Level, p: Problem) -> bool:
