@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pydispatch._core.future import Future
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.integrations.gradients import vjp
+    from pydispatch.integrations.imported_functions import imported
     from pydispatch.integrations.python_kernels import kernel
     from pydispatch.integrations.python_programs import program
     from pydispatch.integrations.torch_operator import to_torch
@@ -164,6 +165,7 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "imported",
     "index",
     "kernel",
     "load",
@@ -221,6 +223,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("arange", "full", "load", "max", "min", "sum", "zeros"), "pydispatch.kernels.tiles.functions"),
     **dict.fromkeys(("View", "static"), "pydispatch.kernels.annotations"),
+    "imported": "pydispatch.integrations.imported_functions",
     "kernel": "pydispatch.integrations.python_kernels",
     "program": "pydispatch.integrations.python_programs",
     **dict.fromkeys(("cond", "loop"), "pydispatch.programs.control"),

@@ -26,6 +26,7 @@ from pydispatch.kernels.entities import (
     flat,
     rebuilt,
 )
+from pydispatch.kernels.imported import ImportedSource
 from pydispatch.kernels.numbers import Numbers
 from pydispatch.kernels.source import MISSING
 from pydispatch.kernels.syntax import REMEDIES, kind_of
@@ -358,6 +359,8 @@ class Expressions(Numbers):
         given = [self.evaluate(each) for each in node.args]
         if handler is not None:
             return self.called(node, handler, given)
+        if isinstance(function, ImportedSource):
+            return self._imported(node, function, given)
         if inspect.isfunction(function) and (function.__module__ or "").partition(".")[0] not in _LIBRARIES:
             return self.inlined(node, function, given)
         inner = getattr(function, "__wrapped__", None)
@@ -368,6 +371,19 @@ class Expressions(Numbers):
             if inspect.isfunction(inner)
             else "functions of Python that are written like kernels can, and those of pydispatch and math",
         )
+
+    def _imported(self, node: ast.Call, function: ImportedSource, given: list[Entity]) -> Scalar:
+        """A call of what is linked later."""
+        calls.count_of(self, node, given, len(function.parameters))
+        values = [
+            self.converted(at, entity, type, f"an argument of '{function.name}'")
+            for at, entity, type in zip(node.args, given, function.parameters, strict=True)
+        ]
+        self.imports[function.symbol] = function.declaration
+        self.writer.has_effects = True
+        names, types = ", ".join(each.name for each in values), ", ".join(function.parameters)
+        call = f"func.call @{function.local}({names}) : ({types}) -> {function.result}"
+        return self.writer.value(call, function.result)
 
     handlers: Mapping[Any, calls.Handler] = calls.TABLE
 

@@ -165,6 +165,7 @@ def _kernel(
         "    stream.return %x, %y, %z : index, index, index",
         "  }",
         "  builtin.module {",
+        *(f"    {declaration}" for declaration in phases.imports.values()),
         f"    func.func @{name}({', '.join(arguments)}) attributes {{pyd.invocations = {invocations} : i64}} {{",
         *(f"      {line}" for line in body),
         "    }",

@@ -20,7 +20,8 @@ T = TypeVar("T")
 class Numbers:
     """environment: what local names stand for. written: parameters that are written. calling: the functions around the
     one that is being written. checks, watched: whether indices are compared with sizes, and accesses of which views
-    with those of other invocations (see `Races`). position(node, kind, axis): the numbers of the invocation."""
+    with those of other invocations (see `Races`). imports: declarations of functions that are linked later, by symbol.
+    position(node, kind, axis): the numbers of the invocation."""
 
     meeting_rule = "all invocations of a workgroup come to it together, not within conditions that differ between them"
 
@@ -33,6 +34,7 @@ class Numbers:
         self.checks = False
         self.watched: frozenset[str] | None = None
         self.asserts: dict[int, str] = {}
+        self.imports: dict[str, str] = {}
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
         return self.source.error(node, message, note)

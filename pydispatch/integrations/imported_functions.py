@@ -1,0 +1,116 @@
+"""`pydispatch.imported`: a function that kernels and programs call and that is linked when a program is loaded."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, overload
+
+import numpy as np
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.kernels import functions
+from pydispatch.kernels.imported import ImportedSource
+from pydispatch.kernels.kernel import KernelSource
+from pydispatch.patterns.types import DType
+from pydispatch.programs.array import Array
+from pydispatch.programs.functions.common import dtype_from
+from pydispatch.programs.launch import launch
+
+MOST = 3
+"""Parameters of an import that a program calls on arrays."""
+
+
+class Imported(ImportedSource):
+    """An import: in a kernel it is called with numbers, in a program with arrays of one shape, element by element.
+    Called otherwise it is the function of Python."""
+
+    def __call__(self, *args: Any) -> Any:
+        """CompileError, in a program, for arguments that do not fit."""
+        first = next((each for each in args if isinstance(each, Array)), None)
+        if first is None:
+            return self.function(*args)
+        trace = first.trace
+        if len(args) != len(self.parameters):
+            raise trace.fail(f"import '{self.name}' takes {len(self.parameters)} arguments, got {len(args)}")
+        arrays: list[Any] = [
+            each if isinstance(each, Array) else np.full_like(first, each, dtype=_dtype(type))
+            for each, type in zip(args, self.parameters, strict=True)
+        ]
+        if any(each.shape != first.shape for each in arrays):
+            shapes = ", ".join(str(tuple(each.shape)) for each in arrays)
+            raise trace.fail(
+                f"import '{self.name}' is called with arrays of different shapes: {shapes}", "numpy.broadcast_to"
+            )
+        flat = [each.reshape(-1) for each in arrays]
+        made: Any = np.zeros_like(flat[0], dtype=_dtype(self.result))
+        launch(self._kernel, [*flat, made], None)
+        return made.reshape(first.shape)
+
+    @functools.cached_property
+    def _kernel(self) -> KernelSource:
+        """It on each element of arrays."""
+        count = len(self.parameters)
+        if count > MOST:
+            raise InvalidArgumentError(
+                f"import '{self.name}': programs call imports of up to {MOST} parameters; call it in a kernel"
+            )
+        made = _TEMPLATES[count - 1](self)
+        names = [*(f"x{number}" for number in range(count)), "out"]
+        types = (*self.parameters, self.result)
+        made.__annotations__ = {name: DType(type)["n"] for name, type in zip(names, types, strict=True)}
+        made.__name__ = self.name
+        return KernelSource(made, (256,), None)
+
+
+def _dtype(name: str) -> Any:
+    return dtype_from(DType(name)).numpy
+
+
+# Types take the place of `Any`.
+
+
+def _one(f: Any) -> Any:
+    def applied(x0: Any, out: Any) -> None:
+        i = functions.global_id(0)
+        if i < out.shape[0]:
+            out[i] = f(x0[i])
+
+    return applied
+
+
+def _two(f: Any) -> Any:
+    def applied(x0: Any, x1: Any, out: Any) -> None:
+        i = functions.global_id(0)
+        if i < out.shape[0]:
+            out[i] = f(x0[i], x1[i])
+
+    return applied
+
+
+def _three(f: Any) -> Any:
+    def applied(x0: Any, x1: Any, x2: Any, out: Any) -> None:
+        i = functions.global_id(0)
+        if i < out.shape[0]:
+            out[i] = f(x0[i], x1[i], x2[i])
+
+    return applied
+
+
+_TEMPLATES = (_one, _two, _three)
+
+
+@overload
+def imported(function: Callable[..., Any], /) -> Imported: ...
+@overload
+def imported(symbol: str, /) -> Callable[[Callable[..., Any]], Imported]: ...
+def imported(given: Callable[..., Any] | str, /) -> Any:
+    """Declares a function of numbers that plugins, libraries or `device.add_import` define (docs/plugins.md).
+
+    `@pydispatch.imported` is linked by the name of the function, `@pydispatch.imported("symbol")` by another. Types of
+    parameters and of the result are numbers: `Annotated[float, pydispatch.f32]`. The body is what `program.python`
+    computes. InvalidArgumentError for other types.
+    """
+    if isinstance(given, str):
+        return lambda function: Imported(function, given)
+    return Imported(given, "")
