@@ -1,10 +1,10 @@
 """What kernels assume of a CPU besides its instructions: caches, address translation, and what its units sustain.
 
 Figures are meant to be those of the vendors' optimization manuals; where a CPU is sold with several, the smallest of
-the parts for servers and desktops. Zen 5 and an Intel Xeon with AMX, as sapphirerapids, were measured. `bandwidth` and
-`prefetch_stride` of the others are estimates, rather too low; of sifive-x280 everything is but the first-level cache
-and the vectors. A level such as x86-64-v3 is as bad as the worst of the CPUs that have it, in every field: what is
-right there is right on all of them.
+the parts for servers and desktops. Zen 4, Zen 5 and an Intel Xeon with AMX, as sapphirerapids, were measured.
+`bandwidth` and `prefetch_stride` of the others are estimates, rather too low; of sifive-x280 everything is but the
+first-level cache and the vectors. A level such as x86-64-v3 is as bad as the worst of the CPUs that have it, in every
+field: what is right there is right on all of them.
 """
 
 from __future__ import annotations
