@@ -246,3 +246,9 @@ def test_tiles_of_few_rows_share_packed_columns() -> None:
     assert batches == {"x86-64-v4": 14, "cascadelake": 14, "haswell": 14}
     for other in ({"repeated": 1}, {"k": 5120}, {"m": 3000}):
         assert default_schedule(level("x86-64-v4"), replace(window, **other)).batch == 1
+
+
+def test_few_columns_that_are_packed_have_short_vectors() -> None:
+    packed = Operand(False, 0, False, True)
+    blocks = {n: default_schedule(level("znver4"), replace(product(28, 36, n), b=packed)).nr for n in (3, 4, 7, 8, 9)}
+    assert blocks == {3: 4, 4: 4, 7: 8, 8: 8, 9: 16}

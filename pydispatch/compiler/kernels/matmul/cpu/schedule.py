@@ -78,6 +78,9 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
         tiles = _converted_in_parts(level, p, tiles, along_k)
     elif not along_k and not pack_b and not p.panel and p.n is not None and p.n < tiles.nr:
         tiles = choose(level, *sizes, padded=False, few_passes=few_passes)
+    elif pack_b and p.group == 1 and p.n and 2 * p.n * p.size <= level.vector:  # a shorter vector takes fewer cycles
+        short = max(16 // p.size, 1 << (p.n - 1).bit_length())
+        tiles = replace(tiles, nr=short, nt=short)
     mr, nr, mt, nt, kc = tiles.mr, tiles.nr, tiles.mt, tiles.nt, tiles.kc
     if p.few and p.most is not None:
         mt = ceil(p.most, mr) * mr
