@@ -11,7 +11,10 @@ import numpy as np
 from pydispatch.bench.measure import measure
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.called_kernels import Kernel, are_traced
+from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.kernel import Grid
+from pydispatch.patterns.types import DType
+from pydispatch.programs.functions.common import dtype_from
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.tuning.database import Database, Entry
 
@@ -42,15 +45,45 @@ class TunedKernel(Kernel):
         """As a call of the kernel with the fastest configuration. Raises as that."""
         (self.kernels[0] if are_traced(args) else self.best(*args))(*args)
 
-    def best(self, *args: Any) -> Kernel:
-        """The kernel with the fastest configuration for such arguments, which are left as they are."""
+    def best(self, *args: Any, measures: bool = True) -> Kernel:
+        """The kernel with the fastest configuration for such arguments, which are left as they are. measures: whether
+        those that the database does not know are measured; else the first one is taken."""
         self.kernels[0].check_count(args)
         values = tuple(args[place] if at is None else args[place].shape[at] for place, at in self._places)
         device = next((each.device for each in args if type(each) is Buffer), "cpu")
         found = self._chosen.get((device, values))
         if found is None:
-            found = self._chosen[device, values] = self._choose(device, values, args)
+            chosen = self._choose(device, values, args, measures)
+            if chosen is None:
+                return self.kernels[0]
+            found = self._chosen[device, values] = chosen
         return found
+
+    def for_shapes(self, shapes: Mapping[str, Sequence[Any]], measures: bool) -> Kernel:
+        """The kernel with the fastest configuration on the CPU for arguments of these shapes, by name; those of views
+        whose sizes are known, also by others, may be left out. measures: else what the database has, or the first.
+        InvalidArgumentError for a size that is not known."""
+        sizes: dict[str, int] = {}
+        views = [each for each in self.kernels[0].passed if each.is_view]
+        for each in views:
+            named = (each.type and each.type.shape) or ()
+            sizes |= {s: n for s, n in zip(named, shapes.get(each.name, ()), strict=False) if isinstance(s, str)}
+        unknown = {s for each in views for s in (each.type and each.type.shape) or () if not isinstance(s, int)}
+        if missing := sorted(str(s) for s in unknown if not isinstance(sizes.get(str(s)), int)):
+            raise InvalidArgumentError(
+                f"kernel '{self.name}': its configurations cannot be measured: size {missing[0]} is not known; give "
+                f"inputs={{'{views[0].name}': (4096,)}}, or compile {self.name}.best(x, ...)"
+            )
+        return self.best(*(self._example(each, sizes) for each in self.kernels[0].passed), measures=measures)
+
+    @staticmethod
+    def _example(parameter: Parameter, sizes: Mapping[str, int]) -> Any:
+        """An argument of ones."""
+        assert parameter.type is not None
+        if parameter.type.shape is None:
+            return 1
+        shape = [n if isinstance(n, int) else sizes[str(n)] for n in parameter.type.shape]
+        return np.ones(shape, dtype_from(DType(parameter.type.dtype)).numpy)
 
     def _place(self, name: str) -> tuple[int, int | None]:
         """Which argument, and which of its sizes, a part of the key is."""
@@ -65,12 +98,16 @@ class TunedKernel(Kernel):
             f"kernel '{self.name}': key: '{name}' is neither a number among its parameters nor the name of a size"
         )
 
-    def _choose(self, device: str, values: tuple[Any, ...], args: tuple[Any, ...]) -> Kernel:
+    def _choose(
+        self, device: str, values: tuple[Any, ...], args: tuple[Any, ...], measures: bool
+    ) -> Kernel | None:  # fmt: skip
         database = Database(_machine(device), lambda text: None)
         text = "\0".join((*(each.mlir() for each in self.kernels), repr(values)))
         entry = database.load(text)
         names = [_shown(each) for each in self.configs]
         if entry is None or entry.chosen not in names:
+            if not measures:
+                return None
             calls = {
                 name: functools.partial(kernel, *map(_copied, args))
                 for name, kernel in zip(names, self.kernels, strict=True)

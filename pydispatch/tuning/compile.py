@@ -27,6 +27,8 @@ def compile(source: Any, *, tune: float | None = None, tune_on: Any = None, **op
         return kept.compile(source, **options)
     if not isinstance(tune, (int, float)) or isinstance(tune, bool) or not 0 <= tune < math.inf:
         raise InvalidArgumentError(f"tune: expected seconds, 0 or more, got {tune!r}")
+    if hasattr(source, "for_shapes"):  # a kernel with configurations
+        source = source.for_shapes(options.pop("inputs", None) or {}, tune > 0)
     from pydispatch.tuning.bench import Bench
     from pydispatch.tuning.tuner import Tuner
 

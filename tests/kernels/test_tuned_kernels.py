@@ -156,3 +156,17 @@ func.func @f(%x: tensor<100xf32>) -> tensor<100xf32> {
     doubled.checked()(x, checked)
     np.testing.assert_array_equal(checked, 2 * x)
     assert not measured
+
+
+def test_compiled_with_the_fastest(measured: list[list[str]]) -> None:
+    """`tune=0` takes what was measured before, and measures nothing."""
+    kernel = made()
+    x = np.arange(100, dtype=np.float32)
+    for seconds, stride in ((0, 1), (0.01, 4), (0, 4)):
+        artifact = pd.compile(kernel, targets="cpu", cpu="native", tune=seconds, inputs={"x": (100,)})
+        found = pd.device("cpu").load(artifact).scaled(x, np.zeros_like(x), 3.0)
+        np.testing.assert_array_equal(np.asarray(found)[: 64 * stride], 3 * x[: 64 * stride])
+        assert kernel.for_shapes({"y": (100,)}, False).statics.get("each", 1) == stride
+    assert len(measured) == 1
+    with pytest.raises(pd.InvalidArgumentError, match=r"size n is not known; give inputs=\{'x'"):
+        pd.compile(kernel, targets="cpu", tune=1)
