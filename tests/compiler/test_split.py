@@ -112,3 +112,33 @@ def test_short_runs_keep_the_order_of_sums_where_it_is_stated() -> None:
     program = pd.device("cpu").load(pd.compile(text, targets="cpu", reassociate=False))
     x = np.ones((64, 3, 8, 8), np.float32)
     assert len([line for line in program.f.plan_of(x) if "dispatch" in line]) == 1
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "parts"),
+    [(1, 2048, 512, True), (8, 4096, 1024, True), (3, 1501, 1200, True), (9, 4096, 1024, False), (1, 700, 300, False)],
+)
+def test_few_rows_times_an_argument(m: int, k: int, n: int, parts: bool) -> None:
+    """Up to eight rows times a large matrix go in parts of K, each of which reads whole rows."""
+    random = np.random.default_rng(m)
+    a, b = random.standard_normal((m, k), dtype=np.float32), random.standard_normal((k, n), dtype=np.float32)
+    plan = check(product(m, k, n), a.astype(np.float64) @ b, a, b)
+    assert (len([line for line in plan if "dispatch" in line]) > 1) == parts, plan
+
+
+def test_factors_that_differ_between_rows_stay_whole() -> None:
+    """Products of each head with its own matrix, as in attention, are left to chains."""
+    text = """
+func.func @f(%a: tensor<2x1x4096xf32>, %b: tensor<2x4096x512xf32>) -> tensor<2x1x512xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x1x512xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x1x512xf32>) -> tensor<2x1x512xf32>
+  %r = linalg.batch_matmul ins(%a, %b : tensor<2x1x4096xf32>, tensor<2x4096x512xf32>)
+      outs(%z : tensor<2x1x512xf32>) -> tensor<2x1x512xf32>
+  return %r : tensor<2x1x512xf32>
+}
+"""
+    random = np.random.default_rng(1)
+    a, b = random.standard_normal((2, 1, 4096), np.float32), random.standard_normal((2, 4096, 512), np.float32)
+    plan = check(text, a.astype(np.float64) @ b, a, b)
+    assert len([line for line in plan if "dispatch" in line]) == 1, plan
