@@ -6,6 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from pydispatch._core.arrays cimport ElementType
 from pydispatch._core.bound cimport Binding
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.c_submit cimport (
@@ -122,12 +123,21 @@ cdef Plan plan_of(Function function, Frame* frame):
     return plan
 
 
-cdef tuple replace_futures(args, list after):
-    """The arguments with the arrays that futures will be in their places; None when one of those is not known yet."""
+cdef bint is_read_at_submit(Function function, Py_ssize_t index):
+    """Return whether submit() itself reads the value of an argument: a number, or packed elements."""
+    return index < function.arg_count and (
+        function.args[index].descr == NULL or (<ElementType>function.arg_types[index]).packed)
+
+
+cdef tuple replace_futures(Function function, args, list after):
+    """Return the arguments with the pending result arrays in place of futures.
+
+    None when such an array is not known yet, or when submit() would read it before its call has run.
+    """
     values = []
-    for value in args:
+    for i, value in enumerate(args):
         if isinstance(value, AnyFuture):
-            task = value._task if isinstance(value, CallFuture) else None
+            task = value._task if isinstance(value, CallFuture) and not is_read_at_submit(function, i) else None
             array = (<Task>task).pending() if task is not None else None
             if array is None:
                 return None
@@ -150,7 +160,7 @@ def submit(Function function not None, args, out, priority, workers):
     cdef dict named = {"out": out, "priority": priority, "workers": workers}
     given = args
     if has_futures(args):
-        given = replace_futures(args, after)
+        given = replace_futures(function, args, after)
         if given is None:
             return deferred(function.submit, args, named)
         for task in after:

@@ -151,6 +151,33 @@ def test_futures_as_arguments(program: Any) -> None:
     np.testing.assert_array_equal(many[0], chain(chain(a, b), b))
 
 
+def last_element(device: Any) -> Any:
+    """(tensor<?xf32>) -> tensor<f32> and `filled`, whose second argument is a number."""
+    export = programs.Export("last", "buffer(float, 1)[0] = 8 * buffer(float, 0)[constant(0) - 1]; return 0;", 2)
+    builder = programs.Builder([export])
+    programs.filled(builder, "filled")
+    f = builder.function("last", "(tensor<?xf32>) -> tensor<f32>")
+    programs.add_vector(f, "a")
+    result = f.add_result_buffer(0, f.constant(4))
+    f.results.append(programs.Result(programs.F32, (), buffer=result))
+    builder.run(f, "last", f.emit(Op.DIM, 0, 0), [f.arguments[0].buffer, result], f.constant(1))
+    return device.load(builder.artifact())
+
+
+def test_a_future_for_a_number_is_read_when_its_call_has_run(gate: Gate) -> None:
+    program = last_element(gate.device)
+    number = program.last.submit(gate.program.ask.submit(1))
+    assert gate.entered.wait(60)
+    filled = program.filled.submit(3, number)
+    many = program.filled.submit_many([(2, number), (1, 5.0)])
+    gate.open.set()
+    np.testing.assert_array_equal(filled.result(60)[0], np.full(3, 8, np.float32))
+    assert [value.tolist() for value, _ in many.result(60)] == [[8, 8], [5]]
+    vector = gate.program.ask.submit(2)  # no number
+    with pytest.raises(pd.InvalidArgumentError, match="argument 1 'value': expected f32"):
+        program.filled.submit(3, vector).result(60)
+
+
 def test_errors(program: Any) -> None:
     a = np.zeros(9, np.float32)
     future = program.fail.submit(a)
