@@ -11,7 +11,7 @@ from libc.stdint cimport uint8_t
 from pydispatch._core.c_pool cimport pyd_pool_t
 from pydispatch._core.c_procedure cimport pyd_state_t
 from pydispatch._core.c_program cimport pyd_program_t
-from pydispatch._core.c_sched cimport pyd_sched_is_inside, pyd_sched_t
+from pydispatch._core.c_sched cimport pyd_sched_t
 from pydispatch._core.c_status cimport (
     PYD_CODE_INVALID_ARGUMENT,
     PYD_CODE_UNSUPPORTED,
@@ -24,7 +24,6 @@ from pydispatch._core.memory cimport Pool
 from pydispatch._core.program cimport Module
 from pydispatch._core.sched cimport Scheduler
 from pydispatch._core.state cimport State
-from pydispatch._core.task cimport drop_soon
 
 import numpy as np
 
@@ -99,17 +98,8 @@ cdef void drop_program(void* owner) noexcept nogil:
 
 
 cdef void drop_with_gil(void* owner, bint is_device) noexcept with gil:
-    cdef Scheduler sched
-    if is_device:
-        pyd_count(&live_devices, -1)
-        sched = (<tuple>owner)[0]
-    else:
-        pyd_count(&live_programs, -1)
-        sched = (<Module>(<tuple>owner)[0]).sched
-    if pyd_sched_is_inside(sched.sched):  # a call in flight was the last to hold it, and this thread goes with it
-        drop_soon(owner)
-    else:
-        Py_DECREF(<object>owner)
+    pyd_count(&live_devices if is_device else &live_programs, -1)
+    Py_DECREF(<object>owner)
 
 
 cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device) except? NULL:

@@ -30,9 +30,6 @@ cdef int fill_options(
     pyd_submit_options_t* out_options, str function, object priority, object workers, tuple after,
     pyd_task_t** out_tasks) except -1
 
-# Drops a reference on the main thread: with it the task system may go, whose own thread this is.
-cdef void drop_soon(void* held) noexcept
-
 cdef object settling  # a lock: where collecting a value may run Python code
 
 cdef enum:

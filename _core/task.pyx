@@ -32,7 +32,6 @@ from concurrent.futures import TimeoutError as WaitTimeoutError
 from pydispatch._core.status import InvalidArgumentError
 
 cdef extern from "Python.h":
-    int Py_AddPendingCall(int (*function)(void*) noexcept, void* argument) nogil
     void PyErr_WriteUnraisable(object where)
 
 ctypedef void (*callback)(void*, pyd_task_t*) noexcept nogil
@@ -45,7 +44,6 @@ cdef int fill_options(
         pyd_submit_options_t* out_options, str function, object priority, object workers, tuple after,
         pyd_task_t** out_tasks) except -1:
     cdef uint32_t i, count = <uint32_t>len(after)
-    leftovers.clear()
     number = PRIORITIES.get(priority) if isinstance(priority, str) else None
     if number is None:
         raise InvalidArgumentError(f"submit: priority: expected 'high', 'normal' or 'low', got {priority!r}")
@@ -59,30 +57,16 @@ cdef int fill_options(
     return 0
 
 
-cdef list leftovers = []  # where the main thread has too much to do already; dropped when the next call is submitted
-
-
-cdef int drop(void* held) noexcept:
-    Py_DECREF(<object>held)
-    return 0
-
-
-cdef void drop_soon(void* held) noexcept:
-    if Py_AddPendingCall(drop, held):
-        leftovers.append(<object>held)
-        Py_DECREF(<object>held)
-
-
 cdef void call_back(void* context, pyd_task_t* task) noexcept with gil:
     try:
         (<object>context)()
     except BaseException:
         PyErr_WriteUnraisable(<object>context)
-    drop_soon(context)
+    Py_DECREF(<object>context)
 
 
 cdef void drop_kept(void* context, pyd_task_t* task) noexcept with gil:
-    drop_soon(context)
+    Py_DECREF(<object>context)
 
 
 @cython.no_gc_clear  # what it keeps is in use as long as the task runs

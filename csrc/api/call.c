@@ -211,6 +211,7 @@ pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* fu
 pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   if (!call) return pyd_api_null(function, "call");
   if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire)) return pyd_api_call_refuse_busy(call, function);
+  pyd_api_retain(&call->references);
   pyd_status_t status = PYD_STATUS_OK;
   if (pyd_api_is_procedure(call)) {
     status = pyd_api_procedure_route(call);
@@ -221,7 +222,10 @@ pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   return status;
 }
 
-void pyd_api_call_leave(pyd_api_call_t* call) { atomic_store_explicit(&call->is_busy, false, memory_order_release); }
+void pyd_api_call_leave(pyd_api_call_t* call) {
+  atomic_store_explicit(&call->is_busy, false, memory_order_release);
+  pyd_api_call_release(call);
+}
 
 pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
   if (pyd_api_is_procedure(call)) return pyd_api_procedure_run(call, interrupt);

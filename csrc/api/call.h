@@ -20,7 +20,7 @@ typedef struct pyd_api_buffer_s {
 } pyd_api_buffer_t;
 
 struct pyd_api_call_s {
-  atomic_uint references;  // the caller's, and that of the call in flight
+  atomic_uint references;  // the caller's, and that of the run
   pyd_call_t* call;
   atomic_bool is_busy;  // a thread runs it, or it is in flight
   bool is_stale;      // bindings changed since they were last routed
@@ -38,7 +38,7 @@ struct pyd_api_call_s {
 };
 
 // call.c, for all ways of running a call:
-// From now on it is this run's, with all that has to be copied known; until pyd_api_call_leave.
+// From now on it is this run's, which holds it, with all that has to be copied known; until pyd_api_call_leave.
 pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function);
 void pyd_api_call_leave(pyd_api_call_t* call);
 pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt);

@@ -29,7 +29,11 @@ void* pyd_api_device_owner(const pyd_api_device_t* device) { return device->owne
 
 pyd_status_t pyd_api_device_close(pyd_api_device_t* device) {
   if (!device) return pyd_api_null("device_close", "device");
-  return device->sched ? pyd_sched_stop(device->sched) : PYD_STATUS_OK;
+  if (!device->sched) return PYD_STATUS_OK;
+  pyd_api_retain(&device->references);
+  pyd_status_t status = pyd_sched_stop(device->sched);
+  pyd_api_device_release(device);
+  return status;
 }
 
 pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_interrupt_t* until) {
@@ -78,6 +82,13 @@ void pyd_api_pool_release(pyd_api_device_t* device, void* block) {
 
 // ---- loops
 
+// Runs the job on the device, which it holds: a body may release the caller's handle.
+static void run_held(pyd_api_device_t* device, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
+  pyd_api_retain(&device->references);
+  pyd_sched_run(device->sched, job, out_failure);
+  pyd_api_device_release(device);
+}
+
 typedef struct grid_s {
   pyd_api_body_fn_t body;
   void* context;
@@ -124,7 +135,7 @@ pyd_status_t pyd_api_parallel_for(pyd_api_device_t* device, uint32_t x, uint32_t
   grid_t grid = {body, context, x, y};
   const pyd_sched_job_t job = {run_grid, &grid, plane * z, (pyd_sched_cost_t*)cost, NULL};
   pyd_sched_failure_t failure;
-  pyd_sched_run(device->sched, &job, &failure);
+  run_held(device, &job, &failure);
   if (!failure.code) return PYD_STATUS_OK;
   point_t p = point_at(&grid, failure.index);
   const int64_t values[5] = {0, p.x, p.y, p.z, failure.code};
@@ -138,7 +149,7 @@ pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, py
   if (!body) return pyd_api_null("parallel_range", "body");
   const pyd_sched_job_t job = {body, context, count, (pyd_sched_cost_t*)cost, NULL};
   pyd_sched_failure_t failure;
-  pyd_sched_run(device->sched, &job, &failure);
+  run_held(device, &job, &failure);
   return pyd_api_range_outcome("parallel_range", &failure);
 }
 

@@ -6,7 +6,7 @@
 
 typedef struct flight_s {
   pyd_api_device_t* device;  // held as long as somebody has the event, whose task belongs to it
-  pyd_api_call_t* call;      // of a call: held until it has ended
+  pyd_api_call_t* call;      // of a call: entered, and so held, until it has ended
   bool has_begun;
   pyd_call_progress_t progress;
   pyd_sched_job_t loop;  // of a loop
@@ -35,9 +35,7 @@ static pyd_status_t run_call(void* self, const pyd_interrupt_t* interrupt) {
 }
 
 static void end_call(void* self) {
-  pyd_api_call_t* call = ((flight_t*)self)->call;
-  pyd_api_call_leave(call);
-  pyd_api_call_release(call);
+  pyd_api_call_leave(((flight_t*)self)->call);
 }
 
 static bool advance_loop(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
@@ -116,16 +114,16 @@ pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* o
   pyd_status_t status = read_options("call_submit", options, &read);
   if (pyd_ok(status)) status = pyd_api_call_enter(call, "call_submit");
   if (!pyd_ok(status)) return status;
+  pyd_api_retain(&call->references);  // of this function: the call may end, and be released, before it returns
   status = make("call_submit", call->entry->program->device, &kCall, &task);
   if (pyd_ok(status)) {
     flight_t* flight = pyd_task_payload(task);
     flight->call = call;
     flight->progress.call = call->call;
-    pyd_api_retain(&call->references);
     status = submit_call(call, task, &read);
-    if (!pyd_ok(status)) pyd_api_call_release(call);
   }
   if (!pyd_ok(status)) pyd_api_call_leave(call);
+  pyd_api_call_release(call);
   if (pyd_ok(status) && out_event) {
     *out_event = task;
   } else {
@@ -174,16 +172,23 @@ pyd_status_t pyd_api_event_wait(pyd_api_event_t* event, uint64_t nanoseconds, co
     pyd_status_t status = pyd_api_interrupt_of("event_wait", interrupt, &asked);
     if (!pyd_ok(status)) return status;
   }
+  pyd_task_retain(event);  // |on_done| may release it meanwhile
   pyd_wait_t waited = pyd_task_wait(event, nanoseconds, interrupt ? &asked : NULL);
-  if (waited == PYD_WAIT_INTERRUPTED) return pyd_status_make(PYD_CODE_INTERRUPTED, "event_wait: the waiting was interrupted");
-  if (out_outcome) *out_outcome = pyd_api_event_outcome(event);
-  return PYD_STATUS_OK;
+  if (out_outcome && waited != PYD_WAIT_INTERRUPTED) *out_outcome = pyd_api_event_outcome(event);
+  pyd_task_release(event);
+  return waited == PYD_WAIT_INTERRUPTED ? pyd_status_make(PYD_CODE_INTERRUPTED, "event_wait: the waiting was interrupted") : PYD_STATUS_OK;
 }
 
 pyd_status_t pyd_api_event_status(pyd_api_event_t* event) {
   return event && pyd_task_is_done(event) ? pyd_task_status(event) : PYD_STATUS_OK;
 }
 
-uint32_t pyd_api_event_cancel(pyd_api_event_t* event) { return event && pyd_task_cancel(event); }
+uint32_t pyd_api_event_cancel(pyd_api_event_t* event) {
+  if (!event) return 0;
+  pyd_task_retain(event);  // it may end here, and |on_done| release it
+  const bool was_pending = pyd_task_cancel(event);
+  pyd_task_release(event);
+  return was_pending;
+}
 
 void pyd_api_event_release(pyd_api_event_t* event) { pyd_task_release(event); }

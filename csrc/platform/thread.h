@@ -16,6 +16,8 @@ typedef struct pyd_thread_s {
 // its own threads. |name| (at most 15 bytes) shows in debuggers. Returns 0 or an errno value.
 int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argument, const char* name);
 void pyd_thread_join(pyd_thread_t* thread);
+// Instead of a join: the system frees the thread when it ends.
+void pyd_thread_detach(pyd_thread_t* thread);
 
 // Whether threads can be told where to run.
 bool pyd_thread_can_pin(void);

@@ -47,5 +47,6 @@ int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argum
 }
 
 void pyd_thread_join(pyd_thread_t* thread) { pthread_join(thread->handle, NULL); }
+void pyd_thread_detach(pyd_thread_t* thread) { pthread_detach(thread->handle); }
 
 #endif  // PYD_PLATFORM_THREAD_START_H_

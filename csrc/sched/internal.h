@@ -3,6 +3,7 @@
 //   scheduler.c  create, destroy, fork     pool.c  the life of a pool thread: look, spin, park, be woken
 //   job.c        pyd_sched_run             work.c  taking part in a published job: chunks, stealing, failures
 //   lend.c       threads of an embedder in the pool
+//   destroy.c    destruction by one of the scheduler's own threads
 //   affinity.c   workers and the CPUs of the machine
 //   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs, without a caller
 //   place.c      how many threads compute at once
@@ -74,6 +75,7 @@ typedef struct pyd_sched_thread_s {
   uint32_t worker;
   pyd_thread_t thread;
   bool is_taken;                 // by a lent thread; under the lifecycle mutex
+  bool destroys_sched;           // at its end: the last reference was released on this thread
   const pyd_interrupt_t* until;  // of a lent thread, may be NULL
   _Atomic uint64_t idle_since;  // ticks; 0: it works
   // The thread's own: nanoseconds, when it was last idle, whether it has slept since, and what worth_spinning and worth_waking should be.
@@ -227,8 +229,18 @@ bool pyd_sched_place_take(pyd_sched_t* sched, uint32_t priority, bool is_task, c
 // affinity.c: decides on which CPU each worker is. False: there is no memory.
 bool pyd_sched_assign_cpus(pyd_sched_t* sched);
 
-// lend.c: whether this thread is lent; and, under the lifecycle mutex while closing, waits until no thread is.
-bool pyd_sched_is_lent(pyd_sched_t* sched);
+// destroy.c: the thread of the pool that calls, its own or a lent one; NULL when it is none.
+pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched);
+// Has the calling thread destroy the scheduler when it leaves the pool. False, without effect, when it is no thread of the pool.
+bool pyd_sched_destroy_later(pyd_sched_t* sched);
+// The entry of a thread of the scheduler's own.
+void pyd_sched_thread_main(void* thread);
+// scheduler.c, while closing: waits for the threads of the pool other than |self|, and ends the tasks that they have not taken.
+void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self);
+// Frees everything, when there are no threads.
+void pyd_sched_free(pyd_sched_t* sched);
+
+// lend.c, under the lifecycle mutex while closing: waits until no thread is lent.
 void pyd_sched_await_lent(pyd_sched_t* sched);
 
 // scheduler.c: restarts the threads that a fork removed. False when there are none.

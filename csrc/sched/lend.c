@@ -30,7 +30,7 @@ static void leave_as_thread(pyd_sched_t* sched, pyd_sched_thread_t* thread) {
 
 pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   if (!sched->options.are_lent) return refuse("the device has threads of its own; create one whose threads are lent");
-  if (pyd_scope_now(sched->scopes) || pyd_sched_is_lent(sched)) return refuse("this thread works for a call; lend it when that has ended");
+  if (pyd_scope_now(sched->scopes) || pyd_sched_own_thread(sched)) return refuse("this thread works for a call; lend it when that has ended");
   pthread_mutex_lock(&sched->lifecycle);
   const bool is_closing = atomic_load_explicit(&sched->closing, memory_order_relaxed);
   pyd_sched_thread_t* thread = is_closing ? NULL : enter_as_thread(sched);
@@ -41,18 +41,13 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   const uint64_t fp_mode = pyd_cpu_fp_mode();
   pyd_sched_pool_main(thread);
   pyd_cpu_set_fp_mode(fp_mode);
+  const bool destroys_sched = thread->destroys_sched;
   leave_as_thread(sched, thread);
-  return PYD_STATUS_OK;
-}
-
-bool pyd_sched_is_lent(pyd_sched_t* sched) {
-  bool is_lent = false;
-  pthread_mutex_lock(&sched->lifecycle);
-  for (uint32_t i = 0; i < sched->workers; ++i) {
-    is_lent |= sched->threads[i].is_taken && pthread_equal(sched->threads[i].thread.handle, pthread_self());
+  if (destroys_sched) {
+    pyd_sched_end_threads(sched, NULL);
+    pyd_sched_free(sched);
   }
-  pthread_mutex_unlock(&sched->lifecycle);
-  return is_lent;
+  return PYD_STATUS_OK;
 }
 
 void pyd_sched_await_lent(pyd_sched_t* sched) {

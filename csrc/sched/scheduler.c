@@ -23,6 +23,7 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   thread->sched = sched;
   thread->worker = (index + 1) % sched->workers;
   thread->is_taken = false;
+  thread->destroys_sched = false;
   thread->has_slept = false;
   thread->worth_spinning = UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING;
   thread->worth_waking = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING;
@@ -76,7 +77,7 @@ static int start_threads(pyd_sched_t* sched) {
     char name[24];  // cut to 15 bytes by the system
     snprintf(name, sizeof(name), "pydispatch-%u", (unsigned)(started + 1));
     pyd_sched_thread_t* thread = &sched->threads[started];
-    int error = pyd_thread_start(&thread->thread, pyd_sched_pool_main, thread, name);
+    int error = pyd_thread_start(&thread->thread, pyd_sched_thread_main, thread, name);
     if (error) return error;
     atomic_store_explicit(&sched->started, ++started, memory_order_release);
   }
@@ -175,18 +176,23 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
 
 bool pyd_sched_is_inside(pyd_sched_t* sched) {
   if (pyd_scope_has(sched->scopes, sched)) return true;
-  if (sched->options.are_lent) return pyd_sched_is_lent(sched);
-  uint32_t started = atomic_load_explicit(&sched->started, memory_order_acquire);
-  for (uint32_t i = 0; i < started; ++i) {
-    if (pthread_equal(sched->threads[i].thread.handle, pthread_self())) return true;
-  }
-  return false;
+  return pyd_sched_own_thread(sched) != NULL;
 }
 
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched) { return sched->scopes; }
 
-// The threads are joined without the lock: they may be in a body that waits for something which a thread that forks, and
-// wants the lock for it, holds.
+void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self) {
+  pthread_mutex_lock(&sched->lifecycle);
+  pyd_sched_await_lent(sched);
+  uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
+  pthread_mutex_unlock(&sched->lifecycle);
+  // Joined without the lock: a thread may be in a body that waits for a thread which forks, and that wants the lock.
+  for (uint32_t i = 0; i < started; ++i) {
+    if (&sched->threads[i] != self) pyd_thread_join(&sched->threads[i].thread);
+  }
+  pyd_task_drain(sched);
+}
+
 pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
   if (pyd_sched_is_inside(sched)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the threads cannot be ended by a call that runs on them: they would wait "
@@ -197,11 +203,8 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
   atomic_store_explicit(&sched->closing, 1, memory_order_seq_cst);
   pyd_task_cancel_all(sched);
   pyd_sched_pool_wake(sched, sched->workers, sched->workers);
-  pyd_sched_await_lent(sched);
-  uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
   pthread_mutex_unlock(&sched->lifecycle);
-  for (uint32_t i = 0; i < started; ++i) pyd_thread_join(&sched->threads[i].thread);
-  pyd_task_drain(sched);
+  pyd_sched_end_threads(sched, NULL);
   pthread_mutex_lock(&sched->lifecycle);
   atomic_store_explicit(&sched->started, 0, memory_order_relaxed);
   atomic_store_explicit(&sched->start_failed, 0, memory_order_relaxed);
@@ -212,8 +215,12 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
 }
 
 void pyd_sched_destroy(pyd_sched_t* sched) {
-  if (!sched) return;
+  if (!sched || pyd_sched_destroy_later(sched)) return;
   pyd_status_free(pyd_sched_stop(sched));
+  pyd_sched_free(sched);
+}
+
+void pyd_sched_free(pyd_sched_t* sched) {
   for (uint32_t i = 0; i < sched->workers; ++i) pyd_event_deinit(&sched->threads[i].wake);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) pyd_event_deinit(&sched->slots[i].done);
   pyd_places_deinit(&sched->places);

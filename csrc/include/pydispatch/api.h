@@ -23,11 +23,17 @@
 // release the GIL around call_run and the loops, or other Python threads are blocked meanwhile.
 // The table belongs to the main interpreter. Release your handles before it ends: the rest stays allocated.
 //
-// Lifetime. Handles are reference-counted: a program holds its device, a call its program, a block of memory its device.
-// Releases may come in any order, each handle is released once, and NULL is allowed. The caller must not use a
-// released handle, except that pool_release accepts the device that a block came from. The last release of anything
-// that holds a program or a device is [GIL], because Python objects are destroyed. A call that is in flight holds itself: it and its
-// event may be released, and the call runs on.
+// Lifetime. Handles are reference-counted: a program holds its device, a call its program, a block of memory its device, an event the
+// device; a call that is in flight holds itself. Each handle is released once; NULL is allowed. Any handle may be released in any order, on
+// any thread and at any time, also in kernels, bodies and callbacks, on threads of the device and on lent ones:
+//   device    ends its threads, when it was the last reference. On one of those threads it returns at once, and the threads end when
+//             the thread leaves the device: on_thread_stop is called until then. Elsewhere they have ended when it returns.
+//   program, memory, pool_acquire's block   while calls that use them are in flight too: these hold a program and memory handles, not blocks
+//   call      while it runs or is in flight: it runs on, into the memory that is bound
+//   event     before or after its call has ended, also in its own on_done
+// A function holds the call, event or device that it was passed until it returns, except that device_lend_thread does not hold the device:
+// the last release ends the lending. The caller passes no function a handle after its release, except that pool_release accepts the device
+// that a block came from. The last release of anything that holds a program or a device is [GIL], because Python objects are destroyed.
 #ifndef PYDISPATCH_API_H_
 #define PYDISPATCH_API_H_
 
@@ -112,7 +118,7 @@ typedef struct pyd_api_s {
   // axis and both sizes.
   pyd_status_t (*call_prepare)(const pyd_api_function_t* function, const int64_t* dims, uint32_t dims_count,
                                const uint64_t* scalars, uint32_t scalar_count, pyd_api_call_t** out_call);
-  // [GIL] when it is the last reference to a released program. Not while call_run runs it; one that was submitted runs on.
+  // [GIL] when it is the last reference to a released program. A call that runs or was submitted runs on.
   void (*call_release)(pyd_api_call_t* call);
   // Bytes of a tensor; 0 for a scalar and for an invalid index. The sizes of results of a function with control flow or
   // state are only known after a run: until then 0 bytes, and NULL for their sizes; any memory may be bound.

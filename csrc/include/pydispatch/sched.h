@@ -56,7 +56,8 @@ typedef struct pyd_sched_options_s {
 
 // Starts workers - 1 threads. UNAVAILABLE or SYSTEM when that fails, UNSUPPORTED for affinity where the system has none.
 pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched);
-// Joins the threads and frees everything. No other thread may be in pyd_sched_run or enter it. NULL is allowed.
+// Joins the threads and frees everything. No other thread may be in pyd_sched_run or enter it. On a thread of the pool, also a lent one,
+// it returns at once, and that thread does the rest when it leaves the pool: on_stop may be called until then. NULL is allowed.
 void pyd_sched_destroy(pyd_sched_t* sched);
 // Joins the threads and keeps the rest: the next job that needs them restarts them. Jobs may be running meanwhile;
 // their callers finish them. INVALID_ARGUMENT without effect on a thread that works for one of its jobs, which would

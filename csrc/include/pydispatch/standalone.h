@@ -1,6 +1,6 @@
 // The table of api.h for processes without Python: link libpydispatch, or build the files of csrc/ into your program
 // (docs/embedding.md), fill a table once, and use it as extensions do. Differences: nothing takes a GIL; each device_open starts threads of its own; fork() is
-// followed by exec() or exit() in the child; the last release of a device is not on a thread that works for it.
+// followed by exec() or exit() in the child.
 // NULL are the slots that are about Python: device_from_python, program_from_python, is_signalled. The functions of device_add_import and
 // device_add_command are released without a GIL. A program with code that devices supply is refused with UNSUPPORTED.
 #ifndef PYDISPATCH_STANDALONE_H_

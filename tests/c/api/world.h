@@ -107,7 +107,7 @@ static void open_world_with(world_t* w, const pyd_sched_options_t* options, cons
 static inline void open_world(world_t* w, const pyd_sched_options_t* options) { open_world_with(w, options, NULL); }
 
 // What the owners of the handles do in the end. Everything that was made must have been released.
-static void close_world(world_t* w) {
+static inline void close_world(world_t* w) {
   pd.program_release(w->program);
   pd.device_release(w->device);
   pyd_state_free(w->state);

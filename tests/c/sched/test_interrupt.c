@@ -47,6 +47,7 @@ static void counted_relax(void) {
 #define pyd_cpu_relax counted_relax
 #define pthread_cond_wait counted_wait
 #include "sched/affinity.c"
+#include "sched/destroy.c"
 #include "sched/job.c"
 #include "sched/place.c"
 #include "sched/pool.c"

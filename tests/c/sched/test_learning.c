@@ -18,6 +18,7 @@ static uint64_t fake_ticks(void) {
 #define pyd_cpu_ticks fake_ticks
 #define pyd_cpu_measure_tick() ((uint64_t)TICK)
 #include "sched/affinity.c"
+#include "sched/destroy.c"
 #include "sched/job.c"
 #include "sched/place.c"
 #include "sched/pool.c"

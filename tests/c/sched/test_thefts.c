@@ -8,6 +8,7 @@
 #include "check.h"
 #include "platform/cpu_inline.h"
 #include "sched/affinity.c"
+#include "sched/destroy.c"
 #include "sched/events.c"
 #include "sched/job.c"
 #include "sched/lend.c"
