@@ -2,13 +2,15 @@
 
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uintptr_t
 
 from pydispatch._core.arrays cimport ElementType, array_of, element_type
 from pydispatch._core.c_numpy cimport (
     NPY_ARRAY_C_CONTIGUOUS,
+    PyArray_DATA,
     PyArray_DESCR,
     PyArray_FLAGS,
+    PyArray_NBYTES,
     PyArray_NDIM,
     PyArray_Type,
     PyArrayObject,
@@ -118,6 +120,27 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
     if not array.flags.writeable:
         raise InvalidArgumentError(f"{where}: expected {expected}, got {read_only_text(array)}; {remedy}")
     return array
+
+
+cdef int check_apart(str function, list outputs) except -1:
+    """Refuse contiguous arrays for results, None for others, of which two overlap: one result would be lost."""
+    cdef Py_ssize_t i, k
+    cdef uintptr_t begin, other
+    cdef size_t size, other_size
+    for i in range(len(outputs)):
+        if outputs[i] is None:
+            continue
+        begin, size = <uintptr_t>PyArray_DATA(<PyArrayObject*>outputs[i]), PyArray_NBYTES(<PyArrayObject*>outputs[i])
+        for k in range(i):
+            if outputs[k] is None:
+                continue
+            other = <uintptr_t>PyArray_DATA(<PyArrayObject*>outputs[k])
+            other_size = PyArray_NBYTES(<PyArrayObject*>outputs[k])
+            if size and other_size and begin < other + other_size and other < begin + size:
+                raise InvalidArgumentError(
+                    f"@{function}: out {k} and out {i} share memory, but results {k} and {i} are different arrays; "
+                    "pass separate arrays")
+    return 0
 
 
 cdef bint fits(object given, ElementType kind, Py_ssize_t rank) noexcept:

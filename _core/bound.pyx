@@ -9,7 +9,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from pydispatch._core.arrays cimport ElementType, packed_of, unpack_into
-from pydispatch._core.binding cimport input_array, output_array, wrong_scalar
+from pydispatch._core.binding cimport check_apart, input_array, output_array, wrong_scalar
 from pydispatch._core.c_numpy cimport PyArray_DATA, PyArray_NDIM, PyArray_DIMS, PyArrayObject
 from pydispatch._core.function cimport Function
 from pydispatch._core.memory cimport Block
@@ -121,6 +121,8 @@ cdef class Binding:
                 shape = tuple([self.plan.result_dims(i)[k] for k in range(function.outs[i].rank)])
                 self.outputs[i] = output_array(function.name, i, function.result_types[i], shape, given[i])
                 self.returned[i] = given[i]
+        if out is not None and function.result_count > 1:
+            check_apart(function.name, self.outputs)
         return 0
 
     cdef list given(self, object out):
@@ -139,8 +141,8 @@ cdef class Binding:
         return list(out)
 
     cdef int route(self) except -1:
-        """Which results take a detour: those that overlap an argument that they do not change in place, or each other,
-        are less aligned than a kernel needs, or hold packed elements."""
+        """Decide which results take a detour: those that overlap an argument that they do not change in place, are less
+        aligned than a kernel needs, or hold packed elements."""
         cdef Function function = self.function
         cdef uint32_t i, k
         cdef void* data
@@ -157,10 +159,6 @@ cdef class Binding:
                 if k == function.outs[i].tied and data == self.frame.args[k]:
                     continue
                 if self.inputs[k] is not None and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
-                    direct = False
-            for k in range(function.result_count):
-                if k != i and self.outputs[k] is not None and overlap(
-                        data, size, PyArray_DATA(<PyArrayObject*>self.outputs[k]), self.plan.result_bytes[k]):
                     direct = False
             if direct:
                 self.detours[i], self.frame.results[i] = None, data

@@ -9,7 +9,15 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from pydispatch._core.arrays cimport ElementType, packed_of, unpack_into
-from pydispatch._core.binding cimport input_array, output_array, value_type, wrong_scalar
+from pydispatch._core.binding cimport (
+    check_apart,
+    input_array,
+    output_array,
+    place,
+    take_array,
+    value_type,
+    wrong_scalar,
+)
 from pydispatch._core.c_numpy cimport (
     NPY_ARRAY_CARRAY,
     PyArray_DATA,
@@ -218,6 +226,7 @@ cdef class Procedure(PublicFunction):
             out = (out,)
         if len(out) != self.result_count:
             raise InvalidArgumentError(f"@{self.name}: out: expected {self.result_count} arrays, got {len(out)}")
+        arrays = [None] * self.result_count
         for i, array in enumerate(out):
             if array is None:
                 continue
@@ -228,6 +237,8 @@ cdef class Procedure(PublicFunction):
                 if array.ndim != self.result_ranks[i]:
                     raise InvalidArgumentError(
                         f"@{self.name}: out {i}: expected an array of rank {self.result_ranks[i]}, got {array.ndim}")
+            arrays[i] = take_array(place(self.name, "out", i, None), "a writable, contiguous array", array)
+        check_apart(self.name, arrays)
         return list(out)
 
     cdef object finish(self, pyd_invocation_t* invocation, list given):

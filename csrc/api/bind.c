@@ -158,10 +158,19 @@ static bool has_memory(const pyd_api_buffer_t* buffer) { return buffer->is_bound
 
 static bool is_scattered(const pyd_api_buffer_t* buffer) { return buffer->memory && !buffer->memory->is_dense; }
 
+static uintptr_t lowest_of(const pyd_api_buffer_t* buffer) {
+  return (uintptr_t)(buffer->memory ? buffer->memory->lowest : buffer->data);
+}
+
+// Bytes from the lowest to the highest element. Results of a procedure, whose sizes a run decides, may take all that was bound.
+static uint64_t extent_of(const pyd_api_buffer_t* buffer) {
+  return buffer->memory ? buffer->memory->extent : buffer->has_dynamic_size ? buffer->room : buffer->bytes;
+}
+
 static bool overlap(const pyd_api_buffer_t* a, const pyd_api_buffer_t* b) {
-  uintptr_t first = (uintptr_t)(a->memory ? a->memory->lowest : a->data), second = (uintptr_t)(b->memory ? b->memory->lowest : b->data);
-  uint64_t reach = a->memory ? a->memory->extent : a->bytes, other = b->memory ? b->memory->extent : b->bytes;
-  return has_memory(a) && has_memory(b) && a->bytes && b->bytes && first < second + other && second < first + reach;
+  uintptr_t first = lowest_of(a), second = lowest_of(b);
+  uint64_t reach = extent_of(a), other = extent_of(b);
+  return has_memory(a) && has_memory(b) && reach && other && first < second + other && second < first + reach;
 }
 
 static bool is_out_of_place(const pyd_api_buffer_t* buffer) {
@@ -173,8 +182,23 @@ static bool needs_detour(const pyd_api_call_t* call, uint32_t index) {
   const pyd_api_buffer_t* buffer = &call->results[index];
   bool needs = is_out_of_place(buffer);
   for (uint32_t i = 0; i < fn->argument_count && !needs; ++i) needs = overlap(buffer, &call->arguments[i]);
-  for (uint32_t i = 0; i < fn->result_count && !needs; ++i) needs = i != index && overlap(buffer, &call->results[i]);
   return needs;
+}
+
+// Refuses two results of which one would overwrite the other: ranges of bytes that overlap, or strided tensors whose lowest elements are one.
+// Strided tensors may interleave.
+pyd_status_t pyd_api_call_check_apart(const pyd_api_call_t* call) {
+  const pyd_api_buffer_t* results = call->results;
+  for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {
+    for (uint32_t k = 0; k < i; ++k) {
+      if (!overlap(&results[k], &results[i])) continue;
+      bool is_strided = is_scattered(&results[k]) || is_scattered(&results[i]);
+      if (is_strided && lowest_of(&results[k]) != lowest_of(&results[i])) continue;
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: results %u and %u were bound to memory that overlaps; bind separate memory",
+                             name_of(call), k, i);
+    }
+  }
+  return PYD_STATUS_OK;
 }
 
 // Where the kernels find |buffer|: |*out_data|.
@@ -197,7 +221,7 @@ pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, v
 
 pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
-  pyd_status_t status = PYD_STATUS_OK;
+  pyd_status_t status = pyd_api_call_check_apart(call);
   void* data = NULL;
   call->has_detours = false;
   for (uint32_t i = 0; i < fn->argument_count && pyd_ok(status); ++i) {

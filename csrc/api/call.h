@@ -12,6 +12,7 @@ typedef struct pyd_api_buffer_s {
   uint32_t alignment;
   bool is_tensor;
   bool is_bound;
+  bool has_dynamic_size;  // |bytes| is 0: a run decides them
   bool is_detoured;  // |detour| is used instead, and copied
   void* detour;      // of the pool; kept once it was needed
   uint64_t room;     // bytes that were bound
@@ -47,6 +48,8 @@ pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* fu
 // bind.c: decides where kernels find each tensor, and gets the memory for it.
 pyd_status_t pyd_api_call_route(pyd_api_call_t* call);
 pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, void** out_data);
+// INVALID_ARGUMENT when the memory of two results overlaps.
+pyd_status_t pyd_api_call_check_apart(const pyd_api_call_t* call);
 // Gives a result that nothing is bound for |bytes| bytes of the call's allocator, when it has one.
 pyd_status_t pyd_api_call_make_result(pyd_api_call_t* call, uint32_t index, uint64_t bytes);
 // Writes a result's elements, in row-major order, to its memory.

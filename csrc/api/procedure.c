@@ -23,7 +23,8 @@ pyd_status_t pyd_api_procedure_prepare(pyd_api_call_t* call, const uint64_t* sca
     call->arguments[i] = (pyd_api_buffer_t){.bytes = bytes, .alignment = 1, .is_tensor = true};
   }
   for (uint32_t i = 0; i < fn->result_count; ++i) {
-    call->results[i] = (pyd_api_buffer_t){.alignment = 1, .is_tensor = fn->results[i]->kind == PYD_API_TENSOR};
+    bool is_tensor = fn->results[i]->kind == PYD_API_TENSOR;
+    call->results[i] = (pyd_api_buffer_t){.alignment = 1, .is_tensor = is_tensor, .has_dynamic_size = is_tensor};
   }
   if (scalars) pyd_api_procedure_set_scalars(call, scalars);
   return PYD_STATUS_OK;
@@ -73,7 +74,7 @@ pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
     if (!pyd_ok(status)) return status;
     call->inputs[i].data = data;
   }
-  return PYD_STATUS_OK;
+  return pyd_api_call_check_apart(call);
 }
 
 pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {

@@ -176,9 +176,20 @@ def test_out_overlapping_inputs(program: Program, strict: Program, shift: int) -
         want = chain(a.copy(), B)
         p.chain(a, B, out=out)
         np.testing.assert_array_equal(out, want)
-        pair = np.arange(16, dtype=np.float32)
-        p.both(A, B, out=(pair[:8], pair[4:12]))  # the second is written last
-        np.testing.assert_array_equal(pair[:12], [*(A * B)[:4], *(A + B)])
+
+
+def test_out_of_two_results_that_share_memory_is_refused(program: Program) -> None:
+    pair = np.arange(16, dtype=np.float32)
+    message = r"@both: out 0 and out 1 share memory, but results 0 and 1 are different arrays; pass separate"
+    for out in ((pair[:8], pair[:8]), (pair[:8], pair[4:12]), (pair[4:12], pair[:8])):
+        for call in (program.both, program.both.prepare, program.both.submit):
+            with pytest.raises(pd.InvalidArgumentError, match=message):
+                call(A, B, out=out)
+    np.testing.assert_array_equal(pair, np.arange(16))
+    program.both(A, B, out=(pair[8:], pair[:8]))  # neighbours
+    np.testing.assert_array_equal(pair, [*(A + B), *(A * B)])
+    nothing = A[:0]
+    program.both(nothing, nothing, out=(pair[3:3], pair[3:3]))
 
 
 def test_misaligned(strict: Program) -> None:

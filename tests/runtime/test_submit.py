@@ -26,7 +26,7 @@ from test_runtime_reentry import load
 
 import pydispatch as pd
 from pydispatch.formats.artifact.artifact import Artifact
-from pydispatch.formats.program.program import Op
+from pydispatch.formats.program.program import Op, Result
 
 DEVICES = ["cpu?workers=2", "cpu?workers=3", "local-sync"]
 
@@ -159,7 +159,7 @@ def last_element(device: Any) -> Any:
     f = builder.function("last", "(tensor<?xf32>) -> tensor<f32>")
     programs.add_vector(f, "a")
     result = f.add_result_buffer(0, f.constant(4))
-    f.results.append(programs.Result(programs.F32, (), buffer=result))
+    f.results.append(Result(programs.F32, (), buffer=result))
     builder.run(f, "last", f.emit(Op.DIM, 0, 0), [f.arguments[0].buffer, result], f.constant(1))
     return device.load(builder.artifact())
 

@@ -130,8 +130,8 @@ typedef struct pyd_api_s {
   uint32_t (*call_argument_alignment)(const pyd_api_call_t* call, uint32_t index);
   uint32_t (*call_result_alignment)(const pyd_api_call_t* call, uint32_t index);
   // Binds |bytes| bytes of memory, at least as many as the tensor has, until other memory is bound or the call is
-  // released. Arguments are only read. A result may overlap an argument or another result: it is written after the
-  // run. |data| may be NULL for a tensor of no bytes.
+  // released. Arguments are only read. A result may overlap an argument: it is written after the run. Runs
+  // refuse results that overlap each other; strided ones, see memory_import, may interleave. |data| may be NULL for a tensor of no bytes.
   pyd_status_t (*call_bind_argument)(pyd_api_call_t* call, uint32_t index, const void* data, size_t bytes);
   pyd_status_t (*call_bind_result)(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes);
   // Sets the values of all scalar arguments. INVALID_ARGUMENT when they would change a size, a grid or a check.

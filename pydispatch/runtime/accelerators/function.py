@@ -13,7 +13,7 @@ from pydispatch._core.trace import Kind
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory, bytes_of
-from pydispatch.runtime.accelerators.given import check_out
+from pydispatch.runtime.accelerators.given import check_apart, check_out, share_memory
 from pydispatch.runtime.accelerators.plan import Blocks, Record
 from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.accelerators.public import Callee
@@ -120,7 +120,7 @@ class AcceleratorFunction(Submitted, Callee):
         direct: list[Buffer | None] = []
         for given in taken:
             # An argument is not overwritten while it is read.
-            fits = self._is_here(given) and not any(self._overlap(given, other) for other in used)
+            fits = self._is_here(given) and not any(share_memory(given, other) for other in used)
             if fits:
                 used.append(given)
             direct.append(given if fits else None)
@@ -145,6 +145,7 @@ class AcceleratorFunction(Submitted, Callee):
             expected = record.data.results[i]  # None for a number
             shape = None if expected is None else expected.shape
             check_out(f"@{self.name}: out {i}", given, element, rank is None, shape)
+        check_apart(self.name, taken)
         return outs, taken
 
     def _hand_over(self, result: Buffer, given: Any) -> None:
@@ -166,10 +167,6 @@ class AcceleratorFunction(Submitted, Callee):
             return False
         memory = given.memory
         return isinstance(memory, DeviceMemory) and memory.context is self._context
-
-    def _overlap(self, one: Buffer, other: Buffer) -> bool:
-        """Whether buffers share memory."""
-        return one.memory is other.memory
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
         result = record.data.results[index]

@@ -1,7 +1,8 @@
-"""Checks of `out=`."""
+"""Checks of arguments for `out=`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,35 @@ from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
+
+
+def share_memory(one: Buffer, other: Buffer) -> bool:
+    """Return whether two buffers share memory: they have one block, or blocks whose device addresses overlap."""
+    if one.memory is other.memory:
+        return True
+    first, second = (getattr(getattr(given.memory, "block", None), "address", None) for given in (one, other))
+    if not first or not second or one.device != other.device:
+        return False
+    return bool(first < second + other.nbytes and second < first + one.nbytes)
+
+
+def _is_shared(one: Any, other: Any) -> bool:
+    """Return whether two buffers or contiguous arrays share memory."""
+    if isinstance(one, Buffer) and isinstance(other, Buffer):
+        return share_memory(one, other)
+    arrays = [given.numpy() if isinstance(given, Buffer) and given.is_mapped else given for given in (one, other)]
+    return all(isinstance(array, np.ndarray) for array in arrays) and np.may_share_memory(*arrays)
+
+
+def check_apart(function: str, outs: Sequence[Any]) -> None:
+    """InvalidArgumentError when two of the buffers and arrays that are given for results share memory."""
+    for i, one in enumerate(outs):
+        for k, other in enumerate(outs[:i]):
+            if one is not None and other is not None and _is_shared(one, other):
+                raise InvalidArgumentError(
+                    f"@{function}: out {k} and out {i} share memory, but results {k} and {i} are different arrays; "
+                    "pass separate buffers or arrays"
+                )
 
 
 def check_out(where: str, given: Any, element: ElementType, is_number: bool, shape: tuple[int, ...] | None) -> None:

@@ -15,7 +15,7 @@ from pydispatch._core.flops import flops_of
 from pydispatch._core.profile import Profile, Timing, check_runs, timing_of
 from pydispatch.errors import InternalError, InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory
-from pydispatch.runtime.accelerators.given import check_out
+from pydispatch.runtime.accelerators.given import check_apart, check_out
 from pydispatch.runtime.accelerators.public import Callee
 from pydispatch.runtime.accelerators.submit import Submitted
 from pydispatch.runtime.buffer import Buffer
@@ -83,6 +83,7 @@ class AcceleratorProcedure(Submitted, Callee):
             raise InvalidArgumentError(f"@{self.name}: out: expected {count} buffers, got {len(outs)}")
         for i, (given, (kind, rank)) in enumerate(zip(outs, self.results, strict=True)):
             check_out(f"@{self.name}: out {i}", given, kind, rank is None, None)
+        check_apart(self.name, outs)
         return outs
 
     def _argument(self, given: Any) -> Any:

@@ -246,6 +246,42 @@ static void test_strides(void) {
   close_world(&w);
 }
 
+// The second of two results never takes the place of the first.
+static void test_results_that_overlap(void) {
+  world_t w;
+  float in[N] = {1, 2, 3}, out[2 * N + 1];
+  const char* const names[] = {"pair", "same"};
+  open_world(&w, &kOptions);
+  for (int f = 0; f < 2; ++f) {
+    const pyd_api_function_t* function;
+    const float more = f ? 0 : 1;
+    atomic_int released = 0;
+    CHECK_OK(pd.program_find(w.program, names[f], &function));
+    pyd_api_call_t* call = prepare_bound(function, in, out, N);
+    for (int i = 0; i < 2 * N + 1; ++i) out[i] = 7;
+    for (int shift = 0; shift < N; shift += N - 1) {
+      CHECK_OK(pd.call_bind_result(call, 1, out + shift, sizeof(in)));
+      CHECK_REFUSED(pd.call_run(call), INVALID_ARGUMENT, "results 0 and 1 were bound to memory that overlaps; bind separate memory");
+    }
+    CHECK(out[0] == 7 && out[N] == 7);
+    CHECK_OK(pd.call_bind_result(call, 1, out + N, sizeof(in)));
+    CHECK_OK(pd.call_run(call));
+    CHECK(out[1] == 2 + more && out[N + 2] == 3 + more && out[2 * N] == 7);
+    pyd_api_memory_t *even = import(&w, out, N, 2, &released), *odd = import(&w, out + 1, N, 2, &released);
+    CHECK_OK(pd.call_bind_result_memory(call, 0, even));
+    CHECK_OK(pd.call_bind_result_memory(call, 1, even));
+    CHECK_REFUSED(pd.call_run(call), INVALID_ARGUMENT, "results 0 and 1 were bound to memory that overlaps");
+    CHECK_OK(pd.call_bind_result_memory(call, 1, odd));
+    CHECK_OK(pd.call_run(call));
+    CHECK(out[2] == 2 + more && out[3] == 2 + more && out[5] == 3 + more && out[2 * N] == 7);
+    pd.memory_release(even);
+    pd.memory_release(odd);
+    pd.call_release(call);
+    CHECK(released == 2);
+  }
+  close_world(&w);
+}
+
 static void* release_later(void* memory) {
   pd.memory_release(memory);
   return NULL;
@@ -370,6 +406,7 @@ int main(void) {
   test_hostile_allocators();
   test_results();
   test_strides();
+  test_results_that_overlap();
   test_the_last_user_ends_it();
   test_hostile();
   return 0;

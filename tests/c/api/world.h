@@ -1,6 +1,8 @@
 // A device with a program for tests of calls in flight:
 //   next(x: ?xf32) -> x + 3, in three dispatches of a workgroup for each element; fails at an element of -1
 //   hold(n)        -> n workgroups that end when |may_leave| is set, or when they are asked not to wait
+//   pair(x: ?xf32) -> x + 1, x + 1
+//   same(x: ?xf32) -> x, x: a procedure
 //   tally(x: ?xf32) -> x + 3, and how often it was called: a procedure with a mutable global
 #ifndef PYD_TESTS_API_WORLD_H_
 #define PYD_TESTS_API_WORLD_H_
@@ -66,9 +68,22 @@ static void build(builder_t* b, procs_t* s) {
   f = add_function(b, "increase");
   add_scalar(b, f, "i");
   add_scalar_result(f, op(f, PYD_OP_ADD, 64, op(f, PYD_OP_SCALAR, 0, 0, 0, 0), constant(f, 1), 0));
+  f = add_function(b, "pair");
+  add_tensor(b, f, F32, "x", 1, (int64_t[]){-1});
+  n = op(f, PYD_OP_DIM, 0, 0, 0, 0), one = constant(f, 1), bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0);
+  for (uint32_t i = 0; i < 2; ++i) {
+    out = add_result(f, F32, 1, &n, bytes);
+    add_dispatch(f, i, constant(f, 0), (uint32_t[]){n, one, one}, 0, NULL, 2, (uint32_t[]){0, NONE, NONE, out, NONE, NONE});
+  }
   uint32_t number = add_global(b, s, "number", 1, I64, 0, NULL, NONE, 0, true);
-  proc_t* p = add_procedure(b, s, "tally");
-  uint32_t x = add_port(b, p, 0, F32, 1, (int64_t[]){-1}), k = add_slot(p, 1, I64, 0);
+  proc_t* p = add_procedure(b, s, "same");
+  uint32_t x = add_port(b, p, 0, F32, 1, (int64_t[]){-1});
+  add_output(p, 0, F32, 1);
+  add_output(p, 0, F32, 1);
+  step(p, PYD_STEP_RETURN, push_all(&p->pool, 2, x, x), 0, 0, 0);
+  p = add_procedure(b, s, "tally");
+  x = add_port(b, p, 0, F32, 1, (int64_t[]){-1});
+  uint32_t k = add_slot(p, 1, I64, 0);
   step(p, PYD_STEP_LOAD, k, number, 0, 0);
   step(p, PYD_STEP_RUN, 0, push_all(&p->pool, 2, x, x), 0, 0);
   step(p, PYD_STEP_RUN, 2, push_all(&p->pool, 2, k, k), 0, 0);

@@ -55,14 +55,6 @@ class CudaFunction(AcceleratorFunction):
     def _is_here(self, given: Any) -> bool:
         return self._is_ours(given) and self._executor.takes(given.memory.block)
 
-    def _overlap(self, one: Buffer, other: Buffer) -> bool:
-        if one.memory is other.memory:
-            return True
-        if not (self._is_ours(one) and self._is_ours(other)):
-            return False
-        first, second = one.memory.block.address, other.memory.block.address  # type: ignore[attr-defined]
-        return bool(first < second + other.nbytes and second < first + one.nbytes)
-
 
 class CudaProcedure(AcceleratorProcedure):
     """As on other devices; results are buffers that CUDA libraries take."""
