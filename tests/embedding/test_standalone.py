@@ -45,10 +45,8 @@ def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built_alone(source: Path, folder: Path) -> Path:
     """A program, built with csrc, with ASAN and UBSAN, without anything of Python."""
     binary = folder / source.stem
-    headers = c_tests.newest_header()
     files = [Path(p) for p in c_tests.library([*FOLDERS])]
-    for file in files:
-        assert not c_tests.compile_object(file, "asan", headers)
+    assert not c_tests.compile_objects((file, "asan") for file in files)
     objects = [str(c_tests.object_of(file, "asan")) for file in files]
     options = [*c_tests.BASE, *c_tests.MODES["asan"], "-pthread", "-ldl", "-lm"]
     command = [c_tests.CC, str(source), *objects, *options, "-o", str(binary)]

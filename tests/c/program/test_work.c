@@ -1,5 +1,6 @@
 // links: base platform sched memory program
-// counting: steps of reading a program
+// with: reverse.c
+// extended: counts steps of reading a program
 // Reading is linear: twice as much input is at most twice as many steps, however its parts refer to each other.
 #include "program/procedure_builder.h"
 
