@@ -23,7 +23,8 @@ def attend(
     Leading axes broadcast; the one before the last two may be a divisor of the query's (grouped heads). masks: added to
     the products where they are floats, false where a key is left out. scale: of the products; 1 / sqrt(d) without it.
     softcap: products are brought between -softcap and softcap; 0 for not. precision: of the softmax. stage: products
-    after 0 scaling, 1 masks, 2 the cap, 3 softmax. filler: the product of a key that is left out.
+    after 0 scaling, 1 masks, 2 the cap, 3 softmax. filler: the product of a key that is left out. A query all of whose
+    products are -inf gives 0.
     """
     key, value = grouped_heads(b, query, key), grouped_heads(b, query, value)
     factor = usual_scale(b, query) if scale is None else scale
@@ -40,23 +41,26 @@ def attend(
     stages.append(formula(b, masked, stages[0], *masks) if masks else stages[0])
     stages.append(formula(b, lambda e: (e / softcap).of("tanh") * softcap, stages[1]) if softcap else stages[1])
     exact = precision if precision is not None and precision.bits > inner.bits else inner
-    stages.append(normalization.softmax(b, ew.convert(b, stages[2], exact), -1))
+    stages.append(normalization.softmax(b, ew.convert(b, stages[2], exact), -1, masked_rows_are_zero=True))
     made = products.matmul(b, ew.convert(b, stages[3], value.dtype), value, inner)
     return ew.convert(b, made, query.dtype), ew.convert(b, stages[stage], query.dtype)
 
 
-def causal_mask(b: Builder, queries: Size, keys: Size, before: Size = 0, window: int = -1) -> Tensor:
+def causal_mask(b: Builder, queries: Size, keys: Size, before: Size | Tensor = 0, window: int = -1) -> Tensor:
     """The keys that queries see whose own places begin at `before`: those up to their own one, [queries, keys].
 
-    window: how many of them, the last ones; all when it is negative.
+    before: a tensor [batch, 1, 1, 1] gives a mask for each sequence, [batch, 1, queries, keys]. window: how many of
+    the keys, the last ones; all when it is negative.
     """
-    places = shapes.iota(b, [queries, keys], 1, I64)
+    first = before if isinstance(before, Tensor) else reductions.size_as(b, before, I64)
+    rank = max(first.rank, 2)
+    places = shapes.iota(b, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
 
     def seen(j: Element, n: Element) -> Element:
-        own = j.position(0, I64) + n
+        own = j.position(rank - 2, I64) + n
         return (j <= own) if window < 0 else (j <= own) & (j > own - window)
 
-    return formula(b, seen, places, reductions.size_as(b, before, I64))
+    return formula(b, seen, places, first)
 
 
 def length_mask(b: Builder, lengths: Tensor, keys: Size) -> Tensor:

@@ -21,17 +21,20 @@ def wide(dtype: DType) -> DType:
     return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
-def softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
-    """exp(x) by its sum along an axis. Rows of -inf give NaN."""
+def softmax(b: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool = False) -> Tensor:
+    """Divide exp(x) by its sum along an axis. Rows of -inf give NaN, or 0 with `masked_rows_are_zero`."""
     (axis,) = shapes.axes_of(b, [axis], x.rank)
-    powers = _powers(b, ew.convert(b, x, wide(x.dtype)), axis)
+    values = ew.convert(b, x, wide(x.dtype))
+    largest = reductions.reduce(b, "max", values, [axis], keep=True)
+    powers = formula(b, lambda e, m: (e - m).of("exp"), values, largest)
     total = reductions.reduce(b, "add", powers, [axis], keep=True)
-    return ew.convert(b, ew.binary(b, "div", powers, total), x.dtype)
+    if not masked_rows_are_zero:
+        return ew.convert(b, ew.binary(b, "div", powers, total), x.dtype)
 
+    def share(e: Element, n: Element, m: Element) -> Element:
+        return m.is_equal(-math.inf).choose(0.0, e / n).to(x.dtype)
 
-def _powers(b: Builder, x: Tensor, axis: int) -> Tensor:
-    largest = reductions.reduce(b, "max", x, [axis], keep=True)
-    return formula(b, lambda e, m: (e - m).of("exp"), x, largest)
+    return formula(b, share, powers, total, largest)
 
 
 def log_softmax(b: Builder, x: Tensor, axis: int) -> Tensor:

@@ -10,7 +10,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.sizes import Expr, Shape, Size
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, ceil_div, minimum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.indexing import reverse
@@ -117,15 +117,18 @@ class Window:
 
 
 def window_sizes(b: Builder, x: Shape, kernel: Sequence[Size], window: Window, ceil: bool = False) -> Shape:
-    """The spatial sizes of what a window that moves over `x` gives. ceil: a last window may reach beyond."""
+    """Return how many windows fit into each spatial axis of `x`.
+
+    ceil: the last window may end beyond the padding, but it begins within the elements or the padding before them.
+    """
     found: list[Size] = []
     for d, (n, k) in enumerate(zip(x, kernel, strict=True)):
         reach = (k - 1) * window.dilations[d] + 1
         room = n + window.low[d] + window.high[d] - reach
         if not isinstance(room, Expr) and room < 0:
             raise b.fail(f"a window of {reach} does not fit into {n} with padding {window.low[d]} and {window.high[d]}")
-        steps = -((-room) // window.strides[d]) if ceil else room // window.strides[d]
-        found.append(steps + 1)
+        step = window.strides[d]
+        found.append(minimum(ceil_div(room, step), (n + window.low[d] - 1) // step) + 1 if ceil else room // step + 1)
     return tuple(found)
 
 

@@ -111,7 +111,7 @@ _TAPS: dict[str, Taps] = {"nearest": ((0, lambda part: part.const(1.0)),), "line
 def _grid_taps(b: Builder, at: Tensor, size: Size, how: Grid) -> list[Tap]:
     length = reductions.size_as(b, size, I64)
     # PyTorch moves only the elements of cubic interpolation.
-    moves_places = how.onnx or how.mode != "cubic"
+    moves_places = how.mode != "cubic"
 
     def inside(v: Element, n: Element) -> Element:
         last = n.to(v.dtype) - 1.0

@@ -311,7 +311,8 @@ def next_after(s: Scalars, x: Scalar, y: Scalar) -> Scalar:
 
 
 def reduce_precision(s: Scalars, x: Scalar, exponent: int, mantissa: int) -> Scalar:
-    """x rounded, to the even one of two near ones, to a float with so many bits; what is too large is infinite."""
+    """Round x, ties to even, to a float with so many bits. What is too large is infinite, and so is NaN where the float
+    has no mantissa, which tells NaN from infinity (as in XLA's evaluator)."""
     if x.dtype.is_float and x.dtype.bits <= 8:
         return s.convert(reduce_precision(s, s.convert(x, F32), exponent, mantissa), x.dtype)
     bits, unsigned = _bits_of(s, x)
@@ -335,4 +336,4 @@ def reduce_precision(s: Scalars, x: Scalar, exponent: int, mantissa: int) -> Sca
         under = s.compare("le", field, c((bias - reduced) << have_mantissa))
         bits = s.select(over, infinite, s.select(under, sign, bits))
     made = s.bitcast(bits, x.dtype)
-    return s.select(s.unary("is_nan", x), x, made)
+    return s.select(s.unary("is_nan", x), x if mantissa else s.const(math.inf, x.dtype), made)

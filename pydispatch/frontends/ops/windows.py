@@ -10,14 +10,14 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, I64, DType
-from pydispatch.frontends.graph.sizes import Shape, Size
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, maximum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.indexing import Places
 from pydispatch.frontends.ops.products import Window, window_sizes
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import Combine, least
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
-from pydispatch.frontends.ops.shapes import pad, scalar_parts
+from pydispatch.frontends.ops.shapes import pad, scalar_parts, slice_
 
 Select = Callable[[Scalars, Scalar, Scalar], Scalar]
 """select(s, chosen so far, element) -> whether the former stays."""
@@ -39,12 +39,13 @@ def reduce_windows(
     rank = tensors[0].rank
     interior = [n - 1 for n in input_dilations] if input_dilations else None
     high = window.high
-    if out is not None:  # as much as the last window reaches beyond, which may be less than nothing
-        reach = [(k - 1) * step + 1 for k, step in zip(kernel, window.dilations, strict=True)]
-        high = tuple((out[d] - 1) * window.strides[d] + reach[d] - window.low[d] - tensors[0].shape[d]
-                     for d in range(rank))  # fmt: skip
+    if out is not None:
+        high = tuple(_padding_after(n, out[d], kernel[d], window, d) for d, n in enumerate(tensors[0].shape))
     beyond = starts if around is None else around
     padded = [pad(b, x, window.low, high, value, interior) for x, value in zip(tensors, beyond, strict=True)]
+    if out is not None:
+        spans = [(out[d] - 1) * window.strides[d] + _reach(kernel[d], window, d) for d in range(rank)]
+        padded = [slice_(b, x, [0] * rank, spans) for x in padded]
     if out is None:
         inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
         out = window_sizes(b, padded[0].shape, kernel, inside)
@@ -73,6 +74,21 @@ def reduce_windows(
     return [b.wrap(t.dtype, out, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
 
 
+def _reach(kernel: Size, window: Window, axis: int) -> Size:
+    """The number of elements from the first to the last of a window."""
+    return (kernel - 1) * window.dilations[axis] + 1
+
+
+def _padding_after(n: Size, out: Size, kernel: Size, window: Window, axis: int) -> Size:
+    """Return the padding after an axis of n elements that `out` windows need; negative only where it is a number."""
+    reach, step, low = _reach(kernel, window, axis), window.strides[axis], window.low[axis]
+    needed, stated = (out - 1) * step + reach - low - n, window.high[axis]
+    if not isinstance(needed, Expr):
+        return needed
+    # Without ceil_mode every window ends within the stated padding.
+    return stated if out == (n + low + stated - reach) // step + 1 else maximum(0, needed)
+
+
 def reduce_image_windows(
     b: Builder, x: Tensor, starts: Sequence[tuple[float, DType]], kernel: Sequence[Size], window: Window, out: Shape,
     combine: Combine, around: complex,
@@ -97,6 +113,43 @@ def pool(b: Builder, name: str, x: Tensor, kernel: Sequence[Size], window: Windo
         return [s.binary(name, running[0], elements[0])]
 
     return reduce_image_windows(b, x, [(start, x.dtype)], kernel, window, out, combine, start)[0]
+
+
+def max_pool_with_places(
+    b: Builder, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, *, columns: bool = False
+) -> list[Tensor]:
+    """Return the largest element of each window over the spatial axes of x [n, c, ...], and its place in its image.
+
+    A place is the i64 number of the first of equal elements, counted row by row, or with `columns` column by column.
+    NaN is larger than any number. A window without elements gives the least number of the type and -1.
+    """
+    spatial = len(out)
+    order = list(range(spatial))
+    flat = [*reversed(order)] if columns else order
+    sizes, lows = ([b.index(n) for n in values] for values in (x.shape[2:], window.low))
+
+    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        (best, place), (value,) = running, elements
+        n = [s.made(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
+        inside, at = s.const(True, BOOL), []
+        for d in order:
+            first = s.binary("mul", s.position(2 + d), s.const(window.strides[d], I64))
+            step = s.binary("mul", s.position(2 + spatial + d), s.const(window.dilations[d], I64))
+            low = s.made(I64, arith.IndexCastOp(lows[d], I64.element))
+            at.append(s.binary("sub", s.binary("add", first, step), low))
+            inside = s.binary("and", inside, s.compare("ge", at[d], s.const(0, I64)))
+            inside = s.binary("and", inside, s.compare("lt", at[d], n[d]))
+        here = s.const(0, I64)
+        for d in flat:
+            here = s.binary("add", s.binary("mul", here, n[d]), at[d])
+        better = s.binary("or", s.compare("gt", value, best), s.compare("lt", place, s.const(0, I64)))
+        if value.dtype.is_float:
+            better = s.binary("or", better, s.unary("is_nan", value))
+        taken = s.binary("and", inside, better)
+        return [s.select(taken, value, best), s.select(taken, here, place)]
+
+    start = least(x.dtype)
+    return reduce_image_windows(b, x, [(start, x.dtype), (-1, I64)], kernel, window, out, combine, start)
 
 
 def select_and_scatter(

@@ -1,12 +1,13 @@
 """Makes cases.npz: small models, inputs, and what onnxruntime computes. Needs onnx and onnxruntime.
 
-python tests/frontends/onnx/make.py
+python tests/frontends/onnx/make.py [NAME ...]
 """
 
 # ruff: noqa: E501 (graphs are one text each)
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -173,6 +174,43 @@ CASES: dict[str, tuple] = {
             y = TfIdfVectorizer<mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=2, ngram_counts=[0, 2], ngram_indexes=[0, 3, 1, 4, 2], pool_int64s=[2, 5, 2, 5, 5, 5, 7, 2]>(x)
             z = TfIdfVectorizer<mode="TFIDF", min_gram_length=2, max_gram_length=2, max_skip_count=1, ngram_counts=[0, 2], ngram_indexes=[0, 3, 1, 4, 2], weights=[1.0, 2.0, 0.5, 3.0, 4.0], pool_int64s=[2, 5, 2, 5, 5, 5, 7, 2]>(x) }""",
         {}, {"x": np.array([[2, 5, 5, 7, 2, 2, 5], [7, 2, 7, 5, 2, 2, 2]])}),
+    "masked_attention": (
+        24, """(float[2, 2, 3, 8] q, float[2, 2, 4, 8] k, bool[3, 4] m, float[3, 4] a, int64[2] n) =>
+            (float[2, 2, 3, 8] x, float[2, 2, 3, 8] y, float[2, 2, 3, 8] z) {
+            x = Attention(q, k, k, m) y = Attention(q, k, k, a) z = Attention<is_causal=1>(q, k, k, , , , n) }""",
+        {}, {"q": f32(2, 2, 3, 8), "k": f32(2, 2, 4, 8), "m": np.tri(3, 4, -1, bool),
+             "a": np.where(np.tri(3, 4, -1, bool), 0, -np.inf).astype(np.float32), "n": i64(2, 4)}),
+    "pools_any_size": (
+        22, """(float[1, 2, w] x, float[n, 1, h, 9] z) => (float[1, 2, a] y0, float[1, 2, a] y1, float[1, 2, a] y2,
+            float[n, 1, b, d] z0, int64[n, 1, b, d] z1, float[n, 1, e, g] z2, int64[n, 1, e, g] z3, float[n, 1, i, j] z4) {
+            y0 = MaxPool<kernel_shape=[2], strides=[3], ceil_mode=1>(x)
+            y1 = AveragePool<kernel_shape=[2], strides=[3], ceil_mode=1>(x)
+            y2 = LpPool<kernel_shape=[2], strides=[3], auto_pad="SAME_UPPER">(x)
+            z0, z1 = MaxPool<kernel_shape=[2, 2], strides=[2, 2]>(z)
+            z2, z3 = MaxPool<kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1], storage_order=1, ceil_mode=1>(z)
+            z4 = AveragePool<kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_LOWER", count_include_pad=1>(z) }""",
+        {}, {"x": f32(1, 2, 9), "z": f32(2, 1, 8, 9)}),
+    "reductions_of_no_axis": (
+        18, """(float[2, 3] x) => (float[2, 3] a, float[2, 3] b, float[2, 3] c, float[2, 3] d, float[2, 3] e) {
+            a = ReduceL1<noop_with_empty_axes=1>(x) b = ReduceL2<noop_with_empty_axes=1>(x)
+            n = Abs(x) c = ReduceLogSum<noop_with_empty_axes=1>(n) d = ReduceSumSquare<noop_with_empty_axes=1, keepdims=0>(x, s)
+            e = ReduceMean<noop_with_empty_axes=1>(x) }""",
+        {"s": np.zeros(0, np.int64)}, {"x": f32(2, 3)}),
+    "slices_from_far_below": (
+        13, """(float[4, w] x) => (float[a, w] y, float[4, b] z, float[c, d] u) {
+            y = Slice(x, s, e, q, t) z = Slice(x, s, e, r, t) u = Slice(x, s2, e2, qr, t2) }""",
+        {"s": i64(-(1 << 62)), "e": i64(-(1 << 62)), "q": i64(0), "r": i64(1), "t": i64(-1), "s2": i64(-9, 2), "e2": i64(-7, -9),
+         "qr": i64(0, 1), "t2": i64(-2, -1)}, {"x": f32(4, 5)}),
+    "loop_without_runs": (
+        16, """(float[3] x) => (float[3] y, float[n, 3] z, int64[n, 1] k) { t = Constant<value_int=1>() c = Cast<to=9>(t)
+            y, z, k = Loop (m, c, x) <body = g (int64 i, bool k, float[3] a) => (bool ko, float[3] b, float[3] r, int64[1] s) {
+                ko = Identity(k) b = Add(a, a) r = Mul(b, b) s = Reshape(i, one) }> }""",
+        {"m": np.array(0, np.int64), "one": i64(1)}, {"x": f32(3)}),
+    "grid_sample_cubic": (
+        20, """(float[1, 2, 5, 4] x, float[1, 3, 4, 2] g) => (float[1, 2, 3, 4] y, float[1, 2, 3, 4] z) {
+            y = GridSample<mode="cubic", padding_mode="border">(x, g)
+            z = GridSample<mode="cubic", padding_mode="border", align_corners=1>(x, g) }""", {},
+        {"x": f32(1, 2, 5, 4), "g": 2 * f32(1, 3, 4, 2)}),
 }  # fmt: skip
 
 # The same for models with operators of com.microsoft.
@@ -228,6 +266,7 @@ scaled <factor: float = 0.5>(u) => (v) { f = Constant<value_float: float = @fact
 
 
 def main() -> None:
+    """Write the cases that the command names beside those that there are; without a name write all of them."""
     found: dict[str, np.ndarray] = {}
     for name, (opset, text, weights, inputs) in CASES.items():
         model = parser.parse_model(f'<ir_version: 9, opset_import: ["": {opset}]> main {text}')
@@ -238,8 +277,11 @@ def main() -> None:
         model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items())
         keep(found, name, model, inputs)
     keep(found, "function", parser.parse_model(FUNCTION), {"x": f32(2, 3)})
+    if names := sys.argv[1:]:
+        with np.load(HERE / "cases.npz") as file:
+            found = {**file, **{key: array for key, array in found.items() if key.partition("/")[0] in names}}
     np.savez_compressed(HERE / "cases.npz", **found)
-    print(f"{len(CASES) + len(MICROSOFT) + 1} models, {(HERE / 'cases.npz').stat().st_size} bytes")
+    print(f"{len({key.partition('/')[0] for key in found})} models, {(HERE / 'cases.npz').stat().st_size} bytes")
 
 
 def keep(found: dict[str, np.ndarray], name: str, model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> None:

@@ -226,6 +226,20 @@ def test_reduced_precision(run: Any, exponent: int, mantissa: int, dtype: Any) -
         np.testing.assert_array_equal(run(text, x)[0], x.astype(dtype).astype(np.float32))
 
 
+def test_reduced_precision_without_a_mantissa_has_no_nan(run: Any) -> None:
+    x = np.resize(np.array([np.nan, np.inf, -np.inf, 1.5, -3, 0.3], np.float32), 24)
+    text = program("f32", [("stablehlo.reduce_precision %a, format = e5m0 : tensor<24xf32>", "f32")], 1)
+    assert run(text, x)[0][:6].tolist() == [np.inf, np.inf, -np.inf, 2, -2, 0.25]
+
+
+def test_only_the_real_part_is_converted(run: Any) -> None:
+    x = np.resize(np.array([1j, 2, 0, 3 + 1j], np.complex64), 24)
+    lines = [(f"stablehlo.convert %a : (tensor<24xcomplex<f32>>) -> tensor<24x{to}>", to) for to in ("i1", "f64", "i8")]
+    truths, reals, numbers = run(program("complex<f32>", lines, 1), x)
+    assert truths[:4].tolist() == [False, True, False, True]
+    assert reals[:4].tolist() == numbers[:4].tolist() == [0, 2, 0, 3]
+
+
 def test_powers_of_integers(run: Any) -> None:
     x = np.array([0, 1, -1, 2, -3, 7, 10, 2, 1, -1, -1, 2] * 2, np.int32)
     y = np.array([0, 5, 3, 10, 3, 2, 9, 40, -2, -3, -4, -1] * 2, np.int32)

@@ -214,6 +214,35 @@ def _windows(x: Tensor) -> Any:
     )  # fmt: skip
 
 
+def _sized_windows(x: Tensor) -> Any:
+    """Pooling of sizes that a call decides: windows that leave elements out, and that reach into the padding."""
+    return (
+        *F.max_pool2d(x, 2, return_indices=True), *F.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True),
+        *F.max_pool1d(x[0], 2, 3, 1, ceil_mode=True, return_indices=True),
+        *F.max_pool3d(x[None], (1, 2, 3), 2, (0, 1, 1), return_indices=True),
+        F.avg_pool2d(x, 2, 3, ceil_mode=True), F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+        F.lp_pool2d(x, 2, 2),
+    )  # fmt: skip
+
+
+def _image_without_numbers() -> Tensor:
+    """An image with rows of -inf, and with a NaN."""
+    x = torch.randn(2, 3, 6, 7)
+    x[0, :, :3] = -torch.inf
+    x[1, 0, 4, 4] = torch.nan
+    return x
+
+
+def _masked(q: Tensor, seen: Tensor) -> Any:
+    """Attention of queries that see no key."""
+    added = torch.zeros(4, 4).masked_fill(~seen, -torch.inf)
+    return (
+        F.scaled_dot_product_attention(q, q, q, attn_mask=seen),
+        F.scaled_dot_product_attention(q, q, q, attn_mask=added),
+        torch._safe_softmax(added, -1), torch.softmax(added, -1),
+    )  # fmt: skip
+
+
 def _written(x: Tensor) -> Any:
     y = x.clone()
     y[1:] += 1
@@ -260,6 +289,10 @@ CASES = {
     "selected": Case(of(_selected), lambda: (_halves(), _numbers())),
     "sampled": Case(of(_sampled), lambda: (torch.randn(1, 2, 5, 6), torch.rand(1, 3, 4, 2) * 3 - 1.5)),
     "windows": Case(of(_windows), lambda: (torch.randn(1, 4, 7, 7),)),
+    "sized_windows": Case(
+        of(_sized_windows), lambda: (_image_without_numbers(),),
+        ({2: Dim.AUTO, 3: Dim.AUTO},), lambda: (torch.randn(2, 3, 9, 8),)),
+    "masked_attention": Case(of(_masked), lambda: (torch.randn(1, 2, 4, 8), torch.ones(4, 4).tril(-1) > 0)),
     "written": Case(of(_written), lambda: (_halves(),), decomposed=False),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import attention, gathers, shapes
+from pydispatch.frontends.ops import attention, gathers, reductions, shapes
 from pydispatch.frontends.ops.formulas import formula
 
 
@@ -34,7 +35,11 @@ def _attention(
         value = shapes.concat(c.b, [past_value, value], 2)
     masks = [_widened(c, mask, key.shape[2])] if mask is not None else []
     if c.flag("is_causal"):
-        before = past_key.shape[2] if past_key is not None else 0
+        before: Size | Tensor = past_key.shape[2] if past_key is not None else 0
+        if lengths is not None and past_key is None:  # the queries are the last ones of each sequence
+            count = reductions.size_as(c.b, query.shape[2], I64)
+            whole = shapes.reshape(c.b, lengths, [lengths.shape[0], 1, 1, 1])
+            before = formula(c.b, lambda n, m: n.to(I64) - m, whole, count)
         masks.append(attention.causal_mask(c.b, query.shape[2], key.shape[2], before))
     if lengths is not None:
         masks.append(attention.length_mask(c.b, lengths, key.shape[2]))

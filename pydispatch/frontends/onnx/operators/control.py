@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.graph.dtypes import BOOL, I64
 from pydispatch.frontends.graph.sizes import Expr, Size
@@ -83,7 +83,7 @@ def _counted(c: Call, graph: model.Graph, runs: Size, carried: list[Tensor], row
                 column.append(row)
             carried = made[: len(carried)]
         if rows and not runs:
-            raise c.fail("it stacks what no run gives")
+            return [*carried, *_no_rows(c, lambda: _run(c, graph, [b.constant(0, I64), true, *carried])[1:], rows)]
         return [*carried, *(shapes.stack(b, column, 0) for column in found)]
 
     def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -92,6 +92,11 @@ def _counted(c: Call, graph: model.Graph, runs: Size, carried: list[Tensor], row
 
     ends, stacks = control.scan(b, runs, carried, run, shapes_vary=True)
     return [*ends, *stacks]
+
+
+def _no_rows(c: Call, run: Callable[[], list[Tensor]], rows: int) -> list[Tensor]:
+    """Return the stacks of a loop that never runs: 0 rows, of the types that `run` would give as its last results."""
+    return [control.rows_buffer(c.b, 0, form) for form in control.rows_of(c.b, lambda: run()[-rows:])]
 
 
 def _unrolled(

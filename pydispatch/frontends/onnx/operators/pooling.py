@@ -7,34 +7,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import BOOL, I64
+from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators.products import spatial_rank, window_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, normalization, products, reductions, shapes, windows
-from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.products import Window
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 
 
 def _moving(c: Call, x: Tensor) -> tuple[list[Size], Window, Shape]:
     """The sizes of the windows, how they move, and how many there are along each axis."""
-    rank = spatial_rank(c, x)
     kernel = c.integers("kernel_shape")
     if any(not 1 <= k <= 1 << 20 for k in kernel):
         raise c.fail(f"its kernel_shape is {kernel}")
     ceil = c.flag("ceil_mode")
     window = window_of(c, x, kernel)
-    out = list(products.window_sizes(c.b, x.shape[2:], kernel, window, ceil))
-    for d in range(rank if ceil else 0):
-        # No window begins behind the elements and what is put before them.
-        begins, end = (out[d] - 1) * window.strides[d], x.shape[2 + d] + window.low[d]
-        if not isinstance(begins, Expr) and not isinstance(end, Expr) and begins >= end:
-            out[d] -= 1
-    return list(kernel), window, tuple(out)
+    return list(kernel), window, products.window_sizes(c.b, x.shape[2:], kernel, window, ceil)
 
 
 def _max_pool(c: Call, x: Tensor) -> Sequence[Tensor]:
@@ -42,38 +33,14 @@ def _max_pool(c: Call, x: Tensor) -> Sequence[Tensor]:
     columns = c.flag("storage_order")
     if c.results < 2:
         return [windows.pool(c.b, "max", x, kernel, window, out)]
-    rank = len(out)
-    sizes = x.shape[2:]
-    strides = [product(sizes[:d] if columns else sizes[d + 1 :]) for d in range(rank)]
-    if any(isinstance(n, Expr) for n in (*sizes, *window.low)):
-        raise c.fail("its second output needs sizes that are known")
-
-    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        (best, place), (value,) = running, elements
-        here = s.const(0, I64)
-        inside = s.const(True, BOOL)
-        for d in range(rank):
-            first = s.binary("mul", s.position(2 + d), s.const(window.strides[d], I64))
-            step = s.binary("mul", s.position(2 + rank + d), s.const(window.dilations[d], I64))
-            at = s.binary("sub", s.binary("add", first, step), s.const(int(window.low[d]), I64))  # type: ignore[arg-type]
-            inside = s.binary("and", inside, s.compare("ge", at, s.const(0, I64)))
-            inside = s.binary("and", inside, s.compare("lt", at, s.const(int(sizes[d]), I64)))  # type: ignore[arg-type]
-            here = s.binary("add", here, s.binary("mul", at, s.const(int(strides[d]), I64)))  # type: ignore[arg-type]
-        better = s.binary("or", s.compare("gt", value, best), s.compare("lt", place, s.const(0, I64)))
-        taken = s.binary("and", inside, better)
-        return [s.select(taken, value, best), s.select(taken, here, place)]
-
-    least = reductions.least(x.dtype)
-    starts = [(least, x.dtype), (-1, I64)]
-    made, places = windows.reduce_image_windows(c.b, x, starts, kernel, window, out, combine, least)
+    made, places = windows.max_pool_with_places(c.b, x, kernel, window, out, columns=columns)
     # Places count from the first element of x, not of each channel.
-    whole = product(sizes)
-    channels = x.shape[1]
-    assert isinstance(whole, int)
-    if isinstance(channels, Expr):
-        raise c.fail("its second output needs a number of channels that is known")
-    places = formula(c.b, lambda p: p + (p.position(0, I64) * channels + p.position(1, I64)) * whole, places)
-    return [made, places]
+    image, channels = (reductions.size_as(c.b, n, I64) for n in (product(x.shape[2:]), x.shape[1]))
+
+    def whole(p: Element, image: Element, channels: Element) -> Element:
+        return p + (p.position(0, I64) * channels + p.position(1, I64)) * image
+
+    return [made, formula(c.b, whole, places, image, channels)]
 
 
 def _average_pool(c: Call, x: Tensor) -> Tensor:

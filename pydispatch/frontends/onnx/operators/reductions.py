@@ -23,11 +23,9 @@ def _reduction(made: Reduce, operand_since: int = 18) -> Conversion:
         keep = c.flag("keepdims", True)
         given = axes_operand(c, axes, operand_since)
         nothing = c.flag("noop_with_empty_axes") if c.version >= operand_since else False
-        if not given:
-            if nothing:
-                return x
+        if not given and not nothing:
             given = list(range(x.rank))
-        return made(c, x, c.axes(given, x.rank), keep)
+        return made(c, x, c.axes(given or [], x.rank), keep)
 
     return convert
 

@@ -54,38 +54,37 @@ def _slice_axis(c: Call, x: Tensor, axis: int, start: Place, end: Place, step: i
     if step == 0:
         raise c.fail("a step is 0")
     if step > 0:
-        low, high = _clamped(c, start, size, 0), _clamped(c, end, size, 0)
+        low, high = (_clamped(c, place, size, 0, size) for place in (start, end))
         return shapes.slice_axis(c.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
     # From `start` down to above `end`: the same of the reversed axis.
-    low, high = _clamped(c, start, size, -1), _clamped(c, end, size, -1)
+    low, high = _clamped(c, start, size, 0, size - 1), _clamped(c, end, size, -1, size - 1)
     x = indexing.reverse(c.b, x, [axis])
     first, last = size - 1 - low, size - 1 - high
     return shapes.slice_axis(c.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
 
 
-def _clamped(c: Call, place: Place, size: Size, least: int) -> Size:
-    """A place that counts from the end when it is negative, within `least` and `size` + `least`."""
+def _clamped(c: Call, place: Place, size: Size, least: int, most: Size) -> Size:
+    """Return a place that counts from the end when it is negative, from `least` to `most`; at most `most`."""
     if isinstance(place, SSAValue):
-        return _clamped_value(c, place, size, least)
+        return _clamped_value(c, place, size, least, most)
     if not isinstance(place, Expr):
         if place > _LIMIT:
-            return size + least
+            return most
         if place < -_LIMIT:
-            return least
+            return minimum(least, most)
         if place < 0:
             place = size + place
     if place == size:
-        return size + least
-    return maximum(least, minimum(place, size + least))
+        return most
+    return minimum(maximum(least, place), most)
 
 
-def _clamped_value(c: Call, place: SSAValue, size: Size, least: int) -> Size:
+def _clamped_value(c: Call, place: SSAValue, size: Size, least: int, most: Size) -> Size:
     b = c.b
     n = b.index(size)
     is_negative = b.add(arith.CmpiOp(place, b.index(0), "slt")).result
     place = b.add(arith.SelectOp(is_negative, b.add(arith.AddiOp(place, n)).result, place)).result
-    highest = b.index(size + least)
-    place = b.add(arith.MinSIOp(b.add(arith.MaxSIOp(place, b.index(least))).result, highest)).result
+    place = b.add(arith.MinSIOp(b.add(arith.MaxSIOp(place, b.index(least))).result, b.index(most))).result
     return b.size_of(place)
 
 

@@ -83,7 +83,9 @@ def _clamp(s: Scalars, _: Operation, low: Scalar, x: Scalar, high: Scalar) -> Sc
 
 
 def _convert(s: Scalars, op: Operation, x: Scalar) -> Scalar:
-    return s.convert(x, dtype_of(op.results[0].type))
+    """StableHLO converts the real part of a complex number, also to a truth value."""
+    to = dtype_of(op.results[0].type)
+    return s.convert(x if to.is_complex else s.real(x), to)
 
 
 def _bitcast(s: Scalars, op: Operation, x: Scalar) -> Scalar:
@@ -190,6 +192,8 @@ def _select_tensors(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def _convert_tensor(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    if operands[0].dtype.is_complex:
+        return _tensors(t, op, operands)
     return ew.convert(t.b, operands[0], t.dtype(op))
 
 

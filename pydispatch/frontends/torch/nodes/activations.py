@@ -94,6 +94,11 @@ def softmax(t: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None
     return normalization.softmax(t.b, x, dim)
 
 
+def safe_softmax(t: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
+    x = self if not isinstance(dtype, DType) else ew.convert(t.b, self, dtype)
+    return normalization.softmax(t.b, x, dim, masked_rows_are_zero=True)
+
+
 def log_softmax(t: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
     x = self if not isinstance(dtype, DType) else ew.convert(t.b, self, dtype)
     return normalization.log_softmax(t.b, x, dim)
@@ -126,7 +131,7 @@ ACTIVATIONS: dict[str, Conversion] = {
     "aten.log_sigmoid": _of_floats(lambda e: -_softplus(-e)),
     "aten.softmax": softmax,
     "aten._softmax": softmax,
-    "aten._safe_softmax": softmax,
+    "aten._safe_softmax": safe_softmax,
     "aten.log_softmax": log_softmax,
     "aten._log_softmax": log_softmax,
     "aten.feature_dropout": other_dropout,

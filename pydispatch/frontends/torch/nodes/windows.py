@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, products, reductions, shapes, windows
 from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Ints = Sequence[int]
@@ -38,12 +36,7 @@ class _Pool:
         if any(len(v) != spatial for v in (self.kernel, strides, around, steps)) or min(strides, default=1) < 1:
             raise t.b.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
         self.window = products.Window(strides, around, around, steps)
-        out = products.window_sizes(t.b, self.x.shape[2:], self.kernel, self.window, ceil)
-        # A window that begins beyond the image and what is in front of it is left out.
-        self.out = tuple(
-            o - 1 if ceil and isinstance(o, int) and (o - 1) * s >= n + p else o
-            for o, s, n, p in zip(out, strides, self.x.shape[2:], around, strict=True)
-        )
+        self.out = products.window_sizes(t.b, self.x.shape[2:], self.kernel, self.window, ceil)
 
     def done(self, made: Tensor) -> Tensor:
         """A result, without the axis of batches where the operand has none."""
@@ -67,36 +60,10 @@ def _max_pool_with_places(spatial: int) -> Conversion:
         ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         p = _Pool(t, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        values, places = _largest_with_places(t, p)
+        values, places = windows.max_pool_with_places(t.b, p.x, p.kernel, p.window, p.out)
         return p.done(values), p.done(places)
 
     return convert
-
-
-def _largest_with_places(t: Tracer, p: _Pool) -> list[Tensor]:
-    """The largest element of each window, and its number in the image."""
-    sizes = p.x.shape[2:]
-    if any(isinstance(n, Expr) for n in sizes):
-        values = windows.pool(t.b, "max", p.x, p.kernel, p.window, p.out)
-        return [values, shapes.broadcast_to(t.b, t.b.constant(-1, I64), values.shape)]
-    spatial, window = len(sizes), p.window
-
-    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        (best, place), (value,) = running, elements
-        here = s.const(0, I64)
-        for d in range(spatial):
-            at = s.binary("mul", s.position(2 + d), s.const(window.strides[d], I64))
-            inside = s.binary("mul", s.position(2 + spatial + d), s.const(window.dilations[d], I64))
-            at = s.binary("sub", s.binary("add", at, inside), s.const(window.low[d], I64))  # type: ignore[arg-type]
-            here = s.binary("add", s.binary("mul", here, s.const(sizes[d], I64)), at)  # type: ignore[arg-type]
-        larger = s.compare("gt", value, best)
-        if value.dtype.is_float:
-            larger = s.binary("or", larger, s.unary("is_nan", value))
-        return [s.select(larger, value, best), s.select(larger, here, place)]
-
-    least = reductions.least(p.x.dtype)
-    starts = [(least, p.x.dtype), (0, I64)]
-    return windows.reduce_image_windows(t.b, p.x, starts, p.kernel, p.window, p.out, combine, least)
 
 
 def _avg_pool(spatial: int) -> Conversion:
