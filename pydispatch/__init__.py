@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from pydispatch.programs.control import cond, loop
     from pydispatch.programs.state import state
     from pydispatch.runtime.buffer import Buffer
+    from pydispatch.runtime.dlpack import dlpack
     from pydispatch.runtime.program.program import Program
     from pydispatch.runtime.tracing import trace
 
@@ -141,6 +142,7 @@ __all__ = [
     "cos",
     "device",
     "devices",
+    "dlpack",
     "erf",
     "exp",
     "exp2",
@@ -203,6 +205,7 @@ _LAZY = {
     "CompileOptions": "pydispatch.options",
     "Future": "pydispatch._core.future",
     "Program": "pydispatch.runtime.program.program",
+    "dlpack": "pydispatch.runtime.dlpack",
     "to_jax": "pydispatch.integrations.xla",
     "to_torch": "pydispatch.integrations.torch_operator",
     "trace": "pydispatch.runtime.tracing",

@@ -105,6 +105,20 @@ class _Result:
     kind: str
     place: int = 0
     value: Any = None
+    layout: _Layout | None = None
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How PyTorch stores a tensor.
+
+    dtype: of PyTorch. order: its axes from the largest stride to the smallest, None for contiguous tensors. repeated:
+    the axes with stride 0.
+    """
+
+    dtype: Any
+    order: tuple[int, ...] | None = None
+    repeated: tuple[int, ...] = ()
 
 
 def _traced(module: Any) -> _Traced:
@@ -122,19 +136,38 @@ def _traced(module: Any) -> _Traced:
         inputs.append(GraphInput("size" if is_size else "user_input", Name(name)))
         if not is_size:
             passed.append(place)
-    results = tuple(_result(output, names, graph) for output in graph.outputs)
+    results = tuple(
+        _result(output, names, graph, node) for output, node in zip(graph.outputs, _outputs(module), strict=True)
+    )
     kept = tuple(o for o, r in zip(graph.outputs, results, strict=True) if r.kind in ("tensor", "number"))
     outputs = tuple(GraphOutput("user_output", output) for output in kept)
     program = ExportedProgram(replace(graph, outputs=kept), tuple(inputs), outputs, {}, (), (), "")
     return _Traced(Model(_NAME, program, {}, {}), tuple(passed), results)
 
 
-def _result(output: Any, names: Sequence[str], graph: Graph) -> _Result:
+def _outputs(module: Any) -> Sequence[Any]:
+    """The nodes and constants that a graph module returns."""
+    (node,) = (node for node in module.graph.nodes if node.op == "output")
+    return node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
+
+
+def _result(output: Any, names: Sequence[str], graph: Graph, node: Any) -> _Result:
     if not isinstance(output, Name):
         return _Result("constant", value=output)
     if output.name in graph.tensors:
-        return _Result("tensor")
+        return _Result("tensor", layout=_layout(node.meta["val"]))
     return _Result("input", names.index(output.name)) if output.name in names else _Result("number")
+
+
+def _layout(traced: Any) -> _Layout:
+    """The layout of a traced tensor; of sizes that are symbols the traced values count."""
+    sizes, strides = ([n if isinstance(n, int) else n.node.hint for n in values] for values in
+                      (traced.shape, traced.stride()))  # fmt: skip
+    if None in sizes or None in strides or traced.is_contiguous():
+        return _Layout(traced.dtype)
+    order = tuple(sorted(range(len(sizes)), key=lambda d: -strides[d]))
+    repeated = tuple(d for d, n in enumerate(sizes) if strides[d] == 0 and n > 1)
+    return _Layout(traced.dtype, order, repeated)
 
 
 class _Runner:
@@ -167,13 +200,24 @@ class _Runner:
             return inputs[result.place]
         if result.kind == "number":
             return int(next(found))
-        return self._tensor(next(found))
+        assert result.layout is not None
+        return self._tensor(next(found), result.layout)
 
-    def _tensor(self, array: Any) -> Any:
+    def _tensor(self, array: Any, layout: _Layout) -> Any:
+        """A result as the tensor that PyTorch has in its place: the same element type and order of axes in memory."""
         import numpy as np
 
         values = np.asarray(array)
-        if values.dtype.kind == "V":  # a float that NumPy has not, from the package ml_dtypes
-            bits = self.torch.from_numpy(values.view(f"u{values.dtype.itemsize}"))
-            return bits.view(getattr(self.torch, values.dtype.name))
-        return self.torch.from_numpy(values)
+        try:
+            made = self.torch.from_numpy(values)
+        except TypeError:  # an element type of the package ml_dtypes
+            made = self.torch.from_numpy(values.view(f"u{values.dtype.itemsize}"))
+        if made.dtype != layout.dtype:
+            made = made.view(layout.dtype)
+        if layout.order is None:
+            return made
+        sizes = made.shape
+        for axis in layout.repeated:
+            made = made.narrow(axis, 0, 1)
+        back = sorted(range(made.ndim), key=layout.order.__getitem__)
+        return made.permute(layout.order).contiguous().permute(back).expand(sizes)

@@ -12,6 +12,7 @@ import numpy as np
 
 from pydispatch._core.arrays import ElementType, pack_elements, type_of, unpack_elements
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.runtime.dlpack import SMALL_FLOATS, capsule_of_array
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -127,7 +128,7 @@ class Buffer:
         return array if dtype is None or array.dtype == dtype else array.astype(dtype)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
+        return capsule_of_array(self.numpy(), SMALL_FLOATS.get(self.element.word >> 24), options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # arrays of it are CPU memory

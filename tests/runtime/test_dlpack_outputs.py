@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
-from pydispatch._core.dlpack import make_capsule
+from pydispatch._core.dlpack import make_capsule, open_capsule
 
 import pydispatch as pd
 from pydispatch.runtime.program.program import Program
@@ -103,3 +104,23 @@ def test_numpy_reads_our_capsules() -> None:
     seen = np.from_dlpack(Versioned(x))
     assert seen.flags.writeable and seen.ctypes.data == x.ctypes.data
     assert not np.from_dlpack(Plain(x)).flags.writeable
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2", "float8_e4m3fn"])
+def test_arrays_of_types_that_numpy_does_not_export(name: str) -> None:
+    array = np.arange(6).reshape(2, 3).astype(getattr(ml_dtypes, name))
+    own = [pd.device("ptx-interpreter").upload(array)] if name == "bfloat16" else []
+    for producer in (pd.dlpack(array), *own):
+        for version in (None, (1, 0)):
+            seen = open_capsule(producer.__dlpack__(max_version=version))
+            assert seen.dtype == array.dtype and np.array_equal(seen.view(np.uint8), array.view(np.uint8))
+    assert open_capsule(pd.dlpack(array).__dlpack__()).ctypes.data == array.ctypes.data
+    assert np.array_equal(np.from_dlpack(pd.dlpack(np.arange(3))), np.arange(3))  # type: ignore[arg-type]
+
+
+def test_an_array_that_dlpack_cannot_describe_is_refused() -> None:
+    array = np.arange(6).reshape(2, 3).astype(ml_dtypes.bfloat16)
+    with pytest.raises(BufferError, match="contiguous and may be written; give a copy"):
+        pd.dlpack(array.T).__dlpack__()
+    with pytest.raises(BufferError, match="the array is on the CPU"):
+        pd.dlpack(array).__dlpack__(dl_device=(2, 0))

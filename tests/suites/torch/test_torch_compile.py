@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,41 @@ def test_a_custom_operator_is_a_users_kernel(tmp_path: Path) -> None:
         torch._dynamo.reset()
         with pytest.raises(Exception, match=r"no kernel for the custom operation .pydispatch_tests::swish"):
             torch.compile(model, backend=backend)(x)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e5m2, torch.float8_e4m3fn, torch.uint16])
+@pytest.mark.parametrize("has_ml_dtypes", [True, False])
+def test_results_have_the_type_of_pytorch(
+    dtype: torch.dtype, has_ml_dtypes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_ml_dtypes:
+        monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    x = torch.arange(12.0).reshape(3, 4)
+
+    def convert(x: Tensor) -> Tensor:
+        return (x * 2).to(dtype)
+
+    made = torch.compile(convert, backend=backend)(x)
+    assert made.dtype == dtype
+    assert torch.equal(made.float(), convert(x).float())
+
+
+def test_results_have_the_strides_of_pytorch() -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    image = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+
+    def transposed(x: Tensor) -> Tensor:
+        return x.transpose(0, 2) * 2
+
+    def repeated(x: Tensor) -> Tensor:
+        return (x[:, :1] + 1).expand(2, 3, 4)
+
+    for function, given in ((transposed, x), (repeated, x), (lambda x: torch.relu(x) + 1, image)):
+        made = torch.compile(function, backend=backend)(given)
+        assert made.stride() == function(given).stride()
+        torch.testing.assert_close(made, function(given))
+    flat = torch.compile(transposed, backend=backend)(x).as_strided((24,), (1,))
+    assert torch.equal(flat, x.flatten() * 2)
+    sized = torch.compile(transposed, backend=backend, dynamic=True)
+    for n in (2, 5):
+        assert sized(torch.ones(n, 3, 4)).stride() == transposed(torch.ones(n, 3, 4)).stride()

@@ -14,16 +14,12 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.buffer import Buffer, element_of
 from pydispatch.runtime.devices.cuda.context import Context
+from pydispatch.runtime.dlpack import EXTENDED, SMALL_FLOATS, capsule_of_array
 
 CPU, CUDA, MANAGED = 1, 2, 13  # DLDeviceType
 LEGACY_STREAM = 1
 """The default stream of the process, as DLPack and CUDA number it."""
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-_EXTENDED = {
-    "bfloat16": 4, "float8_e3m4": 7, "float8_e4m3": 8, "float8_e4m3b11fnuz": 9, "float8_e4m3fn": 10,
-    "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14,
-}  # fmt: skip
-_SMALL_FLOATS = {0x22: 4, 0x24: 12, 0x25: 10, 0x26: 13, 0x27: 11, 0x28: 9, 0x29: 7, 0x2A: 8, 0x2B: 14}
 _FEATURE = "__cuda_array_interface__"
 
 
@@ -50,7 +46,8 @@ class CudaBuffer(Buffer):
         wait by itself. A consumer on the CPU gets a copy."""
         wanted = options.get("dl_device")
         if wanted is not None and int(wanted[0]) == CPU:
-            return self.download().__dlpack__(max_version=options.get("max_version"))
+            version = {"max_version": options.get("max_version")}
+            return capsule_of_array(self.download(), SMALL_FLOATS.get(self.element.word >> 24), version)
         if wanted is not None and tuple(map(int, wanted)) != self.__dlpack_device__():
             raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(wanted)} yourself")
         context, owner = self._context, self
@@ -71,7 +68,7 @@ class CudaBuffer(Buffer):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         dtype = self.dtype
-        if self.element.packed or dtype.kind not in "biufc" or self.element.word >> 24 in _SMALL_FLOATS:
+        if self.element.packed or dtype.kind not in "biufc" or self.element.word >> 24 in SMALL_FLOATS:
             raise AttributeError(f"{_FEATURE} has no type for {self.element.name}; use DLPack")
         context = self._context
         return {
@@ -83,7 +80,7 @@ class CudaBuffer(Buffer):
 def dlpack_code(buffer: Buffer) -> int:
     """The type code of its elements."""
     kind = buffer.element.word >> 24
-    return _SMALL_FLOATS.get(kind, _EXTENDED.get(buffer.dtype.name, _CODES.get(buffer.dtype.kind, 1)))
+    return SMALL_FLOATS.get(kind, EXTENDED.get(buffer.dtype.name, _CODES.get(buffer.dtype.kind, 1)))
 
 
 def stream_number(stream: Any) -> int:

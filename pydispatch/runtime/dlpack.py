@@ -1,0 +1,66 @@
+"""DLPack capsules of CPU arrays with element types that NumPy does not export: bfloat16 and floats of 8 bits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core.dlpack import make_capsule
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EXTENDED = {
+    "bfloat16": 4, "float8_e3m4": 7, "float8_e4m3": 8, "float8_e4m3b11fnuz": 9, "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14,
+}  # fmt: skip
+"""The type codes of DLPack for types of the package ml_dtypes, by their names."""
+SMALL_FLOATS = {0x22: 4, 0x24: 12, 0x25: 10, 0x26: 13, 0x27: 11, 0x28: 9, 0x29: 7, 0x2A: 8, 0x2B: 14}
+"""The same by the numerical type of an `ElementType`."""
+CPU = 1  # DLDeviceType
+
+
+class Exported:
+    """A producer of DLPack capsules over a CPU array, which it keeps alive."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (CPU, 0)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return capsule_of_array(self.array, EXTENDED.get(self.array.dtype.name), options)
+
+
+def dlpack(array: NDArray[Any]) -> Exported:
+    """Return a DLPack producer over an array, without a copy: `torch.from_dlpack(pydispatch.dlpack(array))`.
+
+    NumPy's own export refuses bfloat16 and floats of 8 bits, which results of programs have.
+
+    Args:
+        array: a C-contiguous array on the CPU, also of a type of ml_dtypes.
+    """
+    return Exported(array)
+
+
+def capsule_of_array(array: NDArray[Any], code: int | None, options: dict[str, Any]) -> Any:
+    """Return a capsule over an array. code: of its elements, where NumPy cannot export them; options: of `__dlpack__`.
+
+    Raises:
+        BufferError: for another device, and for memory that is read-only or not contiguous.
+    """
+    if code is None:
+        return array.__dlpack__(**options)
+    wanted = options.get("dl_device")
+    if wanted is not None and int(wanted[0]) != CPU:
+        raise BufferError(f"the array is on the CPU; copy it to DLPack device {tuple(wanted)} yourself")
+    if options.get("copy"):
+        array = array.copy()
+    if not array.flags.c_contiguous or not array.flags.writeable:
+        raise BufferError("DLPack takes this array only when it is contiguous and may be written; give a copy of it")
+    version = options.get("max_version")
+    bits = array.dtype.itemsize * 8
+    is_versioned = version is not None and version[0] >= 1
+    return make_capsule(array, array.ctypes.data, array.shape, code, bits, CPU, 0, versioned=is_versioned)
