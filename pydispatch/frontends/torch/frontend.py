@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -27,7 +30,11 @@ class TorchFrontend(Frontend):
         if isinstance(source, Path):
             return module_of(archive.read(source), str(source), options)
         stream = io.BytesIO()
-        sys.modules["torch"].export.save(source, stream)
+        save = sys.modules["torch"].export.save
+        try:
+            save(source, stream)
+        except NotImplementedError:  # the results are in a structure that files cannot describe
+            save(_with_flat_results(source), stream := io.BytesIO())
         name = "exported program"
         return module_of(archive.read(stream.getvalue(), name), name, options)
 
@@ -35,6 +42,18 @@ class TorchFrontend(Frontend):
         from pydispatch.frontends.torch.nodes import CONVERSIONS
 
         return {"PyTorch": CONVERSIONS}
+
+
+def _with_flat_results(program: Any) -> Any:
+    """Return a copy of an exported program whose results are a tuple, as those of a compiled program are."""
+    structure = sys.modules["torch"].utils._pytree.tree_structure
+    found = copy.copy(program)
+    found._module_call_graph = [
+        replace(entry, signature=replace(s, out_spec=structure(tuple(range(s.out_spec.num_leaves)))))
+        if (s := entry.signature) is not None else entry
+        for entry in program.module_call_graph
+    ]  # fmt: skip
+    return found
 
 
 FRONTEND = TorchFrontend()

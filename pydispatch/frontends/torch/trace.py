@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydispatch.errors import CompileError
@@ -178,6 +179,9 @@ class Tracer:
                 later = any(_names(node.results, argument.name) for node in graph.nodes)
                 why = "a later node computes it: nodes must be in order, without cycles" if later else "nothing does"
                 raise self.b.fail(f"'{argument.name:.120}' is used before anything computed it ({why})")
+            if isinstance(missing := values[argument.name], _NotConverted):
+                text = f"result {missing.number} of {missing.operator} is used, and it is not converted"
+                raise self.b.fail(text, "results are numbered from 0; those that nothing uses need no conversion")
             return values[argument.name]
         if isinstance(argument, tuple):
             return tuple(self._value(item, values, graph) for item in argument)
@@ -187,8 +191,10 @@ class Tracer:
         """Gives the results of a node their names. Their types are those that the file states."""
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
-        for target, result in zip(node.results, results, strict=False):
-            if isinstance(target, tuple):
+        for number, (target, result) in enumerate(zip(node.results, results, strict=False)):
+            if result is None and isinstance(target, Name):
+                values[target.name] = _NotConverted(node.target.removeprefix(_ATEN), number)
+            elif isinstance(target, tuple):
                 if not isinstance(result, (list, tuple)) or len(target) != len(result):
                     raise ArgumentError(f"a list of {len(target)} results is named; it gives {shown(result)}")
                 for name, item in zip(target, result, strict=True):
@@ -199,8 +205,6 @@ class Tracer:
     def _name(self, graph: Graph, name: Argument, result: Any, values: dict[str, Any]) -> None:
         if not isinstance(name, Name):
             return  # a number that was known when the model was exported
-        if result is None:
-            return  # a result that is not computed; whoever asks for it finds nothing
         if name.name in values:
             raise ArgumentError(f"'{name.name:.120}' is computed twice")
         meta = graph.tensors.get(name.name)
@@ -223,6 +227,14 @@ class Tracer:
                 self.symbols.setdefault(name, here)  # a size that the node computes
             shape.append(here if known is None else known)
         return self.b.as_shape(tensor, shape)
+
+
+@dataclass(frozen=True)
+class _NotConverted:
+    """A result that the conversion of an operator does not give."""
+
+    operator: str
+    number: int
 
 
 def writes(operator: str) -> bool:

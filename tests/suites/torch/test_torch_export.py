@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "frontends" / "torch")]
 
 from cases import CASES, exported, flat  # noqa: E402
-from operators import OPERATORS  # noqa: E402
+from operators import OPERATORS, Call  # noqa: E402
 
 LOOSE = {torch.float16: 2e-3, torch.bfloat16: 2e-2}
 
@@ -93,3 +93,18 @@ def test_from_torch_exports_a_module() -> None:
 def test_from_torch_says_what_it_takes() -> None:
     with pytest.raises(pd.InvalidArgumentError, match=r"expected a torch\.nn\.Module or an ExportedProgram, got int"):
         pd.from_torch(3)
+
+
+def test_a_result_that_is_not_converted_is_named() -> None:
+    def bags(i: Tensor, weight: Tensor) -> Tensor:
+        return torch.ops.aten._embedding_bag(weight, i, torch.tensor([0, 2]))[1]
+
+    given = (torch.tensor([1, 2, 0, 1]), torch.randn(4, 3))
+    with pytest.raises(pd.CompileError, match=r"result 1 of aten\._embedding_bag\.default is used, and it is not converted"):
+        pd.from_torch(torch.export.export(Call(bags), given))
+
+
+def test_results_in_a_structure_that_files_cannot_describe() -> None:
+    x = torch.randn(3, 4)
+    program = pd.device("local-sync").load(pd.from_torch(Call(torch.sort), (x,)))
+    check(program, [x], list(torch.sort(x)))

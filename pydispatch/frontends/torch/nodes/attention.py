@@ -14,19 +14,29 @@ def sdpa(
     t: Tracer, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
+    return _attention(t, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
+
+
+def _attention(
+    t: Tracer, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
+    scale: float | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Attention, and the products of queries and keys that the softmax takes."""
     if dropout_p > 0:
         raise t.b.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
     masks = [] if attn_mask is None else [attn_mask]
     if is_causal:
         masks.append(attention.causal_mask(t.b, query.shape[-2], key.shape[-2]))
-    return attention.attend(t.b, query, key, value, masks, scale=scale)[0]
+    return attention.attend(t.b, query, key, value, masks, scale=scale, stage=2)
 
 
 def flash_for_cpu(
     t: Tracer, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Tensor | None = None, scale: float | None = None,
-) -> tuple[Tensor, None]:  # fmt: skip
-    return sdpa(t, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    made, scores = _attention(t, query, key, value, attn_mask, dropout_p, is_causal, scale)
+    inner = normalization.wide(query.dtype)
+    return made, normalization.log_sum_exp(t.b, ew.convert(t.b, scores, inner), [-1])
 
 
 _SOURCE_MASK, _PADDING_MASK = 0, 1

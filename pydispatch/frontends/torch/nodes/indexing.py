@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.dtypes import I64, U8, DType
+from pydispatch.frontends.graph.dtypes import I64, U8, DType, Kind
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, reductions, scans, scatters, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.ordering import searchsorted
+from pydispatch.frontends.torch.nodes.pointwise import floor_quotient
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -206,7 +207,8 @@ def _reduced_along(
     counts = scatters.put_along(t.b, counts, places, shapes.full(t.b, 1, places.shape, I64), axis, "add")
 
     def mean(total: Element, n: Element) -> Element:
-        return total.binary("div" if total.dtype.is_float else "floor_div", n.at_least(1).to(total.dtype))
+        count = n.at_least(1).to(total.dtype)
+        return floor_quotient(total, count) if total.dtype.kind is Kind.INT else total / count
 
     return formula(t.b, mean, made, counts)
 

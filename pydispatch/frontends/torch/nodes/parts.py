@@ -155,6 +155,8 @@ def diagonal(t: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int 
 
 def unfold(t: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows along an axis; their elements are the last axis."""
+    if self.rank == 0:  # as a vector of one element
+        return shapes.slice_axis(t.b, shapes.reshape(t.b, self, [1]), 0, 0, size)
     axis = axis_of(t, dimension, self.rank)
     shape = [*self.shape, size]
     shape[axis] = (self.shape[axis] - size) // step + 1

@@ -161,12 +161,14 @@ def floor_divide(t: Tracer, self: Operand, other: Operand) -> Tensor:
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
         return ew.binary(t.b, "div", x, y)
 
-    def written(e: Element, n: Element) -> Element:
-        rest = e % n
-        lower = rest.is_unequal(0) & ((rest < 0) ^ (n < 0))
-        return lower.choose(e / n - 1, e / n)
+    return formula(t.b, floor_quotient, x, y)
 
-    return formula(t.b, written, x, y)
+
+def floor_quotient(e: Element, n: Element) -> Element:
+    """The quotient of integers with a sign, rounded down."""
+    rest = e % n
+    lower = rest.is_unequal(0) & ((rest < 0) ^ (n < 0))
+    return lower.choose(e / n - 1, e / n)
 
 
 def remainder(t: Tracer, self: Operand, other: Operand) -> Tensor:
