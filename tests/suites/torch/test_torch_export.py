@@ -100,8 +100,18 @@ def test_a_result_that_is_not_converted_is_named() -> None:
         return torch.ops.aten._embedding_bag(weight, i, torch.tensor([0, 2]))[1]
 
     given = (torch.tensor([1, 2, 0, 1]), torch.randn(4, 3))
-    with pytest.raises(pd.CompileError, match=r"result 1 of aten\._embedding_bag\.default is used, and it is not converted"):
+    says = r"result 1 of aten\._embedding_bag\.default is used, and it is not converted"
+    with pytest.raises(pd.CompileError, match=says):
         pd.from_torch(torch.export.export(Call(bags), given))
+
+
+def test_flash_attention_gives_the_logarithms_of_sums() -> None:
+    def attention(x: Tensor) -> Any:
+        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(x, x, x, 0.0, True)
+
+    x = torch.randn(1, 2, 4, 8)
+    program = pd.device("local-sync").load(pd.from_torch(Call(attention), (x,)))
+    check(program, [x], attention(x))
 
 
 def test_results_in_a_structure_that_files_cannot_describe() -> None:
