@@ -20,8 +20,10 @@ class CFunction:
     arguments: names of what is passed: an input of the
     pattern (a pointer, or the scalar itself), 'out' or 'out0', 'out1', ... (pointers), a size of the pattern ("n", a
     size_t), 'first' (the first element of this workgroup along the tiled size) or 'id' (the index of the workgroup).
-    Default: inputs, outputs, sizes in order of their first use, and 'first' when tiled. tile: {size: count} starts one
-    workgroup for each `count` elements along a size; without it, one workgroup does everything.
+    Default: the names of the parameters in C source, when all of them are such names; else inputs, outputs, sizes in
+    order of their first use, and 'first' when tiled. Count, types and names are checked against C source. tile:
+    {size: count} starts one workgroup for each `count` elements along a size; without it, one workgroup does
+    everything.
     """
 
     source: str | os.PathLike[str] | bytes

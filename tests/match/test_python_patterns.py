@@ -130,6 +130,45 @@ def test_another_computation_as_the_replacement() -> None:
     np.testing.assert_allclose(got, (P - Q) ** 2, rtol=1e-4, atol=1e-4)
 
 
+BODY = "{ for (size_t i = 0; i < n; ++i) out[i] = (a[i] - b[i]) * (a[i] - b[i]) + 100; }"
+
+
+def c_function(parameters: str, *arguments: str) -> pd.CFunction:
+    return pd.CFunction(f"#include <stddef.h>\n// a comment: k(int n) {{\nvoid k({parameters}) {BODY}", "k", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("names", "kernel"),
+    [
+        ("ab", c_function("const size_t n, float *restrict out, const float b[], float const* a")),
+        ("xy", c_function("const float* x, const float* y, float* out, size_t n")),
+        ("xy", c_function("const float* y, const float* x, float* out, size_t n", "b", "a", "out", "n")),
+    ],
+)
+def test_arguments_of_c_functions_are_bound_by_name(names: str, kernel: pd.CFunction) -> None:
+    source = str(kernel.source).replace("a[i]", f"{names[0]}[i]").replace("b[i]", f"{names[1]}[i]")
+    pattern = square_of_difference().replace(pd.CFunction(source, "k", *kernel.arguments))
+    program = pd.device("cpu").load(pd.compile(cases.DYNAMIC, patterns=[pattern]))
+    np.testing.assert_array_equal(program.f(P, Q), (P - Q) ** 2 + 100)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (c_function("size_t n, const float* x, const float* y, float* out"), r"parameter 1 is passed 'a', which is a pointer to f32"),
+        (c_function("const float* x, const float* b, float* out, int n"), r"parameter 4 is passed 'n', which is a size \(size_t\)"),
+        (c_function("const double* a, const float* b, float* out, size_t n"), "parameter 1 is passed 'a', which is a pointer to f32"),
+        (c_function("const float* x, const float* y, float* z, size_t n, size_t m"), "takes 5 arguments, and is passed a, b, out, n"),
+        (c_function("const float* a, const float* b, float* out, size_t n", "b", "a", "out", "n"), "parameter 1 is passed 'b', and 'a' is another value of the pattern"),
+        (c_function("const float* x, const float* y, float* z, size_t n", "a", "out", "b", "n"), "parameter 2 is passed 'out', which is a result, but the function only reads it"),
+    ],
+)  # fmt: skip
+def test_arguments_that_a_c_function_does_not_take(kernel: pd.CFunction, message: str) -> None:
+    with pytest.raises(CompileError, match=message) as error:
+        matched(cases.DYNAMIC, square_of_difference().replace(kernel))
+    assert "there are a, b, out, n" in str(error.value)
+
+
 def test_scalars_and_constants() -> None:
     @pd.pattern
     def scaled(x: pd.f32["n"], alpha: pd.f32):

@@ -29,7 +29,7 @@ def _is_shared(one: Any, other: Any) -> bool:
     if isinstance(one, Buffer) and isinstance(other, Buffer):
         return share_memory(one, other)
     arrays = [given.numpy() if isinstance(given, Buffer) and given.is_mapped else given for given in (one, other)]
-    return all(isinstance(array, np.ndarray) for array in arrays) and np.may_share_memory(*arrays)
+    return all(isinstance(array, np.ndarray) for array in arrays) and np.may_share_memory(arrays[0], arrays[1])
 
 
 def check_apart(function: str, outs: Sequence[Any]) -> None:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import TensorType as IrTensor
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.match.graph.dag import Match
+from pydispatch.compiler.match.python.prototype import bind, parameters_of
 from pydispatch.compiler.target.backend import backends
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.pyd.custom import CustomOp
@@ -168,13 +169,19 @@ def _bytes(data: bytes) -> str:
 
 def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
     """An executable whose workgroups call a C function, and the function that dispatches it."""
-    arguments = list(kernel.arguments) or _default_arguments(kernel, signature)
     values = _values(name, kernel, signature)
+    file, data = kernel.object_file()
+    parameters = parameters_of(data, kernel.symbol) if file.endswith((".c", ".cu")) else None
+    arguments = list(kernel.arguments)
+    if not arguments and parameters and all(each.name in values for each in parameters):
+        arguments = [each.name for each in parameters]
+    arguments = arguments or _default_arguments(kernel, signature)
     unknown = next((a for a in arguments if a not in values), None)
     if unknown is not None:
         raise CompileError(f"pattern '{name}': the C function {kernel.symbol} asks for '{unknown}'",
                            note=f"there are {', '.join(values)}")  # fmt: skip
-    file, data = kernel.object_file()
+    if parameters is not None:
+        bind(name, kernel.symbol, parameters, arguments, values, {n for n, _ in signature.outputs})
     sizes = list(signature.sizes)
     bindings = [n for n, _ in (*signature.tensors, *signature.outputs)]
     passed = [f"%in_{n}: {t.dtype}" for n, t in signature.scalars] + [f"%size_{s}: index" for s in sizes]

@@ -1,0 +1,105 @@
+"""The parameters of a C function, read from its source, and what a pattern passes for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydispatch.errors import CompileError
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|^[ \t]*#(?:[^\n\\]|\\.)*$", re.DOTALL | re.MULTILINE)
+_QUALIFIERS = frozenset(["const", "volatile", "restrict", "__restrict", "__restrict__", "register", "static", "struct"])
+_FLOATS = {"float": "f32", "double": "f64", "_Float16": "f16", "__fp16": "f16", "__bf16": "bf16"}
+_BITS = {
+    "bool": 8, "_Bool": 8, "char": 8, "signed char": 8, "unsigned char": 8, "short": 16, "unsigned short": 16,
+    "int": 32, "unsigned": 32, "unsigned int": 32, "long": 64, "unsigned long": 64, "long long": 64,
+    "unsigned long long": 64, "size_t": 64, "ptrdiff_t": 64, "intptr_t": 64, "uintptr_t": 64,
+    **{f"{sign}int{bits}_t": bits for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_DTYPE_BITS = {"index": 64, "i1": 8, "bf16": 16, **{f"{kind}{n}": n for kind in "fi" for n in (8, 16, 32, 64)}}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a C function. type: without qualifiers and `*`. is_constant: a pointer to what is only read."""
+
+    name: str
+    type: str
+    is_pointer: bool
+    is_constant: bool
+    text: str
+
+    def takes(self, dtype: str, is_pointer: bool) -> bool:
+        """Return whether a number of a type, or a pointer to such elements, may be passed. Unknown types are taken."""
+        if is_pointer != self.is_pointer:
+            return self.type not in _FLOATS and self.type not in _BITS and not self.is_pointer
+        if self.type in _FLOATS:
+            return dtype not in _DTYPE_BITS or dtype == _FLOATS[self.type]
+        bits, given = _BITS.get(self.type), _DTYPE_BITS.get(dtype)
+        if bits is None or given is None:
+            return True
+        is_number = dtype == "index" or dtype.startswith("i")
+        return bits == given and (is_pointer or is_number)
+
+
+def parameters_of(source: bytes, symbol: str) -> list[Parameter] | None:
+    """Return the parameters of the definition of a function. None where the source has no definition that is found."""
+    text = _COMMENT.sub(" ", source.decode(errors="replace"))
+    found = re.search(rf"\b{re.escape(symbol)}\s*\(([^(){{}};]*)\)[^(){{}};]*{{", text)
+    if found is None:
+        return None
+    listed = [each.strip() for each in found[1].split(",")]
+    return [] if listed in ([""], ["void"]) else [_parameter(each) for each in listed]
+
+
+def _parameter(text: str) -> Parameter:
+    words = [word for word in re.findall(r"\w+", re.sub(r"\[[^\]]*\]", " ", text)) if word not in _QUALIFIERS]
+    is_named = len(words) > 1 and " ".join(words) not in _BITS
+    type = " ".join(words[:-1] if is_named else words)
+    is_pointer = "*" in text or "[" in text
+    is_constant = is_pointer and "const" in text.partition("*")[0].split()
+    return Parameter(words[-1] if is_named else "", type, is_pointer, is_constant, " ".join(text.split()))
+
+
+def bind(
+    pattern: str,
+    symbol: str,
+    parameters: Sequence[Parameter],
+    given: Sequence[str],
+    values: Mapping[str, tuple[str, str]],
+    outputs: Collection[str],
+) -> None:
+    """CompileError where the values that a pattern passes cannot be what the C function takes.
+
+    given: the name of the value for each parameter. values: name -> (SSA value, type in the kernel). outputs: the names
+    of those that the function writes.
+    """
+    head = f"pattern '{pattern}': the C function {symbol}({', '.join(each.text for each in parameters)})"
+    remedy = f"name the arguments in the order of its parameters; there are {', '.join(values)}"
+    if len(given) != len(parameters):
+        raise CompileError(f"{head} takes {len(parameters)} arguments, and is passed {', '.join(given)}", note=remedy)
+    for number, (parameter, name) in enumerate(zip(parameters, given, strict=True), 1):
+        value, type = values[name]
+        passed = f"{head}: parameter {number} is passed '{name}'"
+        if not parameter.takes(*_kind(type)):
+            raise CompileError(f"{passed}, which is {_described(type)}", note=remedy)
+        if parameter.is_constant and name in outputs:
+            raise CompileError(f"{passed}, which is a result, but the function only reads it", note=remedy)
+        if values.get(parameter.name, (value,))[0] != value:
+            raise CompileError(
+                f"{passed}, and '{parameter.name}' is another value of the pattern",
+                note=f"{remedy}; or rename the parameter",
+            )
+
+
+def _kind(type: str) -> tuple[str, bool]:
+    """Return the element type of a value, and whether it is a pointer."""
+    return (type[len("memref<") : -1], True) if type.startswith("memref<") else (type, False)
+
+
+def _described(type: str) -> str:
+    dtype, is_pointer = _kind(type)
+    if is_pointer:
+        return f"a pointer to {dtype}"
+    return "a size (size_t)" if dtype == "index" else f"a number of type {dtype}"
