@@ -161,6 +161,20 @@ def test_a_cache_that_cannot_be_made_is_replaced(tmp_path, monkeypatch):
     assert toolchain.find().compile_c(SOURCE, arch="x86_64")[:4] == b"\x7fELF"
 
 
+def test_an_old_linker_on_the_path_is_passed_over(monkeypatch, tmp_path, caplog):
+    """ld.lld 14, which Debian 12 has, cannot relax calls of RISC-V."""
+    old = tmp_path / "ld.lld"
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for version, is_used in (("14.0.6", False), ("15.0.0", True)):
+        old.write_text(f"#!/bin/sh\necho Debian LLD {version}\n")
+        old.chmod(0o755)
+        with caplog.at_level("INFO", logger="pydispatch.compiler"):
+            assert (Toolchain().lld().argv == (str(old),)) == is_used
+    assert [r.getMessage() for r in caplog.records if "LLD" in r.getMessage() or "ld.lld" in r.getMessage()] == [
+        f"{old} is not used: version 14.0.6, 15 or newer is needed"
+    ]
+
+
 def test_describe_and_missing_tools(monkeypatch, tmp_path):
     described = toolchain.find().describe()
     assert set(described) == {"clang", "clang (bitcode)", "linker", "lld", "cache"} and " from " in described["clang"]
@@ -168,7 +182,7 @@ def test_describe_and_missing_tools(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "_zig", lambda: None)
     with pytest.raises(ToolchainError, match=r"no clang >= 17 on PATH.*pip install 'pydispatch\[c\]'"):
         Toolchain().clang("obj")
-    with pytest.raises(ToolchainError, match=r"no ld\.lld >= 14 on PATH.*pip install 'pydispatch\[c\]'"):
+    with pytest.raises(ToolchainError, match=r"no ld\.lld >= 15 on PATH.*pip install 'pydispatch\[c\]'"):
         Toolchain().lld()
     assert "no clang >= 17" in Toolchain().describe()["clang"]
     old = tmp_path / "clang"

@@ -1,6 +1,6 @@
 """The programs that the compiler runs: clang, and ld.lld for what the linker of pydispatch leaves out.
 
-A clang (17 or newer) and an ld.lld (14 or newer) on PATH come first; otherwise the ones inside the `ziglang` wheel are
+A clang (17 or newer) and an ld.lld (15 or newer) on PATH come first; otherwise the ones inside the `ziglang` wheel are
 used. `PYDISPATCH_CLANG` and `PYDISPATCH_LLD` name a program outright. Their versions are asked for once, and kept while
 the files stay as they are.
 """
@@ -17,11 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydispatch import logs
 from pydispatch.compiler.toolchain import cache
 from pydispatch.errors import Error
 
 MIN_CLANG = 17
-MIN_LLD = 14
+MIN_LLD = 15  # the first that relaxes calls of RISC-V
 MAX_BITCODE_LLVM = 22  # llvmlite's LLVM; newer bitcode cannot be parsed
 INSTALL = "install the bundled one: pip install 'pydispatch[c]'"
 
@@ -124,6 +125,7 @@ def _on_path(name: str, variable: str, minimum: int) -> list[Tool]:
             continue  # something else of that name
         if version[0] >= minimum:
             return [Tool((path,), version, "PATH")]
+        logs.compiler.info("%s is not used: version %d.%d.%d, %d or newer is needed", path, *version, minimum)
     return []
 
 
