@@ -2,6 +2,9 @@ from libc.stdint cimport uint64_t
 
 from pydispatch._core.c_status cimport pyd_status_t
 
+cdef extern from "stdbool.h" nogil:
+    ctypedef bint c_bool "bool"
+
 cdef extern from "pydispatch/allocator.h" nogil:
     ctypedef struct pyd_allocator_t:
         size_t struct_size
@@ -18,6 +21,7 @@ cdef extern from "pydispatch/pool.h" nogil:
         uint64_t peak_bytes
         uint64_t live_blocks
 
+    pyd_status_t pyd_poison_requested(c_bool* out_requested)
     void pyd_pool_set_limit(pyd_pool_t* pool, uint64_t limit_bytes)
     pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool)
     const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool)

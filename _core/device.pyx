@@ -14,6 +14,7 @@ from pydispatch._core.arrays cimport ElementType, packed_of
 from pydispatch._core.binding cimport input_array, wrong_scalar
 from pydispatch._core.c_device cimport *
 from pydispatch._core.c_numpy cimport PyArray_DIMS, PyArrayObject
+from pydispatch._core.c_pool cimport c_bool, pyd_poison_requested
 from pydispatch._core.c_program cimport pyd_plan_command_count, pyd_program_function_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.function cimport Function
@@ -62,6 +63,13 @@ def constant_bytes(Module module not None, uint32_t index):
     """The bytes of a constant, where they lie; valid as long as the module."""
     cdef pyd_span_t span = pyd_program_constant_bytes(module.program, index)
     return memory_at(<uintptr_t>span.data, span.size, False)
+
+
+def poison_requested():
+    """Return whether devices fill memory before they hand it out, as pyd_poison_requested does for the CPU."""
+    cdef c_bool requested = False
+    check(pyd_poison_requested(&requested))
+    return requested
 
 
 def memory_at(uintptr_t address, size_t size, bint writable):

@@ -21,6 +21,8 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+os.environ.setdefault("PYDISPATCH_CHECK", "poison")  # an element that no kernel wrote is a NaN, in every test
+
 REASONS = re.compile(r"this machine|the system has no|this container|x86[-_]64")
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

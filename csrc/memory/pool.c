@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/allocator.h"
 #include "platform/cpu_inline.h"
@@ -51,6 +52,7 @@ struct pyd_pool_s {
   _Alignas(64) _Atomic uint64_t total_bytes;  // live and free; changes only with system calls
   _Atomic uint64_t peak_bytes;
   uint64_t retain_bytes, limit_bytes;
+  bool is_poisoned;
   pyd_allocator_t allocator;
   void* memory;
 };
@@ -270,14 +272,27 @@ pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool) {
   return pyd_pool_create_with(retain_bytes, NULL, out_pool);
 }
 
+pyd_status_t pyd_poison_requested(bool* out_requested) {
+  const char* checks = getenv("PYDISPATCH_CHECK");
+  *out_requested = checks && strcmp(checks, "poison") == 0;
+  if (*out_requested || !checks || !*checks) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "PYDISPATCH_CHECK=%.64s: expected 'poison', or no value", checks);
+}
+
+bool pyd_pool_is_poisoned(const pyd_pool_t* pool) { return pool->is_poisoned; }
+
 pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool) {
   *out_pool = NULL;
+  bool is_poisoned;
+  pyd_status_t status = pyd_poison_requested(&is_poisoned);
+  if (!pyd_ok(status)) return status;
   void* memory = pyd_allocate_zeroed(allocator, sizeof(pyd_pool_t) + 64);
   if (!memory) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer pool");
   pyd_pool_t* pool = (pyd_pool_t*)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
   pool->memory = memory;
   pool->retain_bytes = retain_bytes;
   pool->limit_bytes = UINT64_MAX;
+  pool->is_poisoned = is_poisoned;
   if (allocator) pool->allocator = *allocator;
   *out_pool = pool;
   return PYD_STATUS_OK;
@@ -295,8 +310,9 @@ void pyd_pool_set_limit(pyd_pool_t* pool, uint64_t limit_bytes) { pool->limit_by
 const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool) { return &pool->allocator; }
 
 pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block) {
-  if (size <= LARGEST_SMALL) return acquire_small(pool, class_of(size), out_block);
-  return acquire_large(pool, size, out_block);
+  pyd_status_t status = size <= LARGEST_SMALL ? acquire_small(pool, class_of(size), out_block) : acquire_large(pool, size, out_block);
+  if (pool->is_poisoned && pyd_ok(status)) memset(*out_block, PYD_POISON_BYTE, size);
+  return status;
 }
 
 void pyd_pool_release(pyd_pool_t* pool, void* block) {

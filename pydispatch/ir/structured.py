@@ -98,6 +98,12 @@ class Structured:
         """For each loop its trip count, None where no type states it."""
         return [next((n for p in places if (n := shape_of(p.tensor)[p.axis]) >= 0), None) for places in self.places]
 
+    def extent(self, loop: int) -> int:
+        """Return the trip count of a loop whose caller has checked that a type states it."""
+        extent = self.extents[loop]
+        assert extent is not None, f"no type states the size of d{loop}"
+        return extent
+
     def fact(self, of: Callable[[Structured], T]) -> T:
         """What `of` finds out about the operation, found out once."""
         if of not in self._facts:

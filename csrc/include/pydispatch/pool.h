@@ -2,6 +2,7 @@
 #ifndef PYDISPATCH_POOL_H_
 #define PYDISPATCH_POOL_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,13 @@ typedef struct pyd_pool_s pyd_pool_t;
 pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool);
 // With memory of |allocator|, which may be NULL, instead of the system's; also for the pool itself. It is copied.
 pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool);
+// Whether the environment asks that memory is filled before it is handed out: PYDISPATCH_CHECK=poison. Its only reader;
+// INVALID_ARGUMENT for another value. Pools query it when they are created.
+pyd_status_t pyd_poison_requested(bool* out_requested);
+// Whether the pool fills the blocks that it hands out. A user of the pool fills memory that it hands out again by itself.
+bool pyd_pool_is_poisoned(const pyd_pool_t* pool);
+// Every float of any width that is read from it is a NaN, every signed integer is -1.
+#define PYD_POISON_BYTE 0xff
 // The maximum of memory in use and free, unlimited without it. Before the pool is shared.
 void pyd_pool_set_limit(pyd_pool_t* pool, uint64_t limit_bytes);
 // What it was made with: for whatever belongs to the pool's user. All zero without one. Valid while the pool is.

@@ -60,7 +60,10 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
       .is_late_stale = false,
   };
   head.arena_bytes = plan->arena_bytes + plan->tile_area * head.workers;  // below 2^63 and 2^43
-  head.is_arena_kept = head.arena_bytes <= PYD_ARENA_KEPT_BYTES || !pool;
+  head.is_poisoned = pool && pyd_pool_is_poisoned(pool);
+  // A pool that fills its blocks gives each run its arena, so that no run finds what an earlier one left.
+  const uint64_t most_kept = head.is_poisoned ? 0 : PYD_ARENA_KEPT_BYTES;
+  head.is_arena_kept = head.arena_bytes <= most_kept || !pool;
   size_t size = 0;
   uint64_t fixed = (uint64_t)plan->local_bytes * head.workers;
   bool fits = fixed < SIZE_MAX / 4 && (!head.is_arena_kept || head.arena_bytes < SIZE_MAX / 4);

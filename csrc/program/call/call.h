@@ -34,6 +34,7 @@ struct pyd_call_s {
   uint32_t unbound;    // arguments and results without an address
   bool is_late_stale;  // late values wait to be computed
   bool is_arena_kept;
+  bool is_poisoned;    // workgroups get local memory that is filled
   pyd_call_command_t* commands;
   void** pointers;     // by slot
   size_t* lengths;     // by slot

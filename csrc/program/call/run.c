@@ -74,7 +74,7 @@ enum { kAskSteps = 64 };  // steps of one workgroup between two questions whethe
 
 static inline bool run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status) {
   const pyd_call_command_t* command = &call->commands[step->first_command];
-  if (step->total != 1 || !command->function) return false;
+  if (step->total != 1 || !command->function || call->is_poisoned) return false;  // local memory is filled elsewhere
   int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
                                    &command->workgroup);
   *out_status = LIKELY(code == 0) ? PYD_STATUS_OK : refuse(call, step, 0, code);

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "program/commands/command.h"
+#include "pydispatch/pool.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 typedef long long ll_t;
 typedef unsigned long long ull_t;
@@ -254,6 +256,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
       .local_memory = plan->local_bytes ? call->scratch + (size_t)worker * call->plan->local_bytes : NULL,
       .local_memory_size = plan->local_bytes,
   };
+  const size_t poisoned = UNLIKELY(call->is_poisoned) ? plan->local_bytes : 0;
   for (uint64_t left = end - begin;;) {
     // One row, or what is left of it: only x changes.
     uint64_t row = count_x - id.x;
@@ -261,6 +264,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
     left -= x_end - id.x;
     for (; id.x < x_end; ++id.x) {
       workgroup.workgroup_id_x = id.x;
+      if (UNLIKELY(poisoned)) memset(workgroup.local_memory, PYD_POISON_BYTE, poisoned);
       int32_t code = pyd_dispatch_call(function, is_embedded, environment, state, &workgroup);
       if (LIKELY(code == 0)) continue;
       *out_failed = plan->start + ((uint64_t)id.z * count_y + id.y) * count_x + id.x;

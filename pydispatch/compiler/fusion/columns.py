@@ -46,7 +46,7 @@ def _pays(c: Contraction) -> bool:
         return False
     if not isinstance(value.type.element_type, Float32Type | Float64Type) or _is_known(value):
         return False
-    return math.prod(g.extents[d] or 0 for d in c.outer if d not in b.dims) > MOST_ORDERINGS
+    return math.prod(g.extent(d) for d in c.outer if d not in b.dims) > MOST_ORDERINGS
 
 
 def _is_known(value: SSAValue) -> bool:

@@ -55,7 +55,7 @@ def _run(c: Contraction) -> tuple[int, ...] | None:
     if len(found) < 2:
         return None
     short = SHORT_COLUMNS if found[-1] == out[-1] else SHORT_ROWS
-    return tuple(found) if (g.extents[found[-1]] or 0) <= short else None
+    return tuple(found) if g.extent(found[-1]) <= short else None
 
 
 def _only_one_factor(c: Contraction, *dims: int) -> bool:

@@ -60,7 +60,7 @@ def _split(op: GenericOp, reassociate: bool) -> None:
         return
     loop, parts = place
     g = structured(op)
-    over = (g.extents[loop] or 0) % parts
+    over = g.extent(loop) % parts
     if over:
         _without_rest(op, loop, over, reassociate)
         return
@@ -126,7 +126,7 @@ def _apart(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> Gener
     g = structured(op)
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
-    partial = TensorType(out_type.element_type, [*out_type.get_shape(), g.extents[inner] or 0])
+    partial = TensorType(out_type.element_type, [*out_type.get_shape(), g.extent(inner)])
     init = before(tensor.SplatOp(before(arith.ConstantOp(neutral), op), [], partial), op)
     out = AffineMap(g.maps[-1].num_dims, 0, (*g.maps[-1].results, AffineExpr.dimension(inner)))
     kinds = ["parallel" if i == inner else kind for i, kind in enumerate(g.iterators)]
@@ -141,7 +141,7 @@ def _apart(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> Gener
 def _without_rest(op: GenericOp, loop: int, over: int, reassociate: bool) -> None:
     """The last `over` steps are a reduction of their own; the others, which can be split, begin with what it gives."""
     g = structured(op)
-    whole = (g.extents[loop] or 0) - over
+    whole = g.extent(loop) - over
     rest = _steps(op, loop, whole, over, op.outputs[0])
     most = _steps(op, loop, 0, whole, rest.results[0])
     most.results[0].name_hint = op.results[0].name_hint

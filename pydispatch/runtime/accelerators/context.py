@@ -18,6 +18,9 @@ Source = Any
 """Bytes of the process: a contiguous array or another object with the buffer protocol, or their address as an int."""
 
 
+POISON_BYTE = 0xFF
+"""PYD_POISON_BYTE of pydispatch/pool.h."""
+
 PLAIN = (Buffer, np.ndarray, np.generic, int, float, complex)
 """Arguments that `Context.convert` is not asked for."""
 
@@ -62,6 +65,9 @@ class Context(Protocol):
     transfers: Transfers
     """Counts what `copy_in` and `copy_out` do."""
 
+    is_poisoned: bool
+    """Whether blocks are filled with NaN before they are handed out; see `poison_requested`."""
+
     borrow: Callable[[NDArray[Any], int], Any] | None = None
     """borrow(array, bytes) → a block over the memory of an array, to be read, or None. Only for a device that has read
     it when a run returns. The block goes back with `release`."""
@@ -71,13 +77,26 @@ class Context(Protocol):
     buffers, nor numbers: it returns a buffer over memory of this device that others own, or the value."""
 
     def acquire(self, size: int) -> Any:
-        """A block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+        """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+        block = self.allocate(size)
+        if self.is_poisoned and size:
+            self.upload(block, np.full(size, POISON_BYTE, np.uint8), size)
+        return block
+
+    def allocate(self, size: int) -> Any:
+        """Return a block whose content `acquire` may set."""
 
     def release(self, block: Any) -> None:
         """Takes a block back. Called from any thread and by the garbage collector: it blocks on nothing."""
 
     def copy_in(self, block: Any, source: Source, size: int) -> None:
-        """The first bytes of a block become `size` bytes of the process, which may change when it returns."""
+        """Copy `size` bytes of the process to the start of a block. They may change when it returns."""
+        if size:
+            self.transfers.add("to_device", size)
+            self.upload(block, source, size)
+
+    def upload(self, block: Any, source: Source, size: int) -> None:
+        """Do the work of `copy_in`, which counts it, for a size that is not 0."""
 
     def copy_out(self, block: Any, target: Source, size: int, at: int = 0) -> None:
         """The other way, from byte `at` of the block on: `target` has the bytes when it returns."""

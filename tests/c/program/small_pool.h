@@ -22,6 +22,10 @@ const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool) {
   (void)pool;
   return &kNone;
 }
+bool pyd_pool_is_poisoned(const pyd_pool_t* pool) {
+  (void)pool;
+  return false;
+}
 pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block) {
   size_t rounded = (size + 64) / 64 * 64;
   *out_block = size > 1 << 16 ? NULL : aligned_alloc(64, rounded);

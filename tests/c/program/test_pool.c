@@ -143,7 +143,34 @@ static void test_threads(void) {
   pyd_pool_destroy(shared_pool);
 }
 
+// Blocks that come from the system and blocks that were released are filled, small and large ones.
+static void test_poison(void) {
+  setenv("PYDISPATCH_CHECK", "poison", 1);
+  pyd_pool_t* pool = make_pool(UINT64_MAX);
+  CHECK(pyd_pool_is_poisoned(pool));
+  for (size_t size = 1; size < (4 << 20); size *= 5) {
+    for (int use = 0; use < 2; ++use) {
+      void* block;
+      CHECK_OK(pyd_pool_acquire(pool, size, &block));
+      for (size_t i = 0; i < size; i += 1 + i / 9) CHECK(((uint8_t*)block)[i] == PYD_POISON_BYTE);
+      memset(block, 0, size);
+      pyd_pool_release(pool, block);
+    }
+  }
+  pyd_pool_destroy(pool);
+  setenv("PYDISPATCH_CHECK", "poisson", 1);
+  pyd_status_t status = pyd_pool_create(0, &pool);
+  CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT && !pool);
+  pyd_status_free(status);
+  unsetenv("PYDISPATCH_CHECK");
+  pool = make_pool(0);
+  CHECK(!pyd_pool_is_poisoned(pool));
+  pyd_pool_destroy(pool);
+}
+
 int main(void) {
+  unsetenv("PYDISPATCH_CHECK");
+  test_poison();
   test_sizes();
   test_large_reuse();
   test_limit();

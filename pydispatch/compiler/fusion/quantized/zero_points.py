@@ -108,7 +108,7 @@ class Sums:
             elif one.number:
                 total = body.add(arith.AddiOp(total, self._sum(body, other.bytes, -one.number, loops)))
         if not first.is_all and not second.is_all:
-            steps = prod(self.c.generic.extents[d] or 0 for d in self.c.generic.loops)
+            steps = prod(self.c.generic.extent(d) for d in self.c.generic.loops)
             both = body.add(arith.MuliOp(_whole(body, first, loops), _whole(body, second, loops)))
             count = body.add(arith.ConstantOp(IntegerAttr(steps, i32)))
             total = body.add(arith.AddiOp(total, body.add(arith.MuliOp(both, count))))

@@ -42,15 +42,15 @@ class Stage:
 def find_stages(
     e: Elements, finished: Sequence[tuple[SSAValue, Builder, tuple[Index, ...]]], indices: Sequence[Index]
 ) -> list[Stage]:
-    """The reductions of a nest as stages, dependencies first; none when one of them does not run over columns.
+    """Return the reductions of a nest as stages, dependencies first; none when one of them does not run over columns.
+
+    A stage has one element of each column in memory, so all reads of all results of a reduction are at one point.
 
     finished: the reductions of a trial whose loops have the counters `indices`.
     """
     stages: list[Stage] = []
     for value, _, where in finished:
         assert isinstance(value, OpResult)
-        if any(stage.op is value.op for stage in stages):
-            continue
         g = view_of(e, value.op)
         point = [-1] * len(g.iterators)
         for index, result in zip(where, g.output_maps[value.index].results, strict=True):
@@ -62,7 +62,10 @@ def find_stages(
         last = len(indices) - 1
         if point.count(last) != 1 or not _side_by_side(g, point.index(last)) or _small(value.op):
             return []
-        stages.append(Stage(value.op, tuple(point)))
+        stage = Stage(value.op, tuple(point))
+        if any(other.op is value.op and other != stage for other in stages):
+            return []
+        stages += [] if stage in stages else [stage]
     return stages
 
 

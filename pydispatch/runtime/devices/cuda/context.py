@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pydispatch._core.device import poison_requested
 from pydispatch._core.trace import Kind
 from pydispatch.errors import DeviceUnavailableError, KernelError
 from pydispatch.runtime.accelerators import context as base
@@ -80,6 +81,7 @@ class Context(base.Context):
             raise DeviceUnavailableError(f"there is no device '{self.name}'; this machine has: {have}")
         self.lost, self.is_shut = "", False
         self.transfers = base.Transfers()
+        self.is_poisoned = poison_requested()
         self.lock = threading.RLock()
         self.recent: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_REMEMBERED)
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
@@ -199,7 +201,7 @@ class Context(base.Context):
             result = query(stream)
         return result
 
-    def acquire(self, size: int) -> Block:
+    def allocate(self, size: int) -> Block:
         return self.pool.acquire(size)
 
     def release(self, block: Block) -> None:
@@ -207,13 +209,10 @@ class Context(base.Context):
 
     # Moving bytes
 
-    def copy_in(self, block: Block, source: Source, size: int) -> None:
+    def upload(self, block: Block, source: Source, size: int) -> None:
         """Bytes of the process into a block. The driver has read them when it returns, unless they are pinned: of such
         memory a copy is made first."""
-        if size == 0:
-            return
         self.require_usable()
-        self.transfers.add("to_device", size)
         address, kept = _address(source, size)
         with self.current:
             if self._is_pinned(address):

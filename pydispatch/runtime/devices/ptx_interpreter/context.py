@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pydispatch._core.device import poison_requested
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators.context import view_of
@@ -41,8 +42,10 @@ class Context(base.Context):
         self.closed = False
         self.borrow = self._borrow
         self.transfers = base.Transfers()
+        self.is_poisoned = poison_requested()
+        self.memory.shared_byte = base.POISON_BYTE if self.is_poisoned else 0
 
-    def acquire(self, size: int) -> Block:
+    def allocate(self, size: int) -> Block:
         with self.lock:
             self._drain()
             block = Block(self.memory.allocate(size), size, False)
@@ -72,10 +75,9 @@ class Context(base.Context):
         while self.retired:
             self.retired.popleft().free()
 
-    def copy_in(self, block: Block, source: base.Source, size: int) -> None:
+    def upload(self, block: Block, source: base.Source, size: int) -> None:
         with self.lock:
             self.memory.view(block.address, size)[:] = np.frombuffer(view_of(source, size), np.uint8)
-        self.transfers.add("to_device", size)
 
     def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
         with self.lock:

@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from typing import Any
 
-from pydispatch._core.device import memory_at
+from pydispatch._core.device import memory_at, poison_requested
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.devices.vulkan import api, cache
@@ -93,6 +93,7 @@ class Context(base.Context):
         self.kind = KINDS.get(properties.deviceType, "other")
         self.arena = api.Arena()
         self.transfers = base.Transfers()
+        self.is_poisoned = poison_requested()
         self.handle = self._create(lib)
         self.calls = api.functions(CALLS, lib.vkGetDeviceProcAddr, self.handle)
         self._submit, self._wait = self.calls.vkQueueSubmit, self.calls.vkWaitSemaphores
@@ -214,7 +215,7 @@ class Context(base.Context):
 
     # Memory
 
-    def acquire(self, size: int) -> Block:
+    def allocate(self, size: int) -> Block:
         return self.pool.acquire(size)
 
     def release(self, block: Block) -> None:
@@ -232,10 +233,7 @@ class Context(base.Context):
             for pool in {self.pool, self.staging}:
                 pool.trim()
 
-    def copy_in(self, block: Block, source: base.Source, size: int) -> None:
-        if size == 0:
-            return
-        self.transfers.add("to_device", size)
+    def upload(self, block: Block, source: base.Source, size: int) -> None:
         if type(source) is int:
             source = self.ffi.cast("char*", source)
         if block.pointer is not None:

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from typing import Any
 
+from pydispatch._core.device import poison_requested
 from pydispatch._core.trace import Kind
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.formats.wgsl.interface import FEATURES, LEAST, Names
@@ -33,6 +34,7 @@ class Context(base.Context):
         self.errors = api.Errors(name)
         self.closed = False
         self.transfers = base.Transfers()
+        self.is_poisoned = poison_requested()
         self.device = self.errors.device = self._open(backend, standard)
         lib, ffi = self.lib, self.ffi
         self.queue = lib.wgpuDeviceGetQueue(self.device)
@@ -145,7 +147,7 @@ class Context(base.Context):
 
     # Memory
 
-    def acquire(self, size: int) -> Block:
+    def allocate(self, size: int) -> Block:
         return self.pool.acquire(size)
 
     def release(self, block: Block) -> None:
@@ -162,10 +164,7 @@ class Context(base.Context):
         for pool in (self.pool, self.readback):
             pool.trim()
 
-    def copy_in(self, block: Block, source: base.Source, size: int) -> None:
-        if size == 0:
-            return
-        self.transfers.add("to_device", size)
+    def upload(self, block: Block, source: base.Source, size: int) -> None:
         with self.lock:
             self.write(block, self._bytes(source), size)
 

@@ -72,6 +72,8 @@ class Memory:
     def __init__(self, limit: int = 64 << 30) -> None:
         self._limit, self._used = limit, 0
         self._next = FIRST
+        self.shared_byte = 0
+        """What every byte of shared memory is when a block of threads begins."""
         self._starts: list[int] = []
         self._allocations: list[Allocation] = []
         self._freed: list[Allocation] = []

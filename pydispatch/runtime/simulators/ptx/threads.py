@@ -64,7 +64,7 @@ class Threads:
         self.memory = launch.memory
         self.races: Racing | None = launch.races
         size = count * launch.shared_stride
-        self.shared = Allocation(0, size, np.zeros(size, np.uint8), "shared")
+        self.shared = Allocation(0, size, np.full(size, launch.memory.shared_byte, np.uint8), "shared")
         self.local_stride = 0
         self.local = Allocation(0, 0, np.zeros(0, np.uint8), "local")
         self.epochs = np.zeros(count, np.int64)

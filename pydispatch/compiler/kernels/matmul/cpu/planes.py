@@ -72,9 +72,14 @@ class Axis:
 
 @dataclass(frozen=True)
 class Planes:
-    """The reduction of a function. input: the number of the operand that windows read; rows: of a tile of a plane."""
+    """The reduction of a function.
+
+    sizes: of each loop, also those that no type states; input: the number of the operand that windows read; rows: of a
+    tile of a plane.
+    """
 
     g: Structured
+    sizes: list[int]
     input: int
     axes: tuple[Axis, Axis]
     outer: tuple[int, ...]
@@ -135,7 +140,7 @@ def _planes(g: Structured, frame: Frame) -> Planes | None:
     row = (axes[1].size + max(axes[1].phases.values())) * width * len(axes[0].phases) * len(axes[1].phases)
     most = max(1, PLANE // row - max(axes[0].phases.values()))
     rows = ceil(axes[0].size, ceil(axes[0].size, most))
-    return Planes(g, reads[0], (axes[0], axes[1]), tuple(out[:-2]), rows)
+    return Planes(g, known, reads[0], (axes[0], axes[1]), tuple(out[:-2]), rows)
 
 
 def _start_dims(g: Structured) -> set[int]:
@@ -157,7 +162,7 @@ def _axis(g: Structured, coordinate: Linear, place: int, sizes: list[int]) -> Ax
 
 def _items(p: Planes) -> int:
     """Tiles of all planes."""
-    return prod(p.g.extents[d] or 0 for d in p.outer) * ceil(p.axes[0].size, p.rows)
+    return prod(p.sizes[d] for d in p.outer) * ceil(p.axes[0].size, p.rows)
 
 
 def _share(p: Planes) -> int:
@@ -184,7 +189,7 @@ class _Writer:
         first = build.times(group, share)
 
         def one(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            *outer, tile = b.split(number, [*(self.g.extents[d] or 0 for d in p.outer), tiles])
+            *outer, tile = b.split(number, [*(p.sizes[d] for d in p.outer), tiles])
             at: list[Index] = [0] * len(self.g.iterators)
             for d, index in zip(p.outer, outer, strict=True):
                 at[d] = index
@@ -221,9 +226,10 @@ class _Writer:
                 place[:-2] = [b.minus(i, a) for i, a in zip(place[:-2], before, strict=False)]
                 start = b.plus(b.times(y, p.length), number * self.plane)
                 begin = max(0, min(extent, ceil(before[-1] - across, columns.stride)))
-                width = sizes[-1]
-                assert isinstance(width, int)
-                end = max(begin, min(extent, ceil(width + before[-1] - across, columns.stride)))
+                end, width = extent, sizes[-1]
+                if padding is not None:
+                    assert isinstance(width, int)  # `_source` reads a pad of known sizes only
+                    end = max(begin, min(extent, ceil(width + before[-1] - across, columns.stride)))
 
                 def element(c: Builder, x: Index) -> None:
                     column = c.plus(c.times(x, columns.stride), across - before[-1])
@@ -269,7 +275,7 @@ class _Writer:
     def _reduce(self, build: Builder, at: list[Index]) -> None:
         """All places of a tile as one row."""
         p, g = self.p, self.g
-        steps = [range(g.extents[d] or 0) for d in g.loops]
+        steps = [range(p.sizes[d]) for d in g.loops]
 
         def place(b: Builder, q: Index) -> None:
             value = self.e.at(b, g.outputs[0], evaluate(b, g.output_maps[0], at))
