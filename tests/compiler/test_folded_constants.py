@@ -198,3 +198,27 @@ func.func @f(%x: !X) -> !Y {{
         pd.device("cpu").load(artifact).f(x), np.einsum("nyxcij,ijco->nyxo", windows, filters), rtol=1e-5, atol=1e-5
     )
     assert "(tensor<5x5x4xf32>, tensor<3x3x4x16xf32>)" in compile_to("dispatches", text)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_values_of_random_programs_are_folded(seed: int) -> None:
+    """Any value that is computed from constants may be a result, and an operand of what is folded too."""
+    rng = np.random.default_rng(seed)
+    lines, values = ["%v0 = arith.constant dense<[0.5, 3.0]> : tensor<2xf32>"], [np.array([0.5, 3], np.float32)]
+    unary = {"math.exp": np.exp, "math.absf": np.abs, "math.sqrt": lambda v: np.sqrt(np.abs(v)), "math.sin": np.sin}
+    for number in range(1, 9):
+        a, b = (int(i) for i in rng.integers(0, number, 2))
+        name = str(rng.choice([*unary, "arith.divf"]))
+        source = f"%v{a}" if name != "math.sqrt" else f"%p{number}"
+        if name == "math.sqrt":
+            lines.append(f"%p{number} = math.absf %v{a} : tensor<2xf32>")
+        lines.append(f"%v{number} = {name} {source}{f', %v{b}' if name == 'arith.divf' else ''} : tensor<2xf32>")
+        values.append(values[a] / values[b] if name == "arith.divf" else unary[name](values[a]))
+    returned = [int(i) for i in rng.choice(9, 4, replace=False)]
+    types = ", ".join(["tensor<2xf32>"] * 4)
+    text = "\n".join(lines)
+    program = pd.device("cpu").load(pd.compile(f"""func.func @f() -> ({types}) {{
+      {text}
+      return {", ".join(f"%v{i}" for i in returned)} : {types} }}"""))  # fmt: skip
+    for got, i in zip(program.f(), returned, strict=True):
+        np.testing.assert_allclose(got, values[i], rtol=1e-5, equal_nan=True)

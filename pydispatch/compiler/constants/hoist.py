@@ -59,6 +59,7 @@ def _fold(host: Operation) -> None:
                 constant = folded(known.chain(op), value)
                 if constant is not None:
                     _replace(value, constant)
+                    known.add(constant)  # later operations are computed from it
     _erase_unused(known.sources)
 
 

@@ -30,6 +30,24 @@ class Known:
     def is_known(self, value: SSAValue) -> bool:
         return isinstance(value, OpResult) and value.op in self.sources
 
+    def add(self, op: Operation) -> None:
+        """Note an operation if it computes on constants alone. Its operands were added before."""
+        if op.name in CONSTANTS:
+            self.sources[op] = frozenset() if is_fill(op) else frozenset([op])
+            self.costs[op] = Cost.FREE
+            return
+        inner = [i for region in op.regions for i in region.walk()]
+        nested = {op, *inner}
+        outer = [v for v in inputs_of(op) if not _is_inside(v, nested)]
+        if not op.results or not all(_is_static(r) for r in op.results) or not all(self.is_known(v) for v in outer):
+            return
+        if not op.name.startswith(COMPUTED) or not all(_may_run_early(i) for i in nested):
+            return
+        operands = [v.op for v in outer if isinstance(v, OpResult)]
+        self.sources[op] = frozenset[Operation]().union(*(self.sources[o] for o in operands))
+        own = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP
+        self.costs[op] = max([own, *(info_of(i).cost for i in inner), *(self.costs[o] for o in operands)])
+
     def chain(self, op: Operation) -> list[Operation]:
         """An operation and everything that it is computed from, producers first."""
         order: dict[Operation, None] = {}
@@ -51,26 +69,8 @@ def known_of(function: Operation) -> Known:
     known = Known()
     for block in function.regions[0].blocks:
         for op in block.ops:
-            _meet(known, op)
+            known.add(op)
     return known
-
-
-def _meet(known: Known, op: Operation) -> None:
-    if op.name in CONSTANTS:
-        known.sources[op] = frozenset() if is_fill(op) else frozenset([op])
-        known.costs[op] = Cost.FREE
-        return
-    inner = [i for region in op.regions for i in region.walk()]
-    nested = {op, *inner}
-    outer = [v for v in inputs_of(op) if not _is_inside(v, nested)]
-    if not op.results or not all(_is_static(r) for r in op.results) or not all(known.is_known(v) for v in outer):
-        return
-    if not op.name.startswith(COMPUTED) or not all(_may_run_early(i) for i in nested):
-        return
-    operands = [v.op for v in outer if isinstance(v, OpResult)]
-    known.sources[op] = frozenset[Operation]().union(*(known.sources[o] for o in operands))
-    own = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP
-    known.costs[op] = max([own, *(info_of(i).cost for i in inner), *(known.costs[o] for o in operands)])
 
 
 def _may_run_early(op: Operation) -> bool:
