@@ -69,6 +69,31 @@ cdef void drop_kept(void* context, pyd_task_t* task) noexcept with gil:
     Py_DECREF(<object>context)
 
 
+cdef Task failed_before(Task task):
+    """Return the task that a skipped one waited for and that has not succeeded, or None."""
+    cdef Task first
+    for first in task.after if pyd_task_is_skipped(task.task) else ():
+        if pyd_task_is_done(first.task) and pyd_task_status(first.task) != NULL:
+            return first
+    return None
+
+
+cdef Task first_failed(Task task):
+    """Settle the tasks before a skipped one, from the root of their chain on, and return the one directly before it.
+
+    A loop instead of a recursion: chains may have any number of tasks.
+    """
+    cdef list chain = []
+    cdef Task first = failed_before(task)
+    while first is not None and not first.settled:
+        chain.append(first)
+        first = failed_before(first)
+    while chain:
+        first = chain.pop()
+        first.settle()
+    return failed_before(task)
+
+
 @cython.no_gc_clear  # what it keeps is in use as long as the task runs
 cdef class Task:
     def __dealloc__(self):
@@ -91,13 +116,9 @@ cdef class Task:
 
     cdef object failure(self):
         cdef pyd_status_t status = pyd_task_status(self.task)
-        cdef Task first
-        if pyd_task_is_skipped(self.task):
-            for first in self.after:
-                if pyd_task_is_done(first.task):
-                    first.settle()
-                    if first.error is not None:
-                        return first.error
+        cdef Task first = first_failed(self)
+        if first is not None and first.error is not None:
+            return first.error
         if pyd_status_code(status) == PYD_CODE_INTERRUPTED and (
                 pyd_task_is_cancelled(self.task) or pyd_task_is_skipped(self.task)):
             return CancelledError()

@@ -89,15 +89,18 @@ static uint64_t free_bytes(pyd_pool_t* pool) {
   return sum;
 }
 
-// Counts memory before it is taken from the system; it is given back by discount() where there is none.
+// Counts memory before it is taken from the system; discount() releases the count where the system has none. What does not fit is never
+// counted, so that attempts of other threads are not in the way of this one.
 static pyd_status_t count(pyd_pool_t* pool, size_t size) {
-  uint64_t total = atomic_fetch_add_explicit(&pool->total_bytes, size, memory_order_relaxed) + size;
-  if (total > pool->limit_bytes) {
-    total = atomic_fetch_sub_explicit(&pool->total_bytes, size, memory_order_relaxed) - size;
+  const uint64_t limit = pool->limit_bytes;
+  uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
+  do {
+    if (total <= limit && size <= limit - total) continue;
     const uint64_t kept = free_bytes(pool);
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes: %" PRIu64 " of the device's limit of %" PRIu64 " are in use",
-                           size, total > kept ? total - kept : 0, pool->limit_bytes);
-  }
+                           size, total > kept ? total - kept : 0, limit);
+  } while (!atomic_compare_exchange_weak_explicit(&pool->total_bytes, &total, total + size, memory_order_relaxed, memory_order_relaxed));
+  total += size;
   uint64_t peak = atomic_load_explicit(&pool->peak_bytes, memory_order_relaxed);
   while (peak < total && !atomic_compare_exchange_weak_explicit(&pool->peak_bytes, &peak, total, memory_order_relaxed,
                                                                 memory_order_relaxed)) {
@@ -111,9 +114,9 @@ static void adjust(_Atomic uint64_t* kept, uint64_t change) {
   atomic_store_explicit(kept, atomic_load_explicit(kept, memory_order_relaxed) + change, memory_order_relaxed);
 }
 
-// Returns an unreachable block to the system.
+// Returns an unreachable block to the system. It is not counted any more: who took it out of its list has done that under the lock, so that
+// no block is neither free nor released for another thread that finds too little memory.
 static void discard(pyd_pool_t* pool, header_t* header) {
-  discount(pool, header->size);
   if (header->memory) {
     pyd_deallocate(&pool->allocator, header->memory, header->size + kAround);
   } else {
@@ -127,17 +130,47 @@ static void unlink_large(pyd_pool_t* pool, header_t* header) {
   adjust(&pool->large_kept, 0 - (uint64_t)header->size);
 }
 
-// Takes a free block of a class, or NULL. |live|: how many more of its blocks are in use then.
-static header_t* pop_small(class_stack_t* stack, size_t size, uint32_t live) {
-  lock(&stack->lock);
+// Under the lock.
+static header_t* unlink_small(class_stack_t* stack, size_t size) {
   header_t* header = stack->top;
-  if (header) {
-    stack->top = header->next;
-    adjust(&stack->kept, 0 - (uint64_t)size);
-  }
-  stack->live += live;
-  unlock(&stack->lock);
+  if (!header) return NULL;
+  stack->top = header->next;
+  adjust(&stack->kept, 0 - (uint64_t)size);
   return header;
+}
+
+// Discards the large block that has been free for the longest time. False when there is none.
+static bool evict_oldest(pyd_pool_t* pool) {
+  lock(&pool->large_lock);
+  header_t* header = pool->oldest;
+  if (header) {
+    unlink_large(pool, header);
+    discount(pool, header->size);
+  }
+  unlock(&pool->large_lock);
+  if (header) discard(pool, header);
+  return header != NULL;
+}
+
+// Discards a free block of a class. False when there is none.
+static bool evict_small(pyd_pool_t* pool, uint32_t class) {
+  class_stack_t* stack = &pool->classes[class];
+  lock(&stack->lock);
+  header_t* header = unlink_small(stack, class_size(class));
+  if (header) discount(pool, header->size);
+  unlock(&stack->lock);
+  if (header) discard(pool, header);
+  return header != NULL;
+}
+
+// Discards all free blocks. False when there was none.
+static bool trim(pyd_pool_t* pool) {
+  bool has_trimmed = false;
+  while (evict_oldest(pool)) has_trimmed = true;
+  for (uint32_t i = 0; i < kClassCount; ++i) {
+    while (evict_small(pool, i)) has_trimmed = true;
+  }
+  return has_trimmed;
 }
 
 static pyd_status_t allocate(pyd_pool_t* pool, size_t size, uint32_t class, void** out_block) {
@@ -157,16 +190,20 @@ static pyd_status_t allocate(pyd_pool_t* pool, size_t size, uint32_t class, void
 static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_block) {
   class_stack_t* stack = &pool->classes[class];
   size_t size = class_size(class);
-  header_t* header = pop_small(stack, size, 1);
+  lock(&stack->lock);
+  header_t* header = unlink_small(stack, size);
+  ++stack->live;
+  unlock(&stack->lock);
   if (header) {
     *out_block = block_of(header);
     return PYD_STATUS_OK;
   }
   pyd_status_t status = allocate(pool, size, class, out_block);
-  if (!pyd_ok(status) && free_bytes(pool)) {  // the free blocks of other sizes may be what is missing
+  while (!pyd_ok(status)) {  // the free blocks of other sizes may be what is missing
+    const bool has_trimmed = trim(pool);
     pyd_status_free(status);
-    pyd_pool_trim(pool);
     status = allocate(pool, size, class, out_block);
+    if (!has_trimmed) break;
   }
   if (pyd_ok(status)) return status;
   lock(&stack->lock);
@@ -208,10 +245,11 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
     return PYD_STATUS_OK;
   }
   pyd_status_t status = map_large(pool, size, wanted, out_block);
-  if (!pyd_ok(status)) {  // the free blocks that did not fit may be what is missing
+  while (!pyd_ok(status)) {  // the free blocks that did not fit may be what is missing
+    const bool has_trimmed = trim(pool);
     pyd_status_free(status);
-    pyd_pool_trim(pool);
     status = map_large(pool, size, wanted, out_block);
+    if (!has_trimmed) break;
   }
   if (!pyd_ok(status)) {
     lock(&pool->large_lock);
@@ -221,26 +259,12 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
   return status;
 }
 
-// Discards the large block that has been free for the longest time. False when there is none.
-static bool evict_oldest(pyd_pool_t* pool) {
-  lock(&pool->large_lock);
-  header_t* header = pool->oldest;
-  if (header) unlink_large(pool, header);
-  unlock(&pool->large_lock);
-  if (!header) return false;
-  discard(pool, header);
-  return true;
-}
-
 // Brings the free memory back below the limit: first the oldest large blocks, then those of |class|. What is in use
 // counts towards the total, so that the exact sum is taken only when it may matter.
 static void enforce_limit(pyd_pool_t* pool, uint32_t class) {
   if (atomic_load_explicit(&pool->total_bytes, memory_order_relaxed) <= pool->retain_bytes) return;
   while (free_bytes(pool) > pool->retain_bytes) {
-    if (evict_oldest(pool)) continue;
-    header_t* header = class == kLarge ? NULL : pop_small(&pool->classes[class], class_size(class), 0);
-    if (!header) return;
-    discard(pool, header);
+    if (!evict_oldest(pool) && (class == kLarge || !evict_small(pool, class))) return;
   }
 }
 
@@ -325,14 +349,7 @@ void pyd_pool_release(pyd_pool_t* pool, void* block) {
   }
 }
 
-void pyd_pool_trim(pyd_pool_t* pool) {
-  while (evict_oldest(pool)) {
-  }
-  for (uint32_t i = 0; i < kClassCount; ++i) {
-    header_t* header;
-    while ((header = pop_small(&pool->classes[i], class_size(i), 0))) discard(pool, header);
-  }
-}
+void pyd_pool_trim(pyd_pool_t* pool) { trim(pool); }
 
 void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats) {
   uint64_t blocks = 0;

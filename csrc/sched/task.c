@@ -1,6 +1,8 @@
 #include "sched/task.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static pyd_status_t cancelled(void) { return pyd_status_make(PYD_CODE_INTERRUPTED, "the call was cancelled"); }
 
@@ -50,6 +52,12 @@ static void release_rest(pyd_task_t* task) {
   free(task);
 }
 
+void pyd_task_retain_end(pyd_task_t* task) { atomic_fetch_add_explicit(&task->references, 1, memory_order_relaxed); }
+
+void pyd_task_release_end(pyd_task_t* task) {
+  if (task) release_rest(task);
+}
+
 void pyd_task_release(pyd_task_t* task) {
   if (!task) return;
   release_payload(task);
@@ -74,18 +82,25 @@ static bool unblock(pyd_task_t* task) {
   return true;
 }
 
-// |task| does not run, because |failed| is how a task ended that it waits for.
-static void skip(pyd_task_t* task, pyd_status_t failed) {
+// |task| does not run, because |first|, which it waits for, has not succeeded. The text names the failure at the root of the chain and the
+// length of the chain, not the tasks between, so that it has the same size however long the chain is.
+static void skip(pyd_task_t* task, const pyd_task_t* first) {
   if (task->is_skipped) return;
+  char between[40] = "", prefix[96];
   task->is_skipped = true;
-  task->status = pyd_status_make(pyd_status_code(failed), "a call that this one waits for has failed: %s", pyd_status_text(failed));
+  task->skips = first->is_skipped ? first->skips + 1 : 0;
+  if (task->skips) snprintf(between, sizeof(between), ", %u calls before it,", task->skips);
+  const char* text = pyd_status_text(first->status);
+  if (strlen(text) >= first->prefix) text += first->prefix;  // it is shorter when there was no memory for it
+  task->prefix = (uint32_t)snprintf(prefix, sizeof(prefix), "a call that this one waits for%s has failed: ", between);
+  task->status = pyd_status_make(pyd_status_code(first->status), "%s%s", prefix, text);
 }
 
 static uint32_t release_dependents(pyd_task_t* task) {
   uint32_t ready = 0;
   for (pyd_task_edge_t *edge = task->dependents, *next; edge; edge = next) {
     next = edge->next;  // the dependent, which has the edge, may be gone once it is ready and the mutex is free
-    if (!pyd_ok(task->status) && !edge->is_order_only) skip(edge->dependent, task->status);
+    if (!pyd_ok(task->status) && !edge->is_order_only) skip(edge->dependent, task);
     ready += unblock(edge->dependent);
   }
   task->dependents = NULL;
@@ -197,7 +212,7 @@ static pyd_status_t make_edges(pyd_task_t* task, const pyd_submit_options_t* opt
 // Under the mutex.
 static void wait_for(pyd_task_t* task, pyd_task_t* first, pyd_task_edge_t* edge, bool is_order_only) {
   if (pyd_task_state(first) == PYD_TASK_DONE) {
-    if (!pyd_ok(first->status) && !is_order_only) skip(task, first->status);
+    if (!pyd_ok(first->status) && !is_order_only) skip(task, first);
     return;
   }
   *edge = (pyd_task_edge_t){first->dependents, task, is_order_only};

@@ -36,6 +36,8 @@ struct pyd_task_s {
   uint32_t workers;  // 0: all
   uint32_t epoch;  // of the scheduler, at submit
   bool is_skipped;
+  uint32_t skips;   // of a task that was skipped: how many tasks of its chain were skipped before it
+  uint32_t prefix;  // bytes of the status text before that of the task that failed
   pyd_sched_t* sched;
   const pyd_task_kind_t* kind;
   pyd_interrupt_t interrupt;

@@ -53,6 +53,9 @@ void* pyd_task_payload(pyd_task_t* task);
 void pyd_task_retain(pyd_task_t* task);
 // A submitted task runs on. NULL is allowed.
 void pyd_task_release(pyd_task_t* task);
+// For |behind| of a later task: a reference that does not keep the payload.
+void pyd_task_retain_end(pyd_task_t* task);
+void pyd_task_release_end(pyd_task_t* task);
 
 // Once for each task. |options| may be NULL: normal priority and nothing else. SYSTEM when there is no thread to run it,
 // INVALID_ARGUMENT for a task of another scheduler in |after| and while the scheduler is being stopped; the task has then not been

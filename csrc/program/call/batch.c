@@ -1,4 +1,5 @@
 // Many calls as one task. A thread has a call of its own for each plan and binds it anew for each item.
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,13 @@ typedef struct batch_s {
   uint32_t count, workers;
   bool is_shared;
   pyd_sched_cost_t* cost;
-  const pyd_interrupt_t* interrupt;
+  // What ends the runs of items. A waiting caller's interrupt is asked on the caller's thread alone, which is worker 0 of the job; the others
+  // look at |is_ended|.
+  const pyd_interrupt_t* interrupt;  // of worker 0
+  const pyd_interrupt_t* caller;
+  pyd_interrupt_t flag;
+  const pyd_interrupt_t* others;
+  _Atomic uint32_t is_ended;
   seat_t* seats[];  // by worker
 } batch_t;
 
@@ -58,7 +65,7 @@ static pyd_status_t run_item(batch_t* batch, uint32_t worker, const pyd_batch_it
   for (uint32_t i = 0; i < info->result_count; ++i) {
     if (info->results[i].kind == 0) pyd_call_bind_result(call, i, item->results[i]);
   }
-  status = pyd_call_run_until(call, batch->interrupt);
+  status = pyd_call_run_until(call, worker ? batch->others : batch->interrupt);
   for (uint32_t i = 0; i < info->result_count && pyd_ok(status); ++i) {
     if (info->results[i].kind != 0) item->out_scalars[i] = pyd_call_scalar_result(call, i);
   }
@@ -86,6 +93,14 @@ static pyd_status_t outcome(batch_t* batch) {
   return PYD_STATUS_OK;
 }
 
+static int32_t is_ended(void* self) { return atomic_load_explicit(&((batch_t*)self)->is_ended, memory_order_relaxed) != 0; }
+
+static int32_t is_caller_wanted(void* self) {
+  batch_t* batch = self;
+  if (batch->caller->is_wanted(batch->caller->self)) atomic_store_explicit(&batch->is_ended, 1, memory_order_relaxed);
+  return is_ended(batch);
+}
+
 static pyd_sched_job_t job_of(batch_t* batch) {
   return (pyd_sched_job_t){run_items, batch, batch->count, batch->cost, batch->interrupt};
 }
@@ -94,7 +109,7 @@ static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t*
   batch_t* batch = self;
   if (!batch->is_shared) {
     batch->is_shared = true;
-    batch->interrupt = pyd_task_interrupt(task);
+    batch->interrupt = batch->others = pyd_task_interrupt(task);  // a flag, that any thread may ask
     const pyd_sched_job_t job = job_of(batch);
     if (!pyd_task_share(task, &job, worker)) return false;
   }
@@ -104,7 +119,11 @@ static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t*
 
 static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
   batch_t* batch = self;
-  batch->interrupt = interrupt;
+  const pyd_interrupt_t asked = {is_caller_wanted, batch};
+  batch->flag = (pyd_interrupt_t){is_ended, batch};
+  batch->caller = interrupt;
+  batch->interrupt = interrupt ? &asked : NULL;
+  batch->others = interrupt ? &batch->flag : NULL;
   const pyd_sched_job_t job = job_of(batch);
   pyd_sched_failure_t failure;
   pyd_sched_run(batch->sched, &job, &failure);

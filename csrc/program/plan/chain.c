@@ -33,13 +33,16 @@ static uint32_t find_links(const pyd_plan_t* plan, uint32_t first, uint64_t tile
   return end - first;
 }
 
+// Of all bindings of the commands, at least 1; UINT64_MAX when they have more, as an artifact with large transients may say.
 static uint64_t tile_bytes_of(const pyd_plan_t* plan, uint32_t first, uint32_t count, uint64_t tiles) {
   uint64_t bytes = 0;
   for (uint32_t i = first; i < first + count; ++i) {
     const pyd_plan_slot_t* slots = plan->slots + plan->commands[i].first_slot;
-    for (uint32_t k = 0; k < plan->commands[i].slot_count; ++k) bytes += slots[k].length / tiles + 1;
+    for (uint32_t k = 0; k < plan->commands[i].slot_count; ++k) {
+      if (__builtin_add_overflow(bytes, slots[k].length / tiles + 1, &bytes)) return UINT64_MAX;
+    }
   }
-  return bytes;
+  return bytes ? bytes : 1;
 }
 
 bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_step) {

@@ -22,7 +22,8 @@ static uint32_t expected_cost(const pyd_plan_t* plan, const pyd_plan_step_t* ste
     if (!cost) return 0;
     sum += (double)cost * (double)command->count;
   }
-  return (uint32_t)(sum / (double)step->total);
+  const double average = step->total ? sum / (double)step->total : 0;
+  return average < (double)UINT32_MAX ? (uint32_t)average : UINT32_MAX;
 }
 
 void pyd_plan_expect_costs(pyd_plan_t* plan) {

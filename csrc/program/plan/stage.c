@@ -48,10 +48,10 @@ static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
   return true;
 }
 
-// The way back of what the commands |first| to |end| copied for |command|.
+// The way back of what the commands |first| to |end|, those before |command|, copied for it.
 static void copy_out(pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {
-    if (plan->commands[i].number != command->number) continue;
+    PYD_COUNT_WORK(1);
     pyd_plan_slot_t odd = plan->slots[plan->commands[i].first_slot], own = plan->slots[plan->commands[i].first_slot + 1];
     uint32_t kind = plan->fn->buffers[odd.buffer].kind;  // nothing else is ever written
     if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT) {
@@ -71,27 +71,32 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
   uint32_t count = plan->command_count;
   pyd_plan_command_t* old = malloc(count * sizeof(*old));
   uint32_t* moved = malloc(count * sizeof(*moved));
+  uint32_t* copies = malloc(((size_t)count + 1) * sizeof(*copies));  // by command: the first of its copies
+  const bool has_memory = old && moved && copies;
   bool fits = true;
-  if (old && moved) {
+  if (has_memory) {
     memcpy(old, plan->commands, count * sizeof(*old));
     plan->command_count = 0;
     for (uint32_t begin = 0, end; begin < count && fits; begin = end) {  // the commands of a region
       for (end = begin + 1; end < count && old[end].region == old[begin].region;) ++end;
-      uint32_t first = plan->command_count;
-      for (uint32_t i = begin; i < end && fits; ++i) fits = copy_in(plan, &old[i]);
-      uint32_t last = plan->command_count;
+      for (uint32_t i = begin; i < end && fits; ++i) {
+        copies[i] = plan->command_count;
+        fits = copy_in(plan, &old[i]);
+        copies[i + 1] = plan->command_count;
+      }
+      if (!fits) break;
       for (uint32_t i = begin; i < end; ++i) {
         moved[i] = plan->command_count;
         plan->commands[plan->command_count] = old[i];
         plan->commands[plan->command_count++].region = 3 * old[i].region + 1;
       }
-      for (uint32_t i = begin; i < end; ++i) copy_out(plan, &old[i], first, last);
+      for (uint32_t i = begin; i < end; ++i) copy_out(plan, &old[i], copies[i], copies[i + 1]);
     }
     for (uint32_t i = 0; i < plan->late_count && fits; ++i) {
       if (plan->late[i].is_pattern) plan->late[i].target = moved[plan->late[i].target];
     }
   }
-  bool has_memory = old != NULL && moved != NULL;
+  free(copies);
   free(moved);
   free(old);
   if (has_memory && fits) return PYD_STATUS_OK;

@@ -69,7 +69,7 @@ void pyd_state_free(pyd_state_t* state) {
     for (uint32_t k = 0; k < PYD_STATE_PLANS; ++k) pyd_state_free_entry(state->caches[i].entries[k]);
   }
   for (uint32_t i = 0; state->globals && i < state->program->global_count; ++i) pyd_cell_clear(&state->globals[i]);
-  pyd_task_release(state->last);
+  pyd_task_release_end(state->last);
   pyd_gate_destroy(&state->gate);
   pthread_mutex_destroy(&state->submit_mutex);
   pthread_mutex_destroy(&state->mutex);

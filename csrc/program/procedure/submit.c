@@ -47,11 +47,11 @@ static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const 
   ordered.behind = last;
   pyd_status_t status = pyd_task_submit(task, &ordered);
   if (pyd_ok(status)) {
-    pyd_task_retain(task);
+    pyd_task_retain_end(task);
     state->last = task;
   }
   pthread_mutex_unlock(&state->submit_mutex);
-  if (pyd_ok(status)) pyd_task_release(last);
+  if (pyd_ok(status)) pyd_task_release_end(last);
   return status;
 }
 

@@ -287,11 +287,58 @@ static void test_refusals(void) {
   refuse(spoil_tile, "65 bytes of a tile do not fit the function");
 }
 
+// Two dispatches of |groups| workgroups, tile by tile, over two transients of |bytes|, as an artifact may say.
+static pyd_program_t* make_pair(uint32_t groups, uint64_t bytes, pyd_chain_options_t options) {
+  static builder_t b;
+  memset(&b, 0, sizeof(b));
+  add_export(&b, add_executable(&b, "exe"), 0, "next", 0, 2);
+  fn_t* f = add_function(&b, "pair");
+  const uint32_t one = constant(f, 1), grid[] = {constant(f, groups), one, one}, export = constant(f, 0);
+  const uint32_t size = op(f, PYD_OP_CONST, 0, 0, (uint32_t)bytes, (uint32_t)(bytes >> 32));
+  const uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, size, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, size, 0, 1);
+  for (uint32_t i = 0; i < 2; ++i) {
+    add_dispatch(f, i, export, grid, 0, NULL, 2, (uint32_t[]){t, NONE, NONE, u, NONE, NONE});
+    set_tile(f, 1, i);
+  }
+  pyd_program_t* program = decode(&b);
+  static const pyd_library_export_attrs_t attrs[] = {{.binding_count = 2}};
+  static const pyd_executable_t executable = {
+      .library = {.header = &kHeader, .exports = {.count = 1, .ptrs = kFunctions, .attrs = attrs, .names = kNames}}};
+  CHECK_OK(pyd_program_set_executable(program, 0, &executable, 0, 4));
+  pyd_program_set_chains(program, options);
+  return program;
+}
+
+// The bytes of a tile are 4 * (2^62 - 1 + 1), more than 2^64: no tile fits a cache. One that is a little less does not either.
+static void test_tiles_beyond_memory(void) {
+  for (uint64_t less = 0; less < 3; ++less) {
+    pyd_program_t* program = make_pair(2, (UINT64_C(1) << 63) - 2 - 2 * less, (pyd_chain_options_t){1 << 20, 2});
+    pyd_plan_t* plan = NULL;
+    pyd_status_t status = pyd_plan_create(program, 0, NULL, NULL, &plan);
+    CHECK(pyd_status_code(status) == PYD_CODE_OUT_OF_MEMORY);  // the two transients together
+    pyd_status_free(status);
+    pyd_program_free(program);
+  }
+}
+
+// Workgroups of 3 ms each, of which a tile has two: more picoseconds than the cost of an index can say.
+static void test_cost_beyond_its_range(void) {
+  pyd_program_t* program = make_pair(64, 1 << 20, (pyd_chain_options_t){1 << 19, 2});
+  for (int i = 0; i < PYD_EXPORT_COST_CLASSES; ++i) program->exports[0].costs[i] = 3000000000u;
+  pyd_plan_t* plan = NULL;
+  CHECK_OK(pyd_plan_create(program, 0, NULL, NULL, &plan));
+  CHECK(plan->steps[0].chunk && plan->costs[0].picoseconds == UINT32_MAX);
+  pyd_plan_free(plan);
+  pyd_program_free(program);
+}
+
 int main(void) {
   test_results();
   test_plans();
   test_failure();
   test_interrupt();
   test_refusals();
+  test_tiles_beyond_memory();
+  test_cost_beyond_its_range();
   return 0;
 }

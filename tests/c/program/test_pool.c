@@ -168,10 +168,38 @@ static void test_poison(void) {
   pyd_pool_destroy(pool);
 }
 
+// A block that fits the limit is there for one thread, whatever others attempt that does not fit, and while they release.
+static atomic_int is_over;
+static void* ask_too_much(void* pool) {
+  while (!atomic_load(&is_over)) {
+    void* block;
+    CHECK_REFUSED(pyd_pool_acquire(pool, 60 << 20, &block), OUT_OF_MEMORY, "of the device's limit of 104857600 are in use");
+  }
+  return NULL;
+}
+static void test_limit_of_threads(void) {
+  pyd_pool_t* pool = make_pool(0);
+  pthread_t thread;
+  void *held, *block;
+  pyd_pool_set_limit(pool, 100 << 20);
+  CHECK_OK(pyd_pool_acquire(pool, 50 << 20, &held));
+  CHECK(!pthread_create(&thread, NULL, ask_too_much, pool));
+  for (int i = 0; i < 20000; ++i) {
+    CHECK_OK(pyd_pool_acquire(pool, i % 2 ? 40 << 20 : 1 << 20, &block));
+    pyd_pool_release(pool, block);
+  }
+  atomic_store(&is_over, 1);
+  CHECK(!pthread_join(thread, NULL));
+  pyd_pool_release(pool, held);
+  CHECK(stats_of(pool).live_bytes == 0 && stats_of(pool).free_bytes == 0);
+  pyd_pool_destroy(pool);
+}
+
 int main(void) {
   unsetenv("PYDISPATCH_CHECK");
   test_poison();
   test_sizes();
+  test_limit_of_threads();
   test_large_reuse();
   test_limit();
   test_pages();

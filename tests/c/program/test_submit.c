@@ -176,6 +176,14 @@ static void test_procedures(uint32_t workers) {
   CHECK_OK(pyd_procedure_submit(w.state, 0, &(pyd_input_t){x, &n, 0}, NULL, &tasks[0]));
   pyd_task_release(tasks[0]);  // it runs on
   CHECK_OK(pyd_sched_stop(w.sched));
+  // What keeps the order of calls does not keep their results.
+  pyd_pool_stats_t before, after;
+  pyd_pool_stats(w.pool, &before);
+  CHECK_OK(pyd_procedure_submit(w.state, 0, &(pyd_input_t){x, &n, 0}, NULL, &tasks[0]));
+  wait_for(tasks[0]);
+  pyd_task_release(tasks[0]);
+  pyd_pool_stats(w.pool, &after);
+  CHECK(after.live_blocks <= before.live_blocks);
   close_world(&w);
 }
 
@@ -213,6 +221,39 @@ static void test_batches(uint32_t workers, bool waits) {
     pyd_task_release(task);
   }
   for (int i = 0; i < 3; ++i) pyd_plan_free(plans[i]);
+  close_world(&w);
+}
+
+// The interrupt of a thread that waits is asked on that thread, also for the items that others run.
+static pthread_t asker;
+static int32_t ask_here(void* asked) {
+  CHECK(pthread_equal(asker, pthread_self()));
+  ++*(int*)asked;
+  return 0;
+}
+static void test_interrupt_of_batch(uint32_t workers) {
+  world_t w;
+  open_world(&w, workers, 0);
+  enum { COUNT = 40, N = 3000 };
+  static float in[N], out[COUNT][N];
+  void *args[] = {in}, *results[COUNT];
+  pyd_batch_item_t items[COUNT];
+  pyd_plan_t* plan;
+  pyd_sched_cost_t cost = {0};
+  int asked = 0;
+  asker = pthread_self();
+  CHECK_OK(pyd_plan_create(w.program, 0, (int64_t[]){N}, NULL, &plan));
+  for (int i = 0; i < COUNT; ++i) {
+    results[i] = out[i];
+    items[i] = (pyd_batch_item_t){.plan = plan, .args = args, .results = &results[i]};
+  }
+  pyd_task_t* task;
+  const pyd_interrupt_t interrupt = {ask_here, &asked};
+  CHECK_OK(pyd_batch_submit(w.sched, w.pool, items, COUNT, &cost, NULL, &task));
+  CHECK(pyd_task_wait(task, PYD_WAIT_FOREVER, &interrupt) == PYD_WAIT_DONE);
+  CHECK_OK(pyd_task_status(task));
+  pyd_task_release(task);
+  pyd_plan_free(plan);
   close_world(&w);
 }
 
@@ -269,6 +310,7 @@ static void test_all(uint32_t workers) {
   test_calls(workers, 0);
   test_calls(workers, 2 << 20);  // more than a call keeps
   test_procedures(workers);
+  test_interrupt_of_batch(workers);
   test_batches(workers, true);
   test_batches(workers, false);
   test_threads(workers, 10);

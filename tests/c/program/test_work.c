@@ -2,6 +2,7 @@
 // with: reverse.c
 // extended: counts steps of reading a program
 // Reading is linear: twice as much input is at most twice as many steps, however its parts refer to each other.
+#include "program/plan/plan.h"
 #include "program/procedure_builder.h"
 
 uint64_t pyd_work;
@@ -92,6 +93,33 @@ static uint64_t aligned(uint32_t n) {
   return pyd_work;
 }
 
+// One region of |n| dispatches, each with a binding that is less aligned than its executable needs.
+static uint64_t staged(uint32_t n) {
+  static builder_t b;
+  static pyd_dispatch_fn_t functions[1];
+  memset(functions, 1, sizeof(functions));  // never called
+  static const pyd_library_export_attrs_t attrs[] = {{.binding_count = 1}};
+  static const char* const names[] = {"0"};
+  static const pyd_executable_t executable = {.library.exports = {.count = 1, .ptrs = functions, .attrs = attrs, .names = names}};
+  add_executable(&b, "x");
+  add_export(&b, 0, 0, "0", 0, 1);
+  fn_t* f = add_function(&b, "f");
+  const uint32_t one = constant(f, 1), zero = constant(f, 0), four = constant(f, 4), size = constant(f, 8);
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t buffer = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, size, 0, 0);
+    add_dispatch(f, 0, zero, (uint32_t[]){one, one, one}, 0, NULL, 1, (uint32_t[]){buffer, four, four});
+  }
+  pyd_program_t* program = decode(&b);
+  CHECK_OK(pyd_program_set_executable(program, 0, &executable, 0, 64));
+  pyd_plan_t* plan = NULL;
+  pyd_work = 0;
+  CHECK_OK(pyd_plan_create(program, 0, NULL, NULL, &plan));
+  CHECK(plan->command_count == 3 * n);
+  pyd_plan_free(plan);
+  pyd_program_free(program);
+  return pyd_work;
+}
+
 static void compare(const char* what, uint64_t small, uint64_t large) {
   fprintf(stderr, "%s: %llu steps, %llu for twice as much\n", what, (unsigned long long)small, (unsigned long long)large);
   CHECK(small > 0 && large <= 2 * small + small / 4);
@@ -103,5 +131,6 @@ int main(void) {
   compare("executables", linked(1000, false), linked(2000, false));
   compare("exports in another order", linked(1000, true), linked(2000, true));
   compare("constants", aligned(1000), aligned(2000));
+  compare("bindings that are not aligned", staged(1000), staged(2000));
   return 0;
 }

@@ -3,6 +3,7 @@
 // links: base platform sched
 // tsan: 5
 #include <pthread.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,6 +167,33 @@ static void test_failure(void) {
   pyd_sched_destroy(shared);
 }
 
+// The text of a task that was skipped names the failure at the root of its chain, however long the chain is.
+static void test_chain_of_skipped(void) {
+  shared = make_sched(2, -1);
+  enum { COUNT = 300 };
+  _Atomic uint64_t sum = 0;
+  _Atomic int gate = 1;
+  pyd_task_t* tasks[COUNT];
+  for (int i = 0; i < COUNT; ++i) {
+    tasks[i] = make(1, 8, &sum);
+    ((work_t*)pyd_task_payload(tasks[i]))->code = 7;
+    ((work_t*)pyd_task_payload(tasks[i]))->gate = &gate;
+    // The last ones are submitted when the first ones have ended.
+    if (i == COUNT - 10) atomic_store(&gate, 0), wait_without_running(tasks[i - 1]);
+    submit(tasks[i], &(pyd_submit_options_t){.after = &tasks[i ? i - 1 : 0], .after_count = i != 0});
+  }
+  wait_without_running(tasks[COUNT - 1]);
+  for (int i = 0; i < COUNT; ++i) {
+    char expected[100] = "index 4";
+    if (i == 1) snprintf(expected, sizeof(expected), "a call that this one waits for has failed: index 4");
+    if (i > 1) snprintf(expected, sizeof(expected), "a call that this one waits for, %d calls before it, has failed: index 4", i - 1);
+    const char* text = pyd_status_text(pyd_task_status(tasks[i]));
+    CHECK(strcmp(text, expected) == 0, "task %d: %s", i, text);
+  }
+  for (int i = 0; i < COUNT; ++i) pyd_task_release(tasks[i]);
+  pyd_sched_destroy(shared);
+}
+
 static void test_cancel(void) {
   shared = make_sched(1, -1);
   _Atomic uint64_t sum = 0;
@@ -317,6 +345,7 @@ int main(int argc, char** argv) {
   test_fork();
   test_cancel();
   test_failure();
+  test_chain_of_skipped();
   for (uint32_t workers = 1; workers <= 4; ++workers) {
     test_order(workers);
     test_close_begins_nothing(workers);
