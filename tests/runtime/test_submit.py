@@ -277,6 +277,19 @@ def test_cancelling(gate: Gate) -> None:
     assert gate.program.ask.submit(3).result(60).sum() == 3
 
 
+def test_a_long_chain_whose_first_call_does_not_run(gate: Gate) -> None:
+    standard, one = gate.device.load(programs.standard()), np.ones(1, np.float32)
+    blocker = gate.program.ask.submit(1)
+    assert gate.entered.wait(60)
+    first = last = standard.chain.submit(blocker, one)
+    for _ in range(20000):
+        last = standard.chain.submit(last, one)
+    assert first.cancel()
+    gate.open.set()
+    with pytest.raises(cf.CancelledError):
+        last.result(60)
+
+
 def test_a_cancelled_batch(gate: Gate) -> None:
     future = gate.program.ask.submit_many([2] * 500)
     assert gate.entered.wait(60)
