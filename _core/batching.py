@@ -10,6 +10,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class Batched:
     def submit(self, *args: Any, **named: Any) -> Request:
         """Adds a request and returns at once. InvalidArgumentError for arguments that do not fit."""
         if self._types is not None and not named and len(args) == len(self._types):
-            count = len(args[0]) if type(args[0]) is np.ndarray else 0
+            count = len(args[0]) if type(args[0]) is np.ndarray and args[0].ndim else 0
             for value, (dtype, tail) in zip(args, self._types):  # noqa: B905
                 if type(value) is not np.ndarray or value.shape != (count, *tail) or value.dtype != dtype:
                     break
@@ -111,7 +112,7 @@ class Batched:
             if argument.tail is None:
                 if isinstance(value, np.ndarray) or not np.isscalar(value):
                     raise InvalidArgumentError(f"{argument.text}: expected a number, got {type(value).__name__}")
-                key.append(value)
+                key.append(_bits(value))
                 row.append(value)
                 continue
             array = np.asarray(value)
@@ -147,6 +148,14 @@ class Batched:
                 f"{' and '.join(given) or 'none'}"
             )
         return [*args, *(named[name] for name in rest)]
+
+
+def _bits(number: Any) -> tuple[Any, Any]:
+    """Return a key that only numbers with equal bits share: 0.0 and -0.0 are equal, and give other results."""
+    array = np.asarray(number)
+    if array.dtype.hasobject:  # an int of more than 64 bits, a fraction
+        return type(number), number
+    return array.dtype, array.tobytes()
 
 
 class Request:
@@ -268,6 +277,17 @@ class _Batch:
                 self.outcomes = [refusal] * self.size
         except BaseException as error:
             self.outcomes = [error] if self.size == 1 else [self._alone(stacking, row) for row in self.rows]
+        self._finish()
+
+    def cancel(self) -> None:
+        """In the child of a fork: end the requests of the parent, unless they were done."""
+        if not self.done:
+            self.event = threading.Event()  # a thread of the parent may have had the lock of the old one
+            self.outcomes = [CancelledError("the process was forked")] * self.size
+            self._finish()
+
+    def _finish(self) -> None:
+        """Wake whatever waits for the outcomes or results."""
         self.rows, self.call = [], None
         self.done = True
         self.event.set()
@@ -313,6 +333,7 @@ class _Collector:
         self._changed = threading.Condition(self._lock)
         self._open: dict[Key, _Batch] = {}  # the oldest first
         self._full: deque[_Batch] = deque()
+        self._running: _Batch | None = None
         self._thread: threading.Thread | None = None
 
     def add(self, key: Key, row: Row, count: int) -> Request:
@@ -322,7 +343,8 @@ class _Collector:
                 raise Error(f"@{self._stacking.name}: its batches were closed")
             batch = self._open.get(key)
             if batch is not None and batch.count + count > most:
-                self._full.append(self._open.pop(key))
+                self._full.append(batch)
+                del self._open[key]
                 batch = None
             if batch is None:
                 batch = self._open[key] = _Batch(key, time.monotonic() + self._max_delay)
@@ -336,7 +358,8 @@ class _Collector:
             batch.size += 1
             batch.count += count
             if batch.count == most:
-                self._full.append(self._open.pop(key))
+                self._full.append(batch)
+                del self._open[key]
                 batch.submit(self._stacking)
                 self._changed.notify()
         return request
@@ -355,6 +378,7 @@ class _Collector:
         while (batch := self._next()) is not None:
             batch.run(self._stacking)
             del batch
+            self._running = None
 
     def _next(self) -> _Batch | None:
         """The next batch that is full or has waited for long enough, the oldest first. None after `close`."""
@@ -362,14 +386,30 @@ class _Collector:
             while self._open or self._full or not self._is_closed:
                 oldest = next(iter(self._open.values()), None)
                 if self._full and (oldest is None or self._full[0].deadline <= oldest.deadline):
-                    return self._full.popleft()
+                    return self._take_full()
                 left = None if oldest is None else oldest.deadline - time.monotonic()
                 if oldest is not None and left is not None and (left <= 0 or self._is_closed):
+                    self._running = oldest
                     return self._open.pop(oldest.key)
                 if self._full:
-                    return self._full.popleft()
+                    return self._take_full()
                 self._changed.wait(left)
         return None
+
+    def _take_full(self) -> _Batch:
+        self._running = self._full[0]
+        return self._full.popleft()
+
+    def cancel_in_child(self) -> None:
+        """In the child of a fork: begin anew, and cancel the requests of the parent.
+
+        Each unfinished batch is in one of the three places at any time, because no lock is held here.
+        """
+        batches = [*self._open.values(), *self._full, self._running]
+        self._reset()
+        for batch in batches:
+            if batch is not None:
+                batch.cancel()
 
 
 _collectors: weakref.WeakSet[_Collector] = weakref.WeakSet()
@@ -378,7 +418,7 @@ _collectors: weakref.WeakSet[_Collector] = weakref.WeakSet()
 def _after_fork() -> None:
     """In a child process: its parent's requests are not its own, and threads did not come along."""
     for collector in _collectors:
-        collector._reset()
+        collector.cancel_in_child()
 
 
 if hasattr(os, "register_at_fork"):

@@ -244,7 +244,8 @@ def _difference(found: np.ndarray, wanted: np.ndarray) -> float:
         return 0.0
     wide = np.complex128 if found.dtype.kind == "c" else np.float64
     a, b = found.astype(wide), wanted.astype(wide)
-    off = np.abs(a - b)
-    off[np.isnan(a) & np.isnan(b)] = 0
+    with np.errstate(invalid="ignore"):
+        off = np.abs(a - b)
+    off[(np.isnan(a) & np.isnan(b)) | (a == b)] = 0  # equal infinities too
     worst = float(np.max(off)) / max(float(np.abs(b[np.isfinite(b)]).max(initial=0.0)), 1e-30)
     return max(worst, 5e-324) if worst == worst else float("inf")

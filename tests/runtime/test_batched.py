@@ -66,6 +66,13 @@ func.func @fixed(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
   %y = arith.addf %x, %x : tensor<4x3xf32>
   return %y : tensor<4x3xf32>
 }
+func.func @over(%x: tensor<?xf32>, %s: f32) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %b = tensor.splat %s[%n] : tensor<?xf32>
+  %y = arith.divf %x, %b : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
 func.func @single(%x: tensor<1x3xf32>) -> tensor<1x3xf32> {
   %y = arith.addf %x, %x : tensor<1x3xf32>
   return %y : tensor<1x3xf32>
@@ -240,6 +247,34 @@ def test_kernels_that_depend_on_the_number_of_rows(program: Any) -> None:
     program.dense.batched(32, constants=CONSTANTS, caller=counting, tolerance=1e-5).close()
 
 
+def test_numbers_that_are_equal_with_other_bits_make_other_calls(program: Any) -> None:
+    one = np.ones(1, np.float32)
+    for first in (0.0, -0.0):
+        with program.over.batched(8, 0.02) as over:
+            for request in [over.submit(one + k, first) for k in range(2)]:  # checked: its rows may share calls
+                assert abs(request.result()[0]) == np.inf
+            requests = [over.submit(one, s) for s in (0.0, -0.0, np.float32(-0.0), 0)]
+            assert [request.result()[0] for request in requests] == [np.inf, -np.inf, -np.inf, np.inf]
+    with program.over.batched(8) as over, pytest.raises(pd.InvalidArgumentError, match="argument 0 'x'"):
+        over.submit(np.array(1, np.float32), 1.0)
+
+
+def test_a_tolerance_knows_infinities(program: Any) -> None:
+    def masked(x: np.ndarray, s: float) -> Any:
+        noise = np.float32(1e-6 * (len(x) > 1))
+        return np.where(x > 0, np.float32(np.inf), x * (1 + noise))
+
+    counting = Counting(program.over)
+    counting._function = masked
+    xs = [np.array([k], np.float32) for k in (1, -1, -2, 2)]
+    for tolerance, is_accepted in ((1e-5, True), (1e-9, False)):
+        with program.over.batched(4, 0.02, caller=counting, tolerance=tolerance) as over:
+            requests = [over.submit(x, 1.0) for x in xs]
+            assert [request.exception() is None for request in requests] == [is_accepted] * 4
+            if not is_accepted:
+                assert "pass tolerance=2e-06" in str(requests[0].exception())
+
+
 def test_what_is_not_known_before_is_checked_with_the_first_requests(program: Any) -> None:
     counting = Counting(program.both)
     counting._function = lambda a, b, k: (a * k + a.sum() - a, a[:, None] + b)
@@ -359,3 +394,31 @@ def test_after_fork(program: Any) -> None:
         if not child:
             os._exit(0 if dense(x).tobytes() == wanted else 1)
         assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_requests_of_the_parent_are_cancelled_in_a_child(program: Any) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def held(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> Any:
+        entered.set()
+        assert leave.wait(60)
+        return program.dense(x, w, b)
+
+    counting = Counting(program.dense)
+    x = inputs(1)[0]
+    with program.dense.batched(2, 0.001, constants=CONSTANTS, caller=counting) as dense:
+        done = dense.submit(x)
+        done.result()
+        counting._function = held
+        running = dense.submit(x)
+        assert entered.wait(60)
+        waiting = [dense.submit(x) for _ in range(3)]  # a full batch, and an open one
+        child = os.fork()
+        if not child:
+            ended = [type(request.exception(0)).__name__ for request in (running, *waiting)]
+            os._exit(0 if ended == ["CancelledError"] * 4 and done.exception(0) is None else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        leave.set()
+        for request in (running, *waiting):
+            np.testing.assert_array_equal(request.result(60), program.dense(x, W, B))
