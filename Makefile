@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo docs wheels test test-all test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-python test-ops test-wheel lint clean
+.PHONY: demo docs wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -106,6 +106,9 @@ wheels: tools $(VENV)/.demo  ## dist/: the sdist, and wheels for any Linux with 
 
 test-wheel: $(VENV)/.test
 	$(call watch,wheel) $(BIN)/python tests/wheel/check.py
+
+test-thorough: tools $(VENV)/.test  ## The Python tests with every case of every table, and ten times as many examples of properties.
+	PYDISPATCH_TEST_THOROUGH=1 $(call watch,Python tests) $(BIN)/python -m pytest -n 2 tests
 
 # A suite is a folder of tests/suites, found by its name.
 test-%:

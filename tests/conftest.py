@@ -8,6 +8,7 @@ tool, so a skip for any other reason fails the run and is listed at its end.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import samples
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,6 +26,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
 os.environ.setdefault("PYDISPATCH_CHECK", "poison")  # an element that no kernel wrote is a NaN, in every test
 
 REASONS = re.compile(r"this machine|the system has no|this container|x86[-_]64")
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests start would compile every module again
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
@@ -52,6 +56,22 @@ if LEVEL:
     pd.compile = compile_for_level  # type: ignore[assignment]
 
 skipped: dict[str, int] = {}
+
+
+@pytest.hookimpl(tryfirst=True)  # Hypothesis reads its options then
+def pytest_configure(config: pytest.Config) -> None:
+    samples.configure(config)
+
+
+def pytest_report_header() -> str:
+    return samples.header()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    samples.choose(config, items)
+    gc.collect()
+    gc.freeze()  # what collection has made stays: no later collection has to walk it
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -1,0 +1,62 @@
+"""What a run of the tests has of a large table."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import samples
+
+
+def table(*counts: int) -> list[Any]:
+    """The cases of a table of parameters with so many values each."""
+    cases: list[dict[str, int]] = [{}]
+    for number, count in enumerate(counts):
+        cases = [{**case, f"p{number}": value} for case in cases for value in range(count)]
+    return [_Case(str(case), SimpleNamespace(params=case)) for case in cases]
+
+
+class _Case:
+    def __init__(self, name: str, callspec: Any) -> None:
+        self.name, self.callspec = name, callspec
+
+
+def kept(cases: list[Any], one_in: int, seed: int) -> set[str]:
+    return {case.name for case in cases} - {case.name for case in samples.left_out(one_in, cases, seed)}
+
+
+def test_each_value_stays_and_each_day_has_other_cases() -> None:
+    cases = table(2, 5, 6)
+    days = [kept(cases, 3, seed) for seed in range(40)]
+    for day in days:
+        assert len(day) == 20
+        for parameter, count in enumerate((2, 5, 6)):
+            found = {case.callspec.params[f"p{parameter}"] for case in cases if case.name in day}
+            assert found == set(range(count))
+    assert len(set(map(frozenset, days))) > 30 and set().union(*days) == {case.name for case in cases}
+    assert kept(cases, 3, 7) == days[7]
+
+
+def test_a_parameter_with_a_value_for_each_case_is_sampled() -> None:
+    assert len(kept(table(30), 3, 1)) == 10
+
+
+def test_small_tables_stay_whole() -> None:
+    assert len(kept(table(samples.SMALL - 1), 3, 1)) == samples.SMALL - 1
+
+
+def test_examples_follow_the_kind_of_run() -> None:
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
+
+    @settings(max_examples=50)
+    @given(st.integers())
+    def many(x: int) -> None: ...
+
+    @settings(max_examples=5)
+    @given(st.integers())
+    def few(x: int) -> None: ...
+
+    for test, count in ((many, 500 if samples.IS_THOROUGH else 20), (few, 50 if samples.IS_THOROUGH else 5)):
+        samples.scale(test)
+        assert test._hypothesis_internal_use_settings.max_examples == count
