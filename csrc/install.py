@@ -3,7 +3,8 @@
     python csrc/install.py PREFIX
 
 PREFIX gets include/, lib/libpydispatch.so and .a, and what pkg-config and CMake find them by. CC and CFLAGS are the
-compiler and its options; DESTDIR goes before every path that is written. The library exports `pyd_standalone_fill`.
+compiler and its options; DESTDIR goes before every path that is written. The library exports
+`pyd_standalone_fill_sized`, and `pyd_standalone_fill` for programs that were built before it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sources import host, sources
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("base", "platform", "elf", "fatelf", "artifact", "imports", "executable", "memory", "plugin", "sched",
            "program", "api", "standalone")  # fmt: skip
-"""Of csrc: what `pyd_standalone_fill` needs."""
+"""Of csrc: what `pyd_standalone_fill_sized` needs."""
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 SYSTEM_LIBRARIES = ("-pthread", "-ldl", "-lm")

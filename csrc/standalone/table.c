@@ -88,15 +88,29 @@ static pyd_status_t program_load(pyd_api_device_t* device, const pyd_api_load_t*
   return load("program_load", device, options, out_program);
 }
 
-void pyd_standalone_fill(pyd_api_t* out_table) {
-  pyd_api_fill(out_table);
-  out_table->device_open = device_open;
-  out_table->device_create = device_create;
-  out_table->program_load_file = program_load_file;
-  out_table->program_load_bytes = program_load_bytes;
-  out_table->program_load = program_load;
-  out_table->device_add_import = pyd_standalone_add_import;
-  out_table->device_add_command = pyd_standalone_add_command;
-  out_table->device_add_plugin = pyd_standalone_add_plugin;
-  out_table->device_remove_provider = pyd_standalone_remove_provider;
+void pyd_standalone_fill_sized(pyd_api_t* out_table, size_t size) {
+  pyd_api_t table;
+  pyd_api_fill(&table);
+  table.device_open = device_open;
+  table.device_create = device_create;
+  table.program_load_file = program_load_file;
+  table.program_load_bytes = program_load_bytes;
+  table.program_load = program_load;
+  table.device_add_import = pyd_standalone_add_import;
+  table.device_add_command = pyd_standalone_add_command;
+  table.device_add_plugin = pyd_standalone_add_plugin;
+  table.device_remove_provider = pyd_standalone_remove_provider;
+  const size_t head = offsetof(pyd_api_t, status_code);
+  if (!out_table || size < head) return;
+  if (size > sizeof(table)) size = sizeof(table);
+  table.size = (uint32_t)(head + (size - head) / sizeof(void*) * sizeof(void*));
+  memcpy(out_table, &table, table.size);
 }
+
+// Of programs built before the caller stated a size, the oldest of which have a table that ends with call_run_timed. It never fills more.
+#undef pyd_standalone_fill
+#if defined(PYD_BUILD_LIBRARY)
+__attribute__((visibility("default")))
+#endif
+void pyd_standalone_fill(pyd_api_t* out_table);
+void pyd_standalone_fill(pyd_api_t* out_table) { pyd_standalone_fill_sized(out_table, offsetof(pyd_api_t, memory_import)); }

@@ -12,10 +12,15 @@
 extern "C" {
 #endif
 
+// Fills the first |size| bytes of the table at most, whole slots only, and sets out_table->size to what it has filled.
 #if defined(PYD_BUILD_LIBRARY)
 __attribute__((visibility("default")))
 #endif
-void pyd_standalone_fill(pyd_api_t* out_table);
+void pyd_standalone_fill_sized(pyd_api_t* out_table, size_t size);
+
+// Fills a table of this header. A newer library fills no slots that the header does not have. An older one fills only its own, which
+// out_table->size then ends with: before a program uses a slot that older libraries lack, it checks PYD_API_HAS.
+#define pyd_standalone_fill(out_table) pyd_standalone_fill_sized((out_table), sizeof(pyd_api_t))
 
 #ifdef __cplusplus
 }

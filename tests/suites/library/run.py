@@ -60,7 +60,7 @@ def main() -> int:
         print(call(sys.executable, ROOT / "csrc" / "install.py", prefix, cwd=ROOT).splitlines()[-1])
         size = (prefix / "lib" / "libpydispatch.so").stat().st_size
         exported = call("nm", "-D", "--defined-only", prefix / "lib" / "libpydispatch.so", cwd=work).split()[2::3]
-        assert exported == ["pyd_standalone_fill"], exported
+        assert exported == ["pyd_standalone_fill", "pyd_standalone_fill_sized"], exported
         print(f"libpydispatch.so: {size / 1e3:.0f} kB")
 
         found = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
