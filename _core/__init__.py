@@ -11,9 +11,9 @@ from importlib.util import spec_from_file_location
 from types import ModuleType
 
 MODULES = (
-    "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "elf", "function", "handles",
-    "host_command", "memory", "peak", "plan", "plan_data", "plugin", "prepared", "procedure", "program", "public",
-    "sched", "signals", "state", "status", "submit", "submit_procedure", "target", "task", "timing",
+    "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "driver", "elf", "function",
+    "handles", "host_command", "memory", "peak", "plan", "plan_data", "plugin", "prepared", "procedure", "program",
+    "public", "sched", "signals", "state", "status", "submit", "submit_procedure", "target", "task", "timing",
     "timing_procedure", "trace",
 )  # fmt: skip
 

@@ -143,7 +143,8 @@ class Kernel(KernelSource):
         """The kernel's function on the device of its arrays, compiled when it is first called there."""
         view, device = args[self._view], self._device(args)
         found = self._loaded.get((device, grid_in_call))
-        if found is None:
+        if found is None or is_closed(found[0]):
+            require_open(view)
             found = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
             if type(view) is not Buffer and not grid_in_call:
                 self._host = found
@@ -178,6 +179,18 @@ def _in_process(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
     return args[written] if isinstance(written, int) else tuple(args[each] for each in written)
+
+
+def is_closed(function: Callable[..., Any]) -> bool:
+    """Whether the device of a loaded function was closed or lost: one of its name is opened again."""
+    return not getattr(function, "is_usable", True)  # functions of CPUs can be called after `close`
+
+
+def require_open(array: Any) -> None:
+    """DeviceUnavailableError for a buffer whose device was closed or lost."""
+    context = getattr(array.memory, "context", None) if type(array) is Buffer else None
+    if context is not None:
+        context.require_usable()
 
 
 def options_of(device_name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydispatch.integrations.called_kernels import options_of
+from pydispatch.integrations.called_kernels import is_closed, options_of, require_open
 from pydispatch.programs.array import Array
 from pydispatch.programs.program import ProgramSource
 from pydispatch.runtime.buffer import Buffer
@@ -32,9 +32,11 @@ class TracedProgram(ProgramSource):
         """
         if any(isinstance(each, Array) for each in (*args, *named.values())):
             return self.function(*args, **{**self.statics, **named})
-        device = next((each.device for each in args if type(each) is Buffer), "cpu")
+        first = next((each for each in args if type(each) is Buffer), None)
+        device = "cpu" if first is None else first.device
         function = self._loaded.get(device)
-        if function is None:
+        if function is None or is_closed(function):
+            require_open(first)
             function = self._loaded[device] = self._load(device)
         return function(*args, **named)
 

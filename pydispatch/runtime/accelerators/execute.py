@@ -118,6 +118,12 @@ class Executor(ABC):
                 self._derive(index)
             return self._block(index)
 
+    def forget(self) -> None:
+        """Release the memory of constants: the device is closed."""
+        self._uploaded.clear()
+        if self.derivations is not None:
+            self.derivations.shared.blocks.clear()
+
     def _block(self, index: int) -> Any:
         """The block of a constant that is given, or was derived."""
         found = self._uploaded.get(index)

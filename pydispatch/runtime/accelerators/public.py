@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from pydispatch.errors import ArtifactError
+from pydispatch.errors import ArtifactError, DeviceUnavailableError
 
 if TYPE_CHECKING:
     import inspect
@@ -29,6 +29,8 @@ class _Documentation:
 class Callee:
     """Names, types and sizes of a function's arguments and results."""
 
+    _context: Any
+
     def __init__(self, public: PublicFunction, device_name: str) -> None:
         self._public, self._device_name = public, device_name
         self.name, self.signature, self.__name__ = public.name, public.signature, public.name
@@ -36,6 +38,15 @@ class Callee:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.__doc__ = _Documentation(cls.__doc__ or "")  # type: ignore[assignment]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the device is open: calls raise DeviceUnavailableError otherwise."""
+        try:
+            self._context.require_usable()
+        except DeviceUnavailableError:
+            return False
+        return True
 
     @property
     def arguments(self) -> list[tuple[str, ElementType, tuple[int, ...] | None]]:

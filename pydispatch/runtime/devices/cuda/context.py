@@ -232,9 +232,12 @@ class Context(base.Context):
         address, _ = _address(target, size)
         self.synchronize()
         with self.current:
-            result = self.driver.cuMemcpyDtoHAsync(address, block.address + at, size, self.stream)
-            self.check(result, f"copying {size} bytes from the device")
-            self.check(self.driver.cuStreamSynchronize(self.stream), f"copying {size} bytes from the device")
+            try:
+                started = self.driver.cuMemcpyDtoHAsync(address, block.address + at, size, self.stream)
+            finally:  # also when a signal's handler raises: the copy writes memory of the caller
+                ended = self.driver.cuStreamSynchronize(self.stream)
+            self.check(started, f"copying {size} bytes from the device")
+            self.check(ended, f"copying {size} bytes from the device")
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
         """From block to block."""

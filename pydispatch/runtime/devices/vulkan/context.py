@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from pydispatch._core.device import memory_at, poison_requested
+from pydispatch._core.driver import submit_and_wait
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators import context as base
+from pydispatch.runtime.accelerators.closing import Closing
 from pydispatch.runtime.devices.vulkan import api, cache
 from pydispatch.runtime.devices.vulkan.features import ATOMIC_FLOAT, Features
 from pydispatch.runtime.devices.vulkan.instance import KINDS, Instance
 from pydispatch.runtime.devices.vulkan.logical import OBJECT_BUFFER, Submission
 from pydispatch.runtime.devices.vulkan.memory import Block, Pool, memory_types
-from pydispatch.runtime.devices.vulkan.record import Descriptors, Recorder
+from pydispatch.runtime.devices.vulkan.record import Descriptors, Recorded, Recorder, free_garbage
 
 CALLS = tuple(
     [
@@ -72,15 +74,16 @@ CALLS = tuple(
     ]
 )
 
-_SLICE_NS = 200_000_000  # a wait is cut into slices, so that Ctrl-C is heard
 _SMALL = 4096
 """Bytes that the processor copies sooner than a submission begins."""
 
 
-class Context(base.Context):
-    """One VkDevice. Its queue is used under `lock`; waiting is not. Work is done when what it was given to returns."""
+class Context(Closing, base.Context):
+    """One VkDevice. Its queue is used under `lock`; waiting is not. Work is done when what it was given to returns or
+    raises."""
 
     def __init__(self, instance: Instance, physical: Any, index: int, force_staging: bool = False) -> None:
+        super().__init__()
         self.instance, self.physical, self.index = instance, physical, index
         self.ffi, lib = instance.ffi, instance.lib
         self.features = Features(instance, physical)
@@ -96,23 +99,25 @@ class Context(base.Context):
         self.is_poisoned = poison_requested()
         self.handle = self._create(lib)
         self.calls = api.functions(CALLS, lib.vkGetDeviceProcAddr, self.handle)
-        self._submit, self._wait = self.calls.vkQueueSubmit, self.calls.vkWaitSemaphores
         self.lock = threading.RLock()
         queue = self.ffi.new("VkQueue*")
         self.calls.vkGetDeviceQueue(self.handle, self.family, 0, queue)
         self.queue = queue[0]
+        self.functions = tuple(
+            int(self.ffi.cast("uintptr_t", each))
+            for each in (self.calls.vkQueueSubmit, self.queue, self.calls.vkWaitSemaphores, self.handle)
+        )
         self.lost = self.closed = False
         self._name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
         self._timeline()
-        self._pools(lib, force_staging)
+        self._make_pools(lib, force_staging)
         pool = self.ffi.new("VkCommandPool*")
         create = self.arena.new("VkCommandPoolCreateInfo", flags=2, queueFamilyIndex=self.family)  # reset one by one
         api.check(self.calls.vkCreateCommandPool(self.handle, create, self.ffi.NULL, pool), "vkCreateCommandPool")
         self.command_pool = pool[0]
         self.cache = cache.PipelineCache(self)
         self.descriptors = Descriptors(self)
-        self.garbage: deque[Any] = deque()  # what dead recordings held
-        self.executables: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.garbage: deque[Callable[[], None]] = deque()  # free what dead recordings and programs held
         limits = self.features.limits
         self.alignment = max(8, limits["minStorageBufferOffsetAlignment"])  # generated code reads pairs of 4 bytes
         self.max_range = limits["maxStorageBufferRange"]
@@ -149,7 +154,7 @@ class Context(base.Context):
         self.arena.kept.append(made)
         self.value = 0
 
-    def _pools(self, lib: Any, force_staging: bool) -> None:
+    def _make_pools(self, lib: Any, force_staging: bool) -> None:
         found = self.ffi.new("VkPhysicalDeviceMemoryProperties*")
         lib.vkGetPhysicalDeviceMemoryProperties(self.physical, found)
         kind, self.is_mapped, staging = memory_types(found, force_staging)
@@ -161,7 +166,7 @@ class Context(base.Context):
         self.staging = self.pool
         if not self.is_mapped:
             self.staging = Pool(self.handle, self.calls, staging, True, f"vulkan:{self.index} staging", limit, whole)
-        for pool in {self.pool, self.staging}:
+        for pool in self._pools():
             pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
 
     def set_name(self, kind: int, handle: Any, text: str) -> None:
@@ -180,27 +185,27 @@ class Context(base.Context):
     def new_submission(self, command_buffer: Any) -> Submission:
         return Submission(self, command_buffer)
 
-    def submit(self, submission: Submission) -> None:
-        """Puts recorded commands on the queue, under the lock; `wait` then waits for them."""
-        if self.lost or self.closed:
-            self.require_usable()
-        self.value = submission.value[0] = self.value + 1
-        result = self._submit(self.queue, 1, submission.info, self.ffi.NULL)
-        if result < 0:
-            self.value -= 1
-            self._failed(result, "vkQueueSubmit")
+    def run(self, prepare: Callable[[], Recorded], even_closed: bool = False) -> Recorded:
+        """Submit the commands that `prepare` returns, wait until they are done, and return them. `prepare` is called
+        under the lock. even_closed: also on a closed device, whose live buffers can be read.
 
-    def wait(self, submission: Submission) -> None:
-        """Until what was submitted, and everything before it, is done."""
-        wait, handle, info = self._wait, self.handle, submission.wait_info
-        try:
-            while (result := wait(handle, info, _SLICE_NS)) == api.TIMEOUT:
-                pass
-        except KeyboardInterrupt:
-            wait(handle, info, api.FOREVER)  # memory that is in use must not go back
-            raise
-        if result < 0:
-            self._failed(result, "vkWaitSemaphores")
+        The work is done whatever is raised: memory that the device uses is not released before.
+        """
+        recorded: list[Recorded] = []
+
+        def submission() -> tuple[int, int]:
+            if self.lost or (self.closed and not even_closed):
+                self.require_usable()
+            recorded.append(made := prepare())
+            self.value = made.submission.value[0] = self.value + 1
+            return made.submission.addresses
+
+        submit, queue, wait, device = self.functions
+        failure = submit_and_wait(self.lock, submission, submit, queue, wait, device)
+        if failure is not None:
+            self._failed(failure[1], failure[0])
+        recorded[0].check()
+        return recorded[0]
 
     def _failed(self, result: int, what: str) -> None:
         if result == api.DEVICE_LOST:
@@ -218,9 +223,6 @@ class Context(base.Context):
     def allocate(self, size: int) -> Block:
         return self.pool.acquire(size)
 
-    def release(self, block: Block) -> None:
-        block.pool.release(block)
-
     def view(self, block: Block, size: int) -> memoryview | None:
         return memory_at(block.address, size, True) if block.pointer is not None else None
 
@@ -229,8 +231,10 @@ class Context(base.Context):
 
     def trim(self) -> None:
         with self.lock:
+            if self.closed:
+                return
             self.calls.vkDeviceWaitIdle(self.handle)
-            for pool in {self.pool, self.staging}:
+            for pool in self._pools():
                 pool.trim()
 
     def upload(self, block: Block, source: base.Source, size: int) -> None:
@@ -269,16 +273,17 @@ class Context(base.Context):
         if size <= _SMALL and source.pointer is not None and target.pointer is not None:
             self.ffi.memmove(target.pointer + to, source.pointer + at, size)
             return
-        with self.lock:
+
+        def prepare() -> Recorded:
             recorder = Recorder(self)
             recorder.copy(source, at, target, to, size)
-            recorded = recorder.finish()
-            self.submit(recorded.submission)
-        self.wait(recorded.submission)
+            return recorder.finish()
+
+        self.run(prepare, even_closed=True)
 
     def close(self) -> None:
-        """Waits for what runs, and refuses what comes. Buffers keep their content as long as they live; when there are
-        none, everything goes back to the driver."""
+        """Wait for work in flight and refuse more. Programs lose their kernels, recordings and constants. Buffers keep
+        their content as long as they live; the device is destroyed after the last one."""
         with self.lock:
             if self.closed:
                 return
@@ -286,18 +291,18 @@ class Context(base.Context):
             if not self.lost:
                 self.calls.vkDeviceWaitIdle(self.handle)
                 self.cache.save()
-            if all(pool.stats()["live_blocks"] == 0 for pool in {self.pool, self.staging}):
-                self._destroy()
+            self.end()
+
+    def _pools(self) -> set[Pool]:
+        return {self.pool, self.staging}
 
     def _destroy(self) -> None:
         calls, handle, null = self.calls, self.handle, self.ffi.NULL
-        for executables in list(self.executables):
-            executables.destroy()
-        self.garbage.clear()
+        free_garbage(self)
         calls.vkDestroyCommandPool(handle, self.command_pool, null)
         for pool in self.descriptors.pools:
             calls.vkDestroyDescriptorPool(handle, pool, null)
-        for memory in {self.pool, self.staging}:
+        for memory in self._pools():
             memory.destroy()
         calls.vkDestroyPipelineCache(handle, self.cache.handle, null)
         calls.vkDestroySemaphore(handle, self.semaphore, null)

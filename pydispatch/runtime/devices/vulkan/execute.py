@@ -30,7 +30,13 @@ class Executor(execute.Executor):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        with context.lock:
+            context.executors.add(self)
         self.executables = Executables(context)
+
+    def forget(self) -> None:
+        super().forget()
+        self.executables.release()
 
     def load(self, executable: Executable) -> None:
         name, variant = executable.name, executable.variant
@@ -48,17 +54,18 @@ class Executor(execute.Executor):
         key: Any = tuple([block.number if block is not None else 0 for block in blocks])
         if record.late:
             key = (key, constants, tuple(patterns))
-        with context.lock:
-            recordings: OrderedDict[Any, Recorded] | None = record.state
-            if recordings is None:
-                recordings = record.state = OrderedDict()
-            recorded = recordings.pop(key, None)
-            if recorded is None or recorded.epoch != context.pool.epoch:
-                recorded = self.record(record, blocks, constants, patterns)
-            context.submit(recorded.submission)
-        context.wait(recorded.submission)
-        recorded.check()
-        recordings[key] = recorded
+        if record.state is None:
+            with context.lock:
+                record.state = record.state or OrderedDict()
+        recordings: OrderedDict[Any, Recorded] = record.state
+
+        def prepare() -> Recorded:
+            found = recordings.pop(key, None)
+            if found is None or found.epoch != context.pool.epoch:
+                found = self.record(record, blocks, constants, patterns)
+            return found
+
+        recordings[key] = context.run(prepare)
         if len(recordings) > KEPT:
             with context.lock:
                 if len(recordings) > KEPT:
@@ -88,10 +95,10 @@ class Executor(execute.Executor):
     def _record_command(self, function: int, command: Custom, blocks: Blocks, constants: bytes, buffer: Any) -> None:
         """A host command records. CommandError also for what the validation layer says of it."""
         assert self.calls is not None
-        messages = self.context.instance.messages
-        before = len(messages)
+        instance = self.context.instance
+        before = len(instance.messages)
         self.calls.call(function, command, blocks, constants, self.surroundings(False, buffer))
-        if len(messages) > before:
+        if len(messages := instance.messages) > before:
             label = self.calls.label(command)
             raise CommandError(f"{label} recorded work that is not valid: {messages[before]}", label)
 
@@ -114,13 +121,13 @@ class Executor(execute.Executor):
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         context, ffi = self.context, self.context.ffi
-        with context.lock:
-            recorded = self.record(record, blocks, constants, patterns, timed=True)
+
+        def prepare() -> Recorded:
             with traced.span(Kind.SUBMIT):
-                context.submit(recorded.submission)
+                return self.record(record, blocks, constants, patterns, timed=True)
+
         with traced.span(Kind.WAIT):
-            context.wait(recorded.submission)
-        recorded.check()
+            recorded = context.run(prepare)
         count = len(record.commands) + 1
         stamps = ffi.new("uint64_t[]", count)
         context.calls.vkGetQueryPoolResults(
@@ -154,10 +161,9 @@ class Fixed:
 
     def run(self) -> None:
         """One submission; returns when it is done."""
-        context, recorded = self.context, self.recorded
-        with context.lock:
-            if recorded is None or recorded.epoch != context.pool.epoch:
-                recorded = self.recorded = self.executor.record(self.plan, *self.words)
-            context.submit(recorded.submission)
-        context.wait(recorded.submission)
-        recorded.check()
+        self.context.run(self._prepare)
+
+    def _prepare(self) -> Recorded:
+        if self.recorded is None or self.recorded.epoch != self.context.pool.epoch:
+            self.recorded = self.executor.record(self.plan, *self.words)
+        return self.recorded

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from typing import Any
 
+from pydispatch._core.driver import CALLBACKS, Mailbox
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.devices.vulkan import api
 
@@ -25,13 +25,13 @@ def _no_driver() -> str:
 
 
 class Instance:
-    """A VkInstance. `messages`: what the validation layer said, in order."""
+    """A VkInstance."""
 
     def __init__(self) -> None:
         self.ffi, self.lib = api.binding()
         arena = api.Arena()
         self.validates = os.environ.get(VARIABLE, "0") not in ("", "0")
-        self.messages: list[str] = []
+        self._mailbox, self._messages = Mailbox(), list[str]()
         layers, extensions = self._layers(), self._extensions(None)
         self.has_names = "VK_EXT_debug_utils" in extensions
         wanted = ["VK_EXT_debug_utils"] if self.has_names else []
@@ -41,14 +41,12 @@ class Instance:
                 f"{VARIABLE} is set and the layer {LAYER} is not installed: apt-get install vulkan-validationlayers"
             )
         chain = self.ffi.NULL
-        if self.validates:
-            if "VK_EXT_validation_features" in self._extensions(LAYER):
-                wanted.append("VK_EXT_validation_features")
-                enables = arena.array("VkValidationFeatureEnableEXT", [4])  # synchronization
-                chain = arena.new(
-                    "VkValidationFeaturesEXT", enabledValidationFeatureCount=1, pEnabledValidationFeatures=enables
-                )
-            self._callback = self.ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", self._hear, error=0)
+        if self.validates and "VK_EXT_validation_features" in self._extensions(LAYER):
+            wanted.append("VK_EXT_validation_features")
+            enables = arena.array("VkValidationFeatureEnableEXT", [4])  # synchronization
+            chain = arena.new(
+                "VkValidationFeaturesEXT", enabledValidationFeatureCount=1, pEnabledValidationFeatures=enables
+            )
         application = arena.new(
             "VkApplicationInfo", pApplicationName=arena.text("pydispatch"), apiVersion=api.VERSION_1_3
         )
@@ -81,11 +79,11 @@ class Instance:
         enumerate = self.lib.vkEnumerateInstanceExtensionProperties
         return self._names(enumerate, "VkExtensionProperties", "extensionName", name)
 
-    def _hear(self, severity: int, kinds: int, data: Any, context: Any) -> int:
-        text = self.ffi.string(data.pMessage).decode("utf-8", "replace")
-        self.messages.append(text)
-        sys.stderr.write(f"vulkan validation: {text}\n")
-        return 0
+    @property
+    def messages(self) -> list[str]:
+        """What the validation layer said, in order."""
+        self._messages += [text for *_, text in self._mailbox.take()]
+        return self._messages
 
     def _listen(self, arena: api.Arena) -> None:
         if not (self.validates and self.has_names):
@@ -93,7 +91,8 @@ class Instance:
         create = self.function("vkCreateDebugUtilsMessengerEXT")
         info = arena.new(
             "VkDebugUtilsMessengerCreateInfoEXT", messageSeverity=_ERROR_BITS, messageType=7,
-            pfnUserCallback=self._callback,
+            pfnUserCallback=self.ffi.cast(kind := "PFN_vkDebugUtilsMessengerCallbackEXT", CALLBACKS[kind]),
+            pUserData=self.ffi.cast("void*", self._mailbox.address),
         )  # fmt: skip
         made = self.ffi.new("VkDebugUtilsMessengerEXT*")
         api.check(create(self.handle, info, self.ffi.NULL, made), "vkCreateDebugUtilsMessengerEXT")

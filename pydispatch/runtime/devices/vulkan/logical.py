@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from pydispatch.runtime.devices.vulkan import api
@@ -22,10 +23,10 @@ class LogicalDevice(Protocol):
     index: int
     model: str
     cache: Any
-    executables: Any
     command_pool: Any
     descriptors: Any
-    garbage: deque[Any]
+    garbage: deque[Callable[[], None]]
+    recordings: Any
     alignment: int
     max_range: int
     ends_loops: bool
@@ -34,14 +35,15 @@ class LogicalDevice(Protocol):
     semaphores: Any
 
     def set_name(self, kind: int, handle: Any, text: str) -> None: ...
+    def release(self, block: Any) -> None: ...
     def new_submission(self, command_buffer: Any) -> Submission: ...
 
 
 class Submission:
     """A VkSubmitInfo that is filled once, and what to wait with. value: what the timeline has when it is done; written
-    before each submission, so one is in flight at most."""
+    before each submission, so one is in flight at most. addresses: of the VkSubmitInfo and the VkSemaphoreWaitInfo."""
 
-    __slots__ = ("_arena", "command_buffers", "info", "value", "wait_info")
+    __slots__ = ("_arena", "addresses", "value")
 
     def __init__(self, context: LogicalDevice, command_buffer: Any) -> None:
         arena = api.Arena()
@@ -49,12 +51,13 @@ class Submission:
         timeline = arena.new(
             "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.value
         )
-        self.command_buffers = arena.array("VkCommandBuffer", [command_buffer])
-        self.info = arena.new(
-            "VkSubmitInfo", pNext=timeline, commandBufferCount=1, pCommandBuffers=self.command_buffers,
+        command_buffers = arena.array("VkCommandBuffer", [command_buffer])
+        info = arena.new(
+            "VkSubmitInfo", pNext=timeline, commandBufferCount=1, pCommandBuffers=command_buffers,
             signalSemaphoreCount=1, pSignalSemaphores=context.semaphores,
         )  # fmt: skip
-        self.wait_info = arena.new(
+        wait_info = arena.new(
             "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=context.semaphores, pValues=self.value
         )
+        self.addresses = int(context.ffi.cast("uintptr_t", info)), int(context.ffi.cast("uintptr_t", wait_info))
         self._arena = arena

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
@@ -56,7 +57,6 @@ class Executables:
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
-        context.executables.add(self)
         self.kernels: dict[tuple[int, int], Kernel] = {}
         self.modules: list[Any] = []
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
@@ -207,17 +207,29 @@ class Executables:
                 f"vulkan:{self.context.index} starts at most {' x '.join(map(str, kernel.grid_limits))}"
             )
 
-    def destroy(self) -> None:
-        """Nothing of it is running any more."""
-        calls, handle, null = self.context.calls, self.context.handle, self.context.ffi.NULL
-        for kernel in self.kernels.values():
-            calls.vkDestroyPipeline(handle, kernel.pipeline, null)
-        for module in self.modules:
-            calls.vkDestroyShaderModule(handle, module, null)
-        for set_layout, layout in self.layouts.values():
-            calls.vkDestroyPipelineLayout(handle, layout, null)
-            calls.vkDestroyDescriptorSetLayout(handle, set_layout, null)
+    def release(self) -> None:
+        """Have the kernels destroyed when the next commands are recorded; nothing of them is running."""
+        if self.modules:
+            pipelines = [kernel.pipeline for kernel in self.kernels.values()]
+            held = pipelines, self.modules, list(self.layouts.values())
+            self.context.garbage.append(partial(_destroy, self.context, *held))
         self.kernels, self.modules, self.layouts = {}, [], {}
+
+    def __del__(self) -> None:
+        self.release()
+
+
+def _destroy(
+    context: LogicalDevice, pipelines: list[Any], modules: list[Any], layouts: list[tuple[Any, Any]]
+) -> None:
+    calls, handle, null = context.calls, context.handle, context.ffi.NULL
+    for pipeline in pipelines:
+        calls.vkDestroyPipeline(handle, pipeline, null)
+    for module in modules:
+        calls.vkDestroyShaderModule(handle, module, null)
+    for set_layout, layout in layouts:
+        calls.vkDestroyPipelineLayout(handle, layout, null)
+        calls.vkDestroyDescriptorSetLayout(handle, set_layout, null)
 
 
 class Parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
@@ -31,7 +32,7 @@ _TOP, _BOTTOM = 0x1, 0x2000
 class Recorded:
     """A recorded command buffer with what it refers to. Whoever runs it holds it until it is done."""
 
-    __slots__ = ("blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
+    __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
 
     def __init__(
         self, context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], blocks: list[Block]
@@ -41,6 +42,7 @@ class Recorded:
         self.queries: Any = None
         self.watches: list[tuple[Any, Kernel]] = []  # words that kernels set when a loop was cut short
         self.epoch = context.pool.epoch
+        context.recordings.add(self)
 
     def check(self) -> None:
         """Once it has run: KernelError when the device ended a loop that was not done."""
@@ -54,25 +56,32 @@ class Recorded:
                     kernel.executable, kernel.export,
                 )  # fmt: skip
 
-    def __del__(self) -> None:
-        # The collector may come while any lock is held: what is left is freed when the next one is recorded.
-        if self.buffer is not None:
-            self.context.garbage.append((self.buffer, self.sets, self.queries))
-            self.buffer = None
+    def release(self) -> None:
+        """Give back what it refers to; nothing of it is running. The collector may come while any lock is held: the
+        command buffer is freed when the next one is recorded."""
+        buffer, self.buffer = self.buffer, None
+        if buffer is not None:
+            self.context.garbage.append(partial(_free, self.context, buffer, self.sets, self.queries))
             for block in self.blocks:
-                block.pool.release(block)
+                self.context.release(block)
+
+    def __del__(self) -> None:
+        self.release()
+
+
+def _free(context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], queries: Any) -> None:
+    ffi, calls, handle = context.ffi, context.calls, context.handle
+    calls.vkFreeCommandBuffers(handle, context.command_pool, 1, ffi.new("VkCommandBuffer[]", [buffer]))
+    for pool, members, count in sets:
+        calls.vkFreeDescriptorSets(handle, pool, count, members)
+    if queries is not None:
+        calls.vkDestroyQueryPool(handle, queries, ffi.NULL)
 
 
 def free_garbage(context: LogicalDevice) -> None:
-    """Frees what dead recordings held. Used under the context's lock."""
-    ffi, calls, handle, garbage = context.ffi, context.calls, context.handle, context.garbage
-    while garbage:
-        buffer, sets, queries = garbage.popleft()
-        calls.vkFreeCommandBuffers(handle, context.command_pool, 1, ffi.new("VkCommandBuffer[]", [buffer]))
-        for pool, members, count in sets:
-            calls.vkFreeDescriptorSets(handle, pool, count, members)
-        if queries is not None:
-            calls.vkDestroyQueryPool(handle, queries, ffi.NULL)
+    """Free what dead recordings and programs held. Used under the context's lock."""
+    while context.garbage:
+        context.garbage.popleft()()
 
 
 class Recorder:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from pydispatch._core.driver import CALLBACKS, LOST, MAPPED, Mailbox
 from pydispatch.errors import DeviceUnavailableError, InternalError, InvalidArgumentError, OutOfMemoryError
 from pydispatch.packages import importing
 
@@ -79,29 +80,46 @@ class Arena:
 
 
 class Errors:
-    """What wgpu says about the calls of one device: errors come in error scopes, around the calls that matter."""
+    """What wgpu says about the calls of one device: errors come in error scopes, around the calls that matter. Its
+    callbacks are functions in C: code of Python might be interrupted there, and the exception would be lost.
+
+    on_lost, on_error: the fields of the callbacks of a device that are for the rest of what it says.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.ffi, self.lib = ffi, lib = binding()
+        self.ffi, self.lib = binding()
+        self.box = Mailbox()
         self.said: list[tuple[int, str]] = []
-        self.lost: str | None = None
-        self._popped = ffi.callback("WGPUPopErrorScopeCallback", self._pop)
-        self._scope = ffi.new("WGPUPopErrorScopeCallbackInfo*", {"mode": SPONTANEOUS, "callback": self._popped})
-        self.on_lost = ffi.callback("WGPUDeviceLostCallback", self._lose)
-        self.on_error = ffi.callback("WGPUUncapturedErrorCallback", self._hear)
-        self._push_scope, self._pop_scope = lib.wgpuDevicePushErrorScope, lib.wgpuDevicePopErrorScope
+        self.mapping = ""  # why the last mapping failed
+        self._lost: str | None = None
+        self._scope = self.ffi.new("WGPUPopErrorScopeCallbackInfo*", self.callback("WGPUPopErrorScopeCallback"))
+        self.on_lost = self.callback("WGPUDeviceLostCallback")
+        self.on_error = self.callback("WGPUUncapturedErrorCallback", has_mode=False)
+        self._push_scope, self._pop_scope = self.lib.wgpuDevicePushErrorScope, self.lib.wgpuDevicePopErrorScope
         self.device: Any = None
 
-    def _pop(self, status: int, kind: int, message: Any, *unused: Any) -> None:
-        if kind > 1:
-            self.said.append((kind, text_of(message)))
+    def callback(self, kind: str, has_mode: bool = True) -> dict[str, Any]:
+        """The fields of a callback whose messages come here."""
+        cast = self.ffi.cast
+        fields = {"callback": cast(kind, CALLBACKS[kind]), "userdata1": cast("void*", self.box.address)}
+        return {"mode": SPONTANEOUS, **fields} if has_mode else fields
 
-    def _lose(self, device: Any, reason: int, message: Any, *unused: Any) -> None:
-        self.lost = text_of(message) or "no reason is known"
+    @property
+    def lost(self) -> str | None:
+        """Why the device was lost, or None."""
+        if self.box:
+            self._hear()
+        return self._lost
 
-    def _hear(self, device: Any, kind: int, message: Any, *unused: Any) -> None:
-        self.said.append((kind, text_of(message)))
+    def _hear(self) -> None:
+        for kind, code, _, text in self.box.take():
+            if kind == LOST:
+                self._lost = text or "no reason is known"
+            elif kind == MAPPED:
+                self.mapping = text
+            else:
+                self.said.append((code, text))
 
     def begin(self) -> None:
         """Errors of the calls until `end` are kept."""
@@ -110,26 +128,28 @@ class Errors:
     def end(self, what: str) -> None:
         """Raises the first of them. what: begins the message."""
         self._pop_scope(self.device, self._scope[0])
-        if self.said or self.lost:
+        if self.lost or self.said:
             self.fail(what)
 
     def take(self) -> tuple[int, str] | None:
         """Ends a scope, and returns the first error instead."""
         self._pop_scope(self.device, self._scope[0])
+        is_lost = self.lost
         found = self.said[0] if self.said else None
-        if self.lost or (found is not None and _LOST in found[1]):
+        if is_lost or (found is not None and _LOST in found[1]):
             self.fail("")
         self.said.clear()
         return found
 
     def fail(self, what: str) -> None:
         """Raises what was said."""
+        is_lost = self.lost
         kind, message = self.said[0] if self.said else (0, "")
         self.said.clear()
-        if self.lost or _LOST in message:
-            self.lost = self.lost or message
+        if is_lost or _LOST in message:
+            self._lost = is_lost or message
             raise DeviceLostError(
-                f"{self.name} was lost ({plain(self.lost)}); open it again with pydispatch.device()"
+                f"{self.name} was lost ({plain(self._lost)}); open it again with pydispatch.device()"
             )
         raise error_of(kind, f"{what}: {plain(message)}")
 

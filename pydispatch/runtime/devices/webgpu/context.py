@@ -8,11 +8,13 @@ from collections import deque
 from typing import Any
 
 from pydispatch._core.device import poison_requested
+from pydispatch._core.driver import OPENED, copy_mapped
 from pydispatch._core.trace import Kind
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.formats.wgsl.interface import FEATURES, LEAST, Names
 from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators import traced
+from pydispatch.runtime.accelerators.closing import Closing
 from pydispatch.runtime.devices.webgpu import api
 from pydispatch.runtime.devices.webgpu.adapters import KEPT_FEATURES, Adapter, instance_of, limits_of
 from pydispatch.runtime.devices.webgpu.memory import GRANULE, USAGE, Block, Pool
@@ -21,13 +23,13 @@ from pydispatch.runtime.devices.webgpu.pipelines import Pipelines
 from pydispatch.runtime.devices.webgpu.record import Recorder
 
 _IN_FLIGHT = 64  # submissions that nobody waits for
-_READ, _WRITE = 1, 2
 
 
-class Context(base.Context):
+class Context(Closing, base.Context):
     """One WGPUDevice. Everything is called under `lock`. Work is in a queue when the call that gives it returns."""
 
     def __init__(self, name: str, adapter: Adapter, backend: str, staging: bool, standard: bool) -> None:
+        super().__init__()
         self.name, self.adapter = name, adapter
         self.ffi, self.lib = api.binding()
         self.lock = threading.RLock()
@@ -55,10 +57,10 @@ class Context(base.Context):
         self.garbage: deque[tuple[Any, Any]] = deque()  # (release function, object) of what nobody uses
         self.pipelines = Pipelines(self)
         self.moves = Moves(self)
-        self._map_info = ffi.new("WGPUBufferMapCallbackInfo*", {"mode": api.SPONTANEOUS})
-        self._map_call = ffi.callback("WGPUBufferMapCallback", self._on_mapped)
-        self._map_info.callback = self._map_call
-        self._map_status: tuple[int, str] = (0, "")
+        self._mapping = [
+            tuple(_address(name) for name in ("wgpuBufferMapAsync", "wgpuDevicePoll", range_, "wgpuBufferUnmap"))
+            for range_ in ("wgpuBufferGetMappedRange", "wgpuBufferGetConstMappedRange")
+        ]
         self._submissions: deque[int] = deque()
         self._has_writes = False
         self._commands = ffi.new("WGPUCommandBuffer[1]")
@@ -73,23 +75,18 @@ class Context(base.Context):
             "WGPUDeviceDescriptor", requiredFeatureCount=len(self.enabled), requiredFeatures=features,
             requiredLimits=_standard(adapter.given) if standard else adapter.given,
         )  # fmt: skip
-        create.deviceLostCallbackInfo.mode = api.SPONTANEOUS
-        create.deviceLostCallbackInfo.callback = self.errors.on_lost
-        create.uncapturedErrorCallbackInfo.callback = self.errors.on_error
-        answer: list[Any] = []
-
-        def opened(status: int, device: Any, message: Any, *unused: Any) -> None:
-            answer.append((device, api.text_of(message)))
-
-        callback = ffi.callback("WGPURequestDeviceCallback", opened)
-        info = arena.new("WGPURequestDeviceCallbackInfo", mode=api.SPONTANEOUS, callback=callback)
+        create.deviceLostCallbackInfo = self.errors.on_lost
+        create.uncapturedErrorCallbackInfo = self.errors.on_error
+        info = arena.new("WGPURequestDeviceCallbackInfo", **self.errors.callback("WGPURequestDeviceCallback"))
+        box = self.errors.box
         lib.wgpuAdapterRequestDevice(adapter.handle, create, info[0])
-        if not answer:
+        if not box:
             lib.wgpuInstanceProcessEvents(instance_of(backend))
-        if not answer or answer[0][0] == ffi.NULL:
-            said = api.plain(answer[0][1]) if answer else "no answer"
+        opened = [(handle, text) for kind, _, handle, text in box.take() if kind == OPENED]
+        if not opened or not opened[0][0]:
+            said = api.plain(opened[0][1]) if opened else "no answer"
             raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {said}")
-        return answer[0][0]
+        return ffi.cast("WGPUDevice", opened[0][0])
 
     # Submitting, under the lock
 
@@ -135,6 +132,7 @@ class Context(base.Context):
     def wait(self) -> None:
         """Until everything that was submitted is done."""
         with self.lock, traced.span(Kind.WAIT):
+            self.require_usable()
             self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
             self._submissions.clear()
             self.require_usable()
@@ -149,9 +147,6 @@ class Context(base.Context):
 
     def allocate(self, size: int) -> Block:
         return self.pool.acquire(size)
-
-    def release(self, block: Block) -> None:
-        block.pool.release(block)
 
     def view(self, block: Block, size: int) -> memoryview | None:
         """None: mapped memory is out of reach of the device."""
@@ -171,9 +166,7 @@ class Context(base.Context):
     def write(self, block: Block, source: Any, size: int) -> None:
         """The same under the lock, from a `char*`. A device that is at work gets a copy, which it reads in its turn."""
         if self.is_mapped and not self._submissions and not self._has_writes:
-            self._map(block, _WRITE, 0, size)
-            self.ffi.memmove(self.lib.wgpuBufferGetMappedRange(block.buffer, 0, _words(size)), source, size)
-            self.lib.wgpuBufferUnmap(block.buffer)
+            self._move(block, False, 0, _words(size), 0, source, size)
             return
         whole = size & ~3
         if whole:
@@ -223,32 +216,25 @@ class Context(base.Context):
         self._read(block, self._bytes(target, writable=True), size, 0, 0, size)
 
     def _read(self, block: Block, target: Any, size: int, first: int, skip: int, length: int) -> None:
-        self._map(block, _READ, first, length)
-        mapped = self.ffi.cast("char const*", self.lib.wgpuBufferGetConstMappedRange(block.buffer, first, length))
-        self.ffi.memmove(target, mapped + skip, size)
-        self.lib.wgpuBufferUnmap(block.buffer)
+        self._move(block, True, first, length, skip, target, size)
 
-    def _map(self, block: Block, mode: int, at: int, size: int) -> None:
-        """Maps a block, when everything that was submitted is done. It is unmapped before anything else is submitted:
-        wgpu ends the process otherwise."""
+    def _move(self, block: Block, is_read: bool, at: int, length: int, skip: int, host: Any, size: int) -> None:
+        """Copies between the process and a block that is mapped meanwhile, when everything that was submitted is done.
+        No exception comes in between: wgpu ends the process when a mapped buffer is used."""
         if self.errors.lost is not None:
             self.errors.fail("")
-        self._map_status = (0, "")
         if self._has_writes:  # of uploads that wait for the next submission
             self.lib.wgpuQueueSubmit(self.queue, 0, self.ffi.NULL)
             self._has_writes = False
         self.errors.begin()
-        self.lib.wgpuBufferMapAsync(block.buffer, mode, at, _words(size), self._map_info[0])
-        self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
+        status = copy_mapped(
+            self._mapping[is_read], _number(self.device), _number(block.buffer), is_read, at, length, skip,
+            _number(host), size, self.errors.box,
+        )  # fmt: skip
         self._submissions.clear()
         self.errors.end(f"{self.name}: mapping {size} bytes")
-        if self._map_status[0] != 1:
-            if self.errors.lost is not None:
-                self.errors.fail("")
-            raise DeviceUnavailableError(f"{self.name}: {size} bytes cannot be mapped: {self._map_status[1]}")
-
-    def _on_mapped(self, status: int, message: Any, *unused: Any) -> None:
-        self._map_status = status, api.text_of(message)
+        if status != 1:
+            raise DeviceUnavailableError(f"{self.name}: {size} bytes cannot be mapped: {self.errors.mapping}")
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
         """On the device."""
@@ -260,15 +246,40 @@ class Context(base.Context):
             recorder.finish().run(f"{self.name}: a copy of {size} bytes")
 
     def close(self) -> None:
-        """Waits for what runs, and refuses what comes. Buffers keep their content as long as they live."""
+        """Wait for work in flight and refuse more. Programs lose their kernels, recordings and constants. Buffers keep
+        their content as long as they live; the device is destroyed after the last one."""
         with self.lock:
             if self.closed:
                 return
             if self.errors.lost is None:
                 self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
             self.closed = True
+            self.end()
             self._free()
             self.trim()
+
+    def _pools(self) -> tuple[Pool, ...]:
+        return self.pool, self.readback
+
+    def _destroy(self) -> None:
+        self.pipelines.release()
+        self._free()
+        for pool in self._pools():
+            pool.close()
+        self.lib.wgpuQueueRelease(self.queue)
+        self.lib.wgpuDeviceDestroy(self.device)
+        self.lib.wgpuDeviceRelease(self.device)
+
+
+def _number(pointer: Any) -> int:
+    """The address that a pointer of cffi has."""
+    return int(api.binding()[0].cast("uintptr_t", pointer))
+
+
+def _address(function: str) -> int:
+    """The address of a function of wgpu."""
+    ffi, lib = api.binding()
+    return _number(ffi.addressof(lib, function))
 
 
 def _words(size: int) -> int:

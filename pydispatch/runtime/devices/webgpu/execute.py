@@ -30,7 +30,13 @@ class Executor(execute.Executor):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        with context.lock:
+            context.executors.add(self)
         self.kernels = Kernels(context)
+
+    def forget(self) -> None:
+        super().forget()
+        self.kernels.release()
 
     def load(self, executable: Executable) -> None:
         name, variant = executable.name, executable.variant

@@ -61,8 +61,13 @@ class Kernels:
         self.kernels: dict[tuple[int, int], Kernel] = {}
         self.handles: list[tuple[Any, Any]] = []  # (release function, object)
 
+    def release(self) -> None:
+        """Have shaders and pipelines released with the garbage of the device."""
+        handles, self.handles, self.kernels = self.handles, [], {}
+        self.context.garbage.extend(handles)
+
     def __del__(self) -> None:
-        self.context.garbage.extend(self.handles)
+        self.release()
 
     def load(self, executable: Executable, parts: Parts, codes: Sequence[bytes]) -> None:
         """Makes the shader modules of one executable; pipelines, which may take a driver long, are made when they are

@@ -34,6 +34,7 @@ class LogicalDevice(Protocol):
     pool: Pool
     readback: Pool
     garbage: deque[tuple[Any, Any]]
+    recordings: Any
     pipelines: Any
     moves: Any
 

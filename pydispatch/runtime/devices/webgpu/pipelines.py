@@ -21,6 +21,14 @@ class Pipelines:
         self._groups: dict[tuple[int, ...], Any] = {}
         self._layouts: dict[tuple[tuple[bool, ...], frozenset[int]], tuple[Any, Any]] = {}
 
+    def release(self) -> None:
+        """Release the layouts, and what copies and fills are made of."""
+        lib, garbage = self.lib, self.context.garbage
+        garbage.extend((lib.wgpuPipelineLayoutRelease, layout) for _, layout in self._layouts.values())
+        garbage.extend((lib.wgpuBindGroupLayoutRelease, group) for group in self._groups.values())
+        self._layouts, self._groups = {}, {}
+        self.context.moves.release()
+
     def module(self, code: str, where: str) -> Any:
         """A shader module. ArtifactError with what wgpu says of the text, line and column included."""
         arena, context = api.Arena(), self.context

@@ -40,7 +40,7 @@ class Recorded:
     """What a plan does, by pieces: a list of launches for one compute pass, a call (function, arguments) of the
     encoder, or a host command. Whoever runs it holds it until it is submitted."""
 
-    __slots__ = ("blocks", "context", "groups", "marks", "pieces")
+    __slots__ = ("__weakref__", "blocks", "context", "groups", "marks", "pieces")
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
@@ -48,12 +48,18 @@ class Recorded:
         self.blocks: list[Block] = []  # memory of its own
         self.groups: list[Any] = []
         self.marks: list[int] = []  # the number of pieces after each command, where they are timed
+        context.recordings.add(self)
+
+    def release(self) -> None:
+        """Give back what it refers to; it does not run again."""
+        release, groups, blocks = self.context.lib.wgpuBindGroupRelease, self.groups, self.blocks
+        self.groups, self.blocks = [], []
+        self.context.garbage.extend((release, group) for group in groups)
+        for block in blocks:
+            self.context.release(block)
 
     def __del__(self) -> None:
-        release = self.context.lib.wgpuBindGroupRelease
-        self.context.garbage.extend((release, group) for group in self.groups)
-        for block in self.blocks:
-            block.pool.release(block)
+        self.release()
 
     def run(self, what: str, host: Host | None = None) -> None:
         """Submits all of it. host: calls host commands. what: for messages."""

@@ -1,0 +1,60 @@
+"""The end of a device: programs lose what they hold of it at once, and it is destroyed when no buffer is left."""
+
+from __future__ import annotations
+
+import weakref
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+
+class Releasable(Protocol):
+    """Commands that were recorded over blocks."""
+
+    def release(self) -> None:
+        """Give back blocks and objects of the driver; the device is idle."""
+
+
+class Closing:
+    """A device that is destroyed after its last block. executors: of its programs. recordings: each live one."""
+
+    lock: Any
+
+    def __init__(self) -> None:
+        self.executors: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.recordings: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._is_over = self._is_destroyed = False
+
+    def end(self) -> None:
+        """Release what programs hold, and destroy the device as soon as it has no live block. It is idle and refuses
+        work. Under the lock."""
+        for executor in list(self.executors):
+            executor.forget()
+        for recorded in list(self.recordings):
+            recorded.release()
+        self._is_over = True
+        self._destroy_if_unused()
+
+    def release(self, block: Any) -> None:
+        """See `Context.release`."""
+        block.pool.release(block)
+        if self._is_over:
+            self._destroy_if_unused()
+
+    def _destroy_if_unused(self) -> None:
+        if not self.lock.acquire(blocking=False):
+            return  # another thread holds a block that it releases later, or is here
+        try:
+            if not self._is_destroyed and all(pool.stats()["live_blocks"] == 0 for pool in self._pools()):
+                self._is_destroyed = True
+                self._destroy()
+        finally:
+            self.lock.release()
+
+    @abstractmethod
+    def _pools(self) -> Iterable[Any]:
+        """The pools that blocks come from."""
+
+    @abstractmethod
+    def _destroy(self) -> None:
+        """Give everything back to the driver."""

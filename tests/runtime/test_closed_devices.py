@@ -1,0 +1,137 @@
+"""Devices that are closed and opened again: what goes, what stays, and who finds the new one."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+OWN = ("vulkan:0?staging=1", "webgpu:0?staging=1")
+"""With options that few other tests have, since closing ends a device for all who share it."""
+NAMES = ("vulkan:0", "webgpu:0", "ptx-interpreter")
+X = np.arange(12, dtype=np.float32)
+
+PROGRAM = """
+func.func @twice(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %b = arith.addf %a, %a : tensor<?xf32>
+  return %b : tensor<?xf32>
+}
+func.func @scaled(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %c = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %b = arith.mulf %a, %c : tensor<4xf32>
+  return %b : tensor<4xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def artifact() -> Any:
+    return pd.compile(PROGRAM, targets=("vulkan", "webgpu"))
+
+
+def is_destroyed(device: Any) -> bool:
+    gc.collect()  # recordings and buffers that only cycles hold
+    return bool(device._context._is_destroyed)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_closed_device_goes_with_its_last_buffer(name: str, artifact: Any) -> None:
+    threads = None
+    programs = []
+    for _ in range(3):
+        device = pd.device(name)
+        program = device.load(artifact)
+        programs.append(program)  # which lives longer
+        y, prepared = program.twice(X), program.twice.prepare(X)
+        np.testing.assert_array_equal(program.scaled(X[:4]).numpy(), X[:4] * [1, 2, 3, 4])
+        prepared()
+        device.close()
+        device.close()
+        with pytest.raises(pd.DeviceUnavailableError, match="was closed"):
+            program.twice(X)
+        with pytest.raises(pd.DeviceUnavailableError, match="was closed"):
+            prepared()
+        with pytest.raises(pd.DeviceUnavailableError, match="was closed"):
+            device.upload(X)
+        device.trim()
+        assert not is_destroyed(device)
+        np.testing.assert_array_equal(y.numpy(), 2 * X)  # content stays
+        del prepared, y
+        assert is_destroyed(device)
+        assert device.memory()["live_blocks"] == 0
+        count = sum(1 for _ in Path("/proc/self/task").iterdir())
+        threads = threads or count
+        assert count == threads
+
+
+def test_a_closed_device_goes_while_threads_release_its_buffers(artifact: Any) -> None:
+    for name in OWN:
+        device = pd.device(name)
+        kept = [device.upload(X) for _ in range(64)]
+        device.close()
+
+        def drop(kept: list[Any] = kept) -> None:
+            with contextlib.suppress(IndexError):
+                while True:
+                    kept.pop().numpy()
+
+        threads = [threading.Thread(target=drop) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert device.memory()["live_blocks"] == 0 and is_destroyed(device)
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import pydispatch as pd
+
+V, X = pd.View[pd.f32, "n"], np.arange(12, dtype=np.float32)
+
+@pd.kernel(workgroup=64)
+def doubled(x: V, y: V) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = x[i] + x[i]
+
+@pd.program
+def tripled(x: V):
+    return x * 3.0
+
+for name in sys.argv[1:]:
+    for _ in range(2):
+        device = pd.device(name)
+        x, y = device.upload(X), device.empty(12)
+        doubled(x, y)
+        np.testing.assert_array_equal(y.numpy(), 2 * X)
+        np.testing.assert_array_equal(np.asarray(tripled(x)), 3 * X)
+        device.close()
+        if name != "ptx-interpreter":  # each of which is a device of its own
+            for call in (lambda: doubled(x, y), lambda: tripled(x)):
+                try:
+                    call()
+                except pd.DeviceUnavailableError as error:
+                    assert "was closed" in str(error)
+                else:
+                    raise AssertionError(name)
+print("right")
+"""
+
+
+def test_kernels_and_programs_find_the_new_device(tmp_path: Path) -> None:
+    """In a process of its own: kernels load by the name of the device alone, which other tests use too."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, script, *NAMES], capture_output=True, text=True, check=False)
+    assert done.stdout == "right\n", done.stderr
