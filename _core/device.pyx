@@ -32,6 +32,7 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     void PyErr_SetObject(object kind, object value) noexcept
+    unsigned long PyThread_get_thread_ident() noexcept nogil
 
 cdef enum:
     MAX_PLANS = 64  # that a runner remembers
@@ -132,9 +133,8 @@ cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
 
 
 cdef pyd_status_t failed(void* context, object error):
-    """The status of what a device raised in a procedure, whose caller raises other things than an Exception again."""
-    if not isinstance(error, Exception):
-        (<Runner>context).device.stopped = error
+    """The status of what a device raised in a procedure, whose caller raises the exception itself."""
+    (<Runner>context).device.raised[PyThread_get_thread_ident()] = error
     return status_of(error, "a device's program")
 
 
@@ -245,9 +245,10 @@ cdef class DeviceFunction:
         """Whether the program was closed."""
         return self.function.module.closed
 
-    def bind(self, tuple args):
+    def bind(self, tuple args, Plan known=None):
         """(Plan, arguments, scalars): per argument a buffer, a contiguous array as programs keep it, or None for a
-        number; scalars is the words of all numbers as bytes. InvalidArgumentError."""
+        number; scalars is the words of all numbers as bytes. known: a plan that is returned where it fits.
+        InvalidArgumentError."""
         cdef Function function = self.function
         cdef uint64_t words[128]
         cdef uint64_t* memory = words
@@ -289,7 +290,7 @@ cdef class DeviceFunction:
                 for axis in range(function.args[i].rank):
                     dims[function.args[i].dims_offset + axis] = PyArray_DIMS(<PyArrayObject*>array)[axis]
                 inputs.append(packed_of(kind, array) if kind.packed else array)
-            plan = function.last_plan()
+            plan = known if known is not None else function.last_plan()
             if plan is None or not plan.matches(dims, scalars):
                 plan = function.find_plan(dims, scalars)
             return plan, inputs, (<char*>scalars)[:8 * scalar] if scalar else b""

@@ -45,6 +45,7 @@ def is_destroyed(device: Any) -> bool:
 
 @pytest.mark.parametrize("name", OWN)
 def test_a_closed_device_goes_with_its_last_buffer(name: str, artifact: Any) -> None:
+    pd.device(name).close()  # another test may hold buffers of it
     threads = None
     programs = []
     for _ in range(3):
@@ -75,6 +76,7 @@ def test_a_closed_device_goes_with_its_last_buffer(name: str, artifact: Any) -> 
 
 def test_a_closed_device_goes_while_threads_release_its_buffers(artifact: Any) -> None:
     for name in OWN:
+        pd.device(name).close()
         device = pd.device(name)
         kept = [device.upload(X) for _ in range(64)]
         device.close()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Protocol
+
+from pydispatch.errors import DeviceUnavailableError
 
 
 class Releasable(Protocol):
@@ -16,11 +20,15 @@ class Releasable(Protocol):
 
 
 class Closing:
-    """A device that is destroyed after its last block. executors: of its programs. recordings: each live one."""
+    """A device that is destroyed after its last block. executors: of its programs. recordings: each live one.
+    is_forked: whether it belongs to the parent of this process, where its driver has threads."""
 
     lock: Any
+    name: str
+    is_forked = False
 
     def __init__(self) -> None:
+        _contexts.add(self)
         self.executors: weakref.WeakSet[Any] = weakref.WeakSet()
         self.recordings: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_over = self._is_destroyed = False
@@ -41,8 +49,20 @@ class Closing:
         if self._is_over:
             self._destroy_if_unused()
 
+    def forget_locks(self) -> None:
+        """In the child of a fork: a thread of the parent may have held them."""
+        self.is_forked, self.lock = True, threading.RLock()
+
+    def require_own(self) -> None:
+        """DeviceUnavailableError in the child of a fork."""
+        if self.is_forked:
+            raise DeviceUnavailableError(
+                f"{self.name} was opened before this process was forked, and cannot be used here; open it again with "
+                "pydispatch.device(), or start processes with the method 'spawn'"
+            )
+
     def _destroy_if_unused(self) -> None:
-        if not self.lock.acquire(blocking=False):
+        if self.is_forked or not self.lock.acquire(blocking=False):
             return  # another thread holds a block that it releases later, or is here
         try:
             if not self._is_destroyed and all(pool.stats()["live_blocks"] == 0 for pool in self._pools()):
@@ -58,3 +78,15 @@ class Closing:
     @abstractmethod
     def _destroy(self) -> None:
         """Give everything back to the driver."""
+
+
+_contexts: weakref.WeakSet[Closing] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for context in list(_contexts):
+        context.forget_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -19,7 +19,7 @@ class CommandExecutor:
 
     def __init__(self, inner: Executor, calls: HostCalls) -> None:
         self.inner, self.calls = inner, calls
-        self.stopped: BaseException | None = None
+        self.raised: dict[int, BaseException] = {}
         inner.calls = calls
 
     def __getattr__(self, name: str) -> Any:

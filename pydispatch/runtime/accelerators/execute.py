@@ -61,9 +61,9 @@ class Executor(ABC):
     """The executables and constants of one program on a device. Holds no module: the module holds it.
 
     alignments: bytes that bindings are aligned to, by executable that needs any. constants: the bytes of the constants
-    of the program that are given, valid as long as the module. derivations: those that it derives. stopped: what ended
-    a call that C made. calls: of host commands, when the program has any. observers: by thread what is told of each
-    plan that a procedure runs there.
+    of the program that are given, valid as long as the module. derivations: those that it derives. raised: by
+    thread the exception that ends a procedure. calls: of host commands, when the program has any. observers: by thread
+    what is told of each plan that a procedure runs there.
     """
 
     def __init__(self, context: Context) -> None:
@@ -73,7 +73,7 @@ class Executor(ABC):
         self._uploaded: dict[int, DeviceMemory] = {}
         self.alignments: dict[int, int] = {}
         self._uploading = threading.Lock()
-        self.stopped: BaseException | None = None
+        self.raised: dict[int, BaseException] = {}
         self.calls: HostCalls | None = None
         self.observers: dict[int, Observer] = {}
 
@@ -201,13 +201,9 @@ class Executor(ABC):
             for number, _, size in record.results:
                 if addresses[number]:
                     context.copy_out(blocks[number], addresses[number], size)
-        except KeyboardInterrupt as error:
-            self.stopped = error  # C hears of a fault only; whoever called it raises this
-            raise
         finally:
             while taken:
                 context.release(taken.pop())
-
 
     # For procedures, whose tensors stay on the device
 

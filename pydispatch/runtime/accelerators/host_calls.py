@@ -140,8 +140,8 @@ class HostCalls:
         linked, here = self.commands[command.command], threading.get_ident()
         tensors, scalars = self._operands(linked, command, blocks, constants, around)
         context = CommandContext(around.kind, linked.name, around.stream, around.command_buffer, around.handle)
-        self._inside.add(here)
         try:
+            self._inside.add(here)
             with around.current, traced.span(Kind.HOST, linked.name):
                 if linked.function is None:
                     self._call_native(linked, tensors, scalars, around)

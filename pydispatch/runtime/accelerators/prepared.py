@@ -44,16 +44,18 @@ class Prepared:
 
     def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any) -> None:
         self._function, self._context = function, function._context
-        self._plan, self._inputs, self._scalars = function._bind(args)
+        self._plan, *given = function._bind(args)
+        self._given: list[Any] = given  # arguments, and the words of numbers
         if self._plan.device is None:
             self._plan.device = function._executor.keep(data_of(self._plan))
-        self._out, self._busy = out, False
+        self._out, self._is_bound = out, True
+        self._running: dict[str, object] = {}
         if out is not None:
             function._outs(self._plan.device, out)
         self._run: Run | None = None
         if out is None:
             self._run = Run(function, self._plan, self._plan.device)
-            self._run.bind(self._inputs, self._scalars)
+            self._run.bind(*self._given)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         function = self._function
@@ -61,34 +63,38 @@ class Prepared:
             args = function._arranged(args, named)
         if function._core.closed:
             raise Error(f"@{function.name}: its program was closed")
-        if self._busy:
-            raise Error(f"@{function.name}: this prepared call is running already; prepare one per thread")
-        self._busy = True
+        token = object()
         try:
+            if self._running.setdefault("token", token) is not token:
+                raise Error(f"@{function.name}: this prepared call is running already; prepare one per thread")
             if traced.is_on():
                 with traced.span(Kind.CALL, function.name):
                     return self._call(args)
             return self._call(args)
         finally:
-            self._busy = False
+            if self._running.get("token") is token:
+                del self._running["token"]
 
     def _call(self, args: tuple[Any, ...]) -> Any:
         if args:
             self._rebind(args)
         if self._run is None:
-            return self._function._run_into(self._plan, self._plan.device, self._inputs, self._scalars, self._out)
+            inputs, scalars = self._given
+            return self._function._run_into(self._plan, self._plan.device, inputs, scalars, self._out)
+        if not self._is_bound:
+            self._run.bind(*self._given)
+            self._is_bound = True
         return self._run()
 
     def _rebind(self, args: tuple[Any, ...]) -> None:
-        plan, inputs, scalars = self._function._bind(args)
+        plan, *given = self._function._bind(args, self._plan)
         if plan is not self._plan:
             raise InvalidArgumentError(
                 f"@{self._function.name}: prepared for arguments of other shapes (or another value of a scalar that "
                 "decides a size); prepare another call for them"
             )
-        self._inputs, self._scalars = inputs, scalars
-        if self._run is not None:
-            self._run.bind(inputs, scalars)
+        self._is_bound = False  # until it has all of them, also where an exception comes in between
+        self._given = given
 
     @property
     def commands(self) -> list[str]:
@@ -143,7 +149,8 @@ class Run:
         self.inputs = inputs  # whose memory the run reads
         self.words = blocks, constants, patterns
         bound = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(patterns))
-        if bound != self.bound and record.commands:
+        before, self.bound = self.bound, None  # where an exception comes in between
+        if bound != before and record.commands:
             if self.fixed is None:
                 self.fixed = self.executor.fix(record, blocks, constants, patterns)
             else:

@@ -13,7 +13,7 @@ import numpy as np
 from pydispatch._core.commands import Command
 from pydispatch._core.flops import flops_of
 from pydispatch._core.profile import Profile, Timing, check_runs, timing_of
-from pydispatch.errors import InternalError, InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory
 from pydispatch.runtime.accelerators.given import check_apart, check_out
 from pydispatch.runtime.accelerators.public import Callee
@@ -61,17 +61,29 @@ class AcceleratorProcedure(Submitted, Callee):
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         outs = self._outs(out)
-        try:
-            values = self._procedure.on_device(tuple(map(self._argument, self._arranged(args, named))))
-        except InternalError:
-            stopped, self._executor.stopped = self._executor.stopped, None
-            if stopped is None:
-                raise
-            raise stopped from None
+        values = self._values(tuple(map(self._argument, self._arranged(args, named))))
         for i, (value, (kind, rank), given) in enumerate(zip(values, self.results, outs, strict=True)):
             check_out(f"@{self.name}: out {i}", given, kind, rank is None, None if rank is None else value[1])
         found = [self._result(value, o) for value, o in zip(values, outs, strict=True)]
         return (found[0] if len(found) == 1 else tuple(found)) if found else None
+
+    def _values(self, args: tuple[Any, ...]) -> list[Any]:
+        """The results of a call. What the device, a host command or a signal's handler raised in it comes out as it is:
+        C sees a status, which holds no exception."""
+        raised, here = self._executor.raised, threading.get_ident()
+        try:
+            try:
+                return self._procedure.on_device(args)
+            except BaseException:
+                error = raised.pop(here, None)
+                if error is None:
+                    raise
+            try:
+                raise error
+            finally:
+                del error  # it refers to this frame
+        finally:
+            raised.pop(here, None)
 
     def _outs(self, out: Any) -> list[Any]:
         """One entry per result, looked at before anything runs. InvalidArgumentError."""
@@ -138,14 +150,14 @@ class AcceleratorProcedure(Submitted, Callee):
 
         self(*args, **named)
         observers, thread = self._executor.observers, threading.get_ident()
-        observers[thread] = observe
         start = time.perf_counter()
         try:
+            observers[thread] = observe
             for _ in range(runs):
                 self(*args, **named)
         finally:
             whole = time.perf_counter() - start
-            del observers[thread]
+            observers.pop(thread, None)
         busy = sum(each.seconds for each in found.values())
         timings = [each.timing(self._flops, runs) for each in found.values()]
         return Profile(timings, None, max(0.0, whole - busy) / runs)

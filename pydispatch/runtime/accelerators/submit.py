@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures._base import PENDING, RUNNING
 from queue import SimpleQueue
 from typing import Any
 
@@ -20,16 +22,19 @@ class CallThread:
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
-        threading.Thread(target=_make_calls, args=(self._calls,), name="pydispatch-calls", daemon=True).start()
+        self.pending: dict[Future, None] = {}
+        arguments = self._calls, self.pending
+        threading.Thread(target=_make_calls, args=arguments, name="pydispatch-calls", daemon=True).start()
         weakref.finalize(self, self._calls.put, None)
 
     def submit(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Future:
         future = Future()
+        self.pending[future] = None
         self._calls.put((future, function, args, named))
         return future
 
 
-def _make_calls(calls: SimpleQueue[_Call | None]) -> None:
+def _make_calls(calls: SimpleQueue[_Call | None], pending: dict[Future, None]) -> None:
     while (call := calls.get()) is not None:
         future, function, args, named = call
         if future.set_running_or_notify_cancel():
@@ -39,11 +44,29 @@ def _make_calls(calls: SimpleQueue[_Call | None]) -> None:
                 future.set_exception(error)
             else:
                 future.set_result(value)
+        pending.pop(future, None)
         del call, future, function, args, named  # not kept until the next one comes
 
 
 _threads: weakref.WeakKeyDictionary[object, CallThread] = weakref.WeakKeyDictionary()
 _starting = threading.Lock()
+
+
+def _after_fork() -> None:
+    """In a child process: threads did not come along, and calls of the parent are cancelled."""
+    global _threads, _starting
+    futures = [future for thread in _threads.values() for future in list(thread.pending)]
+    _threads, _starting = weakref.WeakKeyDictionary(), threading.Lock()
+    for future in futures:
+        future._condition = threading.Condition()  # a thread of the parent may have had it
+        if future._state == RUNNING:
+            future._state = PENDING
+        if future.cancel():
+            future.set_running_or_notify_cancel()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def thread_of(owner: object) -> CallThread:

@@ -194,7 +194,7 @@ class Context(Closing, base.Context):
         recorded: list[Recorded] = []
 
         def submission() -> tuple[int, int]:
-            if self.lost or (self.closed and not even_closed):
+            if self.lost or self.is_forked or (self.closed and not even_closed):
                 self.require_usable()
             recorded.append(made := prepare())
             self.value = made.submission.value[0] = self.value + 1
@@ -213,6 +213,7 @@ class Context(Closing, base.Context):
         api.check(result, f"vulkan:{self.index}: {what}")
 
     def require_usable(self) -> None:
+        self.require_own()
         if self.lost:
             raise api.DeviceLostError(f"vulkan:{self.index} was lost; open it again with pydispatch.device()")
         if self.closed:
@@ -221,7 +222,14 @@ class Context(Closing, base.Context):
     # Memory
 
     def allocate(self, size: int) -> Block:
+        if self.is_forked:
+            self.require_own()
         return self.pool.acquire(size)
+
+    def forget_locks(self) -> None:
+        super().forget_locks()
+        for pool in self._pools():
+            pool.lock = threading.Lock()
 
     def view(self, block: Block, size: int) -> memoryview | None:
         return memory_at(block.address, size, True) if block.pointer is not None else None
@@ -231,7 +239,7 @@ class Context(Closing, base.Context):
 
     def trim(self) -> None:
         with self.lock:
-            if self.closed:
+            if self.closed or self.is_forked:
                 return
             self.calls.vkDeviceWaitIdle(self.handle)
             for pool in self._pools():
@@ -288,6 +296,8 @@ class Context(Closing, base.Context):
             if self.closed:
                 return
             self.closed = True
+            if self.is_forked:
+                return
             if not self.lost:
                 self.calls.vkDeviceWaitIdle(self.handle)
                 self.cache.save()

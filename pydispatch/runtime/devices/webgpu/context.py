@@ -91,6 +91,7 @@ class Context(Closing, base.Context):
     # Submitting, under the lock
 
     def require_usable(self) -> None:
+        self.require_own()
         if self.errors.lost is not None:
             self.errors.fail("")
         if self.closed:
@@ -98,6 +99,7 @@ class Context(Closing, base.Context):
 
     def encoder(self) -> Any:
         """A new command encoder, in an error scope that `submit` ends."""
+        self.require_own()
         if self.errors.lost is not None:
             self.errors.fail("")
         if self.garbage:
@@ -146,7 +148,14 @@ class Context(Closing, base.Context):
     # Memory
 
     def allocate(self, size: int) -> Block:
+        if self.is_forked:
+            self.require_own()
         return self.pool.acquire(size)
+
+    def forget_locks(self) -> None:
+        super().forget_locks()
+        for pool in self._pools():
+            pool.lock = self.lock
 
     def view(self, block: Block, size: int) -> memoryview | None:
         """None: mapped memory is out of reach of the device."""
@@ -156,6 +165,8 @@ class Context(Closing, base.Context):
         return self.pool.stats()
 
     def trim(self) -> None:
+        if self.is_forked:
+            return
         for pool in (self.pool, self.readback):
             pool.trim()
 
@@ -221,6 +232,7 @@ class Context(Closing, base.Context):
     def _move(self, block: Block, is_read: bool, at: int, length: int, skip: int, host: Any, size: int) -> None:
         """Copies between the process and a block that is mapped meanwhile, when everything that was submitted is done.
         No exception comes in between: wgpu ends the process when a mapped buffer is used."""
+        self.require_own()
         if self.errors.lost is not None:
             self.errors.fail("")
         if self._has_writes:  # of uploads that wait for the next submission
@@ -249,7 +261,8 @@ class Context(Closing, base.Context):
         """Wait for work in flight and refuse more. Programs lose their kernels, recordings and constants. Buffers keep
         their content as long as they live; the device is destroyed after the last one."""
         with self.lock:
-            if self.closed:
+            if self.closed or self.is_forked:
+                self.closed = True
                 return
             if self.errors.lost is None:
                 self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
