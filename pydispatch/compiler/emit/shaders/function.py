@@ -20,12 +20,12 @@ from pydispatch.compiler.emit.shaders.values import (
     MemRef,
     Root,
     flatten,
-    index_width,
     open_parts,
     register_width,
     unflatten,
 )
 from pydispatch.compiler.kernel_ir.bindings import bindings_of
+from pydispatch.compiler.kernel_ir.index_width import index_width
 from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
 from pydispatch.compiler.kernel_ir.kernel import Layout
 from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, unsupported

@@ -18,7 +18,6 @@ from typing import Any
 from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, MemRefType
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_float, is_integer, layout_of
 from pydispatch.errors import CompileError
 
@@ -26,8 +25,6 @@ Index = Any
 """An index: a plain int when it is known while compiling, else what the language names values by."""
 
 NATIVE = (Float32Type, Float64Type)
-
-ESCAPES = frozenset(("arith.index_cast", "arith.index_castui"))
 
 MAX_PRIVATE = 16 * 1024
 """Bytes of one allocation that every invocation has for itself."""
@@ -60,19 +57,6 @@ def register_width(type_: Attribute, index_width: int) -> int:
 def is_native_float(type_: Attribute) -> bool:
     """f32 and f64."""
     return type(type_) in NATIVE
-
-
-def index_width(ops: Ops) -> int:
-    """32, unless a function makes integers of more bits from an index, or stores one: those are 64 bits wide."""
-    for name, same in ops.items():
-        for op in same:
-            for value in op.results:
-                if isinstance(value.type, MemRefType) and isinstance(value.type.element_type, IndexType):
-                    return 64
-            escapes = name in ESCAPES and isinstance(op.operands[0].type, IndexType)
-            if escapes and getattr(getattr(op.results[0].type, "width", None), "data", 64) > 32:
-                return 64
-    return 32
 
 
 def signed(value: int, width: int) -> int:

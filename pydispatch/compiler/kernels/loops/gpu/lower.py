@@ -14,6 +14,8 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Region, SSAValue
 
+from pydispatch.compiler.kernel_ir.index_width import index_width
+from pydispatch.compiler.kernel_ir.scan import ops_by_name
 from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.gpu.blocks import emit_block
@@ -107,7 +109,8 @@ def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plan
     kept = {buffer for plan in plans for buffer in plan.nest.kept.values() if buffer is not None}
     wide = any(plan.way == "rows" and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans)
     function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if wide else INVOCATIONS, 64)
-    function.attributes["pyd.index_width"] = IntegerAttr(64 if _large(frame) else 32, 64)
+    width = 64 if _large(frame) else index_width(ops_by_name(function))
+    function.attributes["pyd.index_width"] = IntegerAttr(width, 64)
     once = [
         IntegerAttr(frame.buffers.index(buffer), 64)
         for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True)

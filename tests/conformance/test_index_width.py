@@ -1,0 +1,38 @@
+"""An index has 64 bits wherever a program can see them: the same numbers on every backend, and NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from backends import Backend
+
+SOURCE = """
+func.func @f(%x: tensor<5xi64>) -> (tensor<5xi64>, tensor<5x{result}>) {{
+  %wide = tensor.empty() : tensor<5xi64>
+  %e = tensor.empty() : tensor<5x{result}>
+  %r:2 = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}} ins(%x : tensor<5xi64>) outs(%wide, %e : tensor<5xi64>, tensor<5x{result}>) {{
+  ^bb0(%a: i64, %p: i64, %q: {result}):
+    %place = linalg.index 0 : index
+    %factor = arith.constant 3000000000 : index
+    %product = arith.muli %place, %factor : index
+    %c3 = arith.constant 3 : index
+    %i = arith.index_cast %a : i64 to index
+    %third = arith.divsi %i, %c3 : index
+    %first = arith.index_cast %product : index to i64
+    %second = arith.index_cast %third : index to {result}
+    linalg.yield {yielded}, %second : i64, {result}
+  }} -> (tensor<5xi64>, tensor<5x{result}>)
+  return %r#0, %r#1 : tensor<5xi64>, tensor<5x{result}>
+}}"""
+
+X = np.array([7, -7, 2**33 + 10, -(2**40) - 1, 2**62], np.int64)
+THIRDS = np.array([int(v) // 3 if v >= 0 else -(-int(v) // 3) for v in X], np.int64)
+
+
+@pytest.mark.parametrize("result", ["i64", "i32"])
+@pytest.mark.parametrize("yielded", ["%first", "%a"])
+def test_indices_have_64_bits(result: str, yielded: str, backend: Backend) -> None:
+    first, second = map(np.asarray, backend.load(SOURCE.format(result=result, yielded=yielded)).f(X))
+    np.testing.assert_array_equal(first, np.arange(5, dtype=np.int64) * 3_000_000_000 if yielded == "%first" else X)
+    np.testing.assert_array_equal(second, THIRDS.astype(np.int64 if result == "i64" else np.int32))
