@@ -35,4 +35,5 @@ cdef extern from "pydispatch/host_command.h" nogil:
     const pyd_host_operand_t* pyd_host_operand(const pyd_host_command_t* command, uint32_t index)
 
 cdef extern from "pydispatch/program.h" nogil:
-    void pyd_host_command_raised(const pyd_host_command_t* command, int64_t exception)
+    void pyd_host_command_raised(
+        const pyd_host_command_t* command, void* object, void (*release)(void* object) noexcept nogil)

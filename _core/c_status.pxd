@@ -17,6 +17,7 @@ cdef extern from "pydispatch/status.h" nogil:
     pyd_status_t pyd_status_make_values(int code, const int64_t* values, const char* format, ...)
     pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length)
     pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...)
+    void* pyd_status_object(pyd_status_t status)
     int pyd_status_code(pyd_status_t status)
     const char* pyd_status_text(pyd_status_t status)
     const int64_t* pyd_status_values(pyd_status_t status)

@@ -13,6 +13,7 @@ from pydispatch._core.c_numpy cimport (
     NPY_ARRAY_ALIGNED,
     NPY_ARRAY_C_CONTIGUOUS,
     NPY_ARRAY_WRITEABLE,
+    PyArray_DATA,
     PyArray_Descr,
     PyArray_NewFromDescr,
     PyArray_SetBaseObject,
@@ -21,10 +22,12 @@ from pydispatch._core.c_numpy cimport (
 )
 from pydispatch._core.c_plugin cimport pyd_import_fn_t
 from pydispatch._core.lock cimport pyd_lock, pyd_lock_t, pyd_unlock
-from pydispatch._core.status cimport keep_raised
+from pydispatch._core.status cimport keep_raised, release_raised
 
 cimport numpy as cnp
 
+import builtins
+import sys
 import traceback
 
 import numpy as np
@@ -39,6 +42,11 @@ cdef extern from "Python.h":
     PyObject** PySequence_Fast_ITEMS(list)
     int PyUnicode_CompareWithASCIIString(str, const char*)
 
+cdef extern from "numpy/ndarraytypes.h":
+    ctypedef struct ArrayFields "PyArrayObject_fields":
+        char* data
+        PyObject* base
+
 cdef struct NativeCall:
     pyd_host_command_t command  # first: `fail` is given its address
     char* text
@@ -46,6 +54,7 @@ cdef struct NativeCall:
 PREFIX = PYD_HOST_COMMAND_PREFIX.decode()
 """What the providers of imports are asked for: this, and the name of a command."""
 
+cdef tuple GROUPS = (builtins.BaseExceptionGroup,) if hasattr(builtins, "BaseExceptionGroup") else ()
 cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter", "webgpu")  # by pyd_host_device_t
 
 
@@ -168,6 +177,45 @@ cdef object view_of(Context context, const pyd_host_operand_t* operand):
     return array
 
 
+cdef int clear_frames(object error, object outer) except -1:
+    """Clear the ended frames of an exception and of all that led to it, whose locals are views of operands.
+
+    outer: what was being handled when the command was called; its frames have nothing to do with the command.
+    """
+    cdef list pending = [error]
+    cdef set seen = {id(None), id(outer)}
+    while pending:
+        each = pending.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        traceback.clear_frames(each.__traceback__)
+        pending += [each.__cause__, each.__context__]
+        if isinstance(each, GROUPS):
+            pending.extend(each.exceptions)
+    return 0
+
+
+cdef int detach(list given) except -1:
+    """Give the arrays that someone still holds copies of the operands, whose memory is used again.
+
+    Views of them cannot be found, and are not valid any more.
+    """
+    cdef Py_ssize_t i
+    cdef ArrayFields* fields
+    cdef PyObject* before
+    for i in range(1, len(given)):
+        if type(given[i]) is not np.ndarray or Py_REFCNT(given[i]) <= 2 or given[i].base is None:
+            continue  # held by the list and this expression alone; or it owns its memory
+        copy = given[i].copy()
+        fields = <ArrayFields*><PyObject*>given[i]
+        before = fields.base
+        Py_INCREF(copy)
+        fields.data, fields.base = <char*>PyArray_DATA(<PyArrayObject*>copy), <PyObject*>copy
+        Py_DECREF(<object>before)
+    return 0
+
+
 cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) except -1:
     cdef const pyd_host_operand_t* operand
     cdef uint32_t i
@@ -181,10 +229,12 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
             given.append(view_of(context, operand))
         else:
             given.append(element_type(operand.dtype).unpack(operand.word))
+    outer = sys.exc_info()[1]
     try:
         PyObject_Vectorcall(self.function, PySequence_Fast_ITEMS(given), 1 + command.operand_count, NULL)
     except BaseException as error:
-        traceback.clear_frames(error.__traceback__)  # they hold arrays over memory that goes
+        clear_frames(error, outer)
+        detach(given)
         raise
     finally:
         context.end()
@@ -198,6 +248,7 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
                 packed = bytes(packed_of(kind, given[i + 1]))
                 memcpy(operand.data, <const char*>packed, len(packed))
         elif Py_REFCNT(given[i + 1]) > 2:  # the list's and that of this expression
+            detach(given)
             raise InvalidArgumentError(
                 f"it keeps operand {i}, or a view of it, after it has returned: the memory is used again then; "
                 "keep a copy")
@@ -217,7 +268,7 @@ cdef int32_t call_python(void* params, void* context, void* reserved) noexcept w
         except BaseException:  # its __str__ fails
             text = type(error).__name__.encode("utf-8", "backslashreplace")
         command.fail(command, text)
-        pyd_host_command_raised(command, keep_raised(error))
+        pyd_host_command_raised(command, keep_raised(error), release_raised)
         return -1
 
 

@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t
+from cpython.object cimport PyObject
 
 from pydispatch._core.c_status cimport pyd_status_t
 
@@ -21,5 +21,13 @@ cdef object exception_of(pyd_status_t status)
 # the exception itself puts it back into the thread (PyErr_SetObject), where raise_status finds it.
 cdef pyd_status_t status_of(object error, const char* where) noexcept
 
-# Keeps an exception for a COMMAND status; returns the number that stands for it there.
-cdef int64_t keep_raised(object error) except -1
+# An exception that is attached to a status, which may be freed where no thread may wait for the GIL.
+ctypedef struct Raised:
+    PyObject* error
+    Raised* next
+
+
+# Keeps an exception for a COMMAND status. MemoryError.
+cdef Raised* keep_raised(object error) except NULL
+# Leaves the reference to the next call of keep_raised.
+cdef void release_raised(void* raised) noexcept nogil

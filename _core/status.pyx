@@ -1,8 +1,10 @@
 """The exception classes of pydispatch and the table from C status codes to them."""
 
-cimport cython
 from cpython.exc cimport PyErr_Occurred, PyErr_SetInterrupt
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
 
 from pydispatch._core.c_status cimport (
     PYD_CODE_COMMAND,
@@ -27,6 +29,7 @@ from pydispatch._core.c_status cimport (
     pyd_status_make_values,
     pyd_status_name,
     pyd_status_name_t,
+    pyd_status_object,
     pyd_status_t,
     pyd_status_text,
     pyd_status_values,
@@ -137,22 +140,43 @@ cdef int raise_status(pyd_status_t status) except -1 with gil:
         pyd_status_free(status)
 
 
-cdef dict RAISED = {}  # number -> exception, for statuses that say so; of those that nobody asks for, the last few
-cdef int64_t raised_count = 0
+cdef extern from *:
+    """
+    #include <stdatomic.h>
+    typedef struct raised_s {
+      PyObject* error;
+      struct raised_s* next;
+    } raised_t;
+    static _Atomic(raised_t*) pyd_released;  // a stack: pushed without the GIL, taken as a whole
+    static void pyd_push_released(void* object) {
+      raised_t *raised = object, *top = pyd_released;
+      do raised->next = top; while (!atomic_compare_exchange_weak(&pyd_released, &top, raised));
+    }
+    static void* pyd_take_released(void) { return atomic_exchange(&pyd_released, NULL); }
+    """
+    void pyd_push_released(void* raised) nogil
+    void* pyd_take_released() nogil
 
 
-cdef int64_t keep_raised(object error) except -1:
-    """Keeps an exception for the status that a host command ends with; returns its number there."""
-    global raised_count
-    cdef int64_t number
-    dropped = None
-    with cython.critical_section(RAISED):
-        raised_count += 1
-        number = raised_count
-        RAISED[number] = error
-        if len(RAISED) > 16:
-            dropped = RAISED.pop(next(iter(RAISED)), None)
-    return number
+cdef Raised* keep_raised(object error) except NULL:
+    """Return an exception for the status that a host command ends with. Drop the exceptions of freed statuses."""
+    cdef Raised* raised = <Raised*>pyd_take_released()
+    cdef Raised* next
+    while raised != NULL:
+        next = raised.next
+        Py_DECREF(<object>raised.error)
+        free(raised)
+        raised = next
+    raised = <Raised*>malloc(sizeof(Raised))
+    if raised == NULL:
+        raise MemoryError()
+    Py_INCREF(error)
+    raised.error = <PyObject*>error
+    return raised
+
+
+cdef void release_raised(void* raised) noexcept nogil:
+    pyd_push_released(raised)
 
 
 cdef object exception_of(pyd_status_t status):
@@ -178,7 +202,9 @@ cdef object plain_exception_of(pyd_status_t status):
     if cls is MissingImportError:
         return MissingImportError(text, names_of(status, PYD_STATUS_SYMBOL))
     if cls is CommandError:
-        cause = RAISED.pop(values[1], None)
+        cause = None
+        if pyd_status_object(status) != NULL:
+            cause = <object>(<Raised*>pyd_status_object(status)).error
         if cause is not None and not isinstance(cause, Exception):
             return cause  # KeyboardInterrupt, SystemExit: no fault of the command
         commands = names_of(status, PYD_STATUS_SYMBOL)

@@ -14,6 +14,8 @@ struct pyd_status_payload_s {
   pyd_code_t code;
   bool is_static;
   int64_t values[5];
+  void* object;      // see pyd_status_attach
+  void (*release)(void* object);
   name_t* names;     // in the order of adding, causes from the last to the first one
   const char* text;  // behind the payload itself, or a literal when is_static
 };
@@ -21,7 +23,7 @@ struct pyd_status_payload_s {
 // Used when there is no memory for a text: one constant per code, so that the code is never lost.
 #define X(name, value)                                      \
   static const struct pyd_status_payload_s kBare_##name = { \
-      PYD_CODE_##name, true, {0}, NULL, #name " (no memory for its text)"};
+      PYD_CODE_##name, true, {0}, NULL, NULL, NULL, #name " (no memory for its text)"};
 PYD_STATUS_CODES(X)
 #undef X
 
@@ -46,6 +48,8 @@ static pyd_status_t make(pyd_code_t code, const int64_t* values, const char* for
   if (!payload) return bare(code);
   payload->code = code;
   payload->is_static = false;
+  payload->object = NULL;
+  payload->release = NULL;
   payload->names = NULL;
   if (values) {
     memcpy(payload->values, values, sizeof(payload->values));
@@ -101,6 +105,9 @@ pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
   if (from) {
     to->names = from->names;
     from->names = NULL;
+    to->object = from->object;
+    to->release = from->release;
+    from->object = NULL;
   }
   name_t* cause = make_name(PYD_STATUS_CAUSE, status->text, strlen(status->text));
   if (cause) {
@@ -121,6 +128,20 @@ pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, co
   return status;
 }
 
+pyd_status_t pyd_status_attach(pyd_status_t status, void* object, void (*release)(void* object)) {
+  struct pyd_status_payload_s* payload = heap_of(status);
+  if (payload && payload->object) payload->release(payload->object);
+  if (payload) {
+    payload->object = object;
+    payload->release = release;
+  } else if (object) {
+    release(object);
+  }
+  return status;
+}
+
+void* pyd_status_object(pyd_status_t status) { return status ? status->object : NULL; }
+
 pyd_code_t pyd_status_code(pyd_status_t status) { return status ? status->code : PYD_CODE_OK; }
 
 const char* pyd_status_text(pyd_status_t status) { return status ? status->text : ""; }
@@ -140,6 +161,7 @@ const char* pyd_status_name(pyd_status_t status, pyd_status_name_t kind, uint32_
 void pyd_status_free(pyd_status_t status) {
   struct pyd_status_payload_s* payload = heap_of(status);
   if (!payload) return;
+  if (payload->object) payload->release(payload->object);
   for (name_t *name = payload->names, *next; name; name = next) {
     next = name->next;
     free(name);

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from pydispatch._core.arrays import ElementType, pack_elements, type_of, unpack_elements
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError, OutOfMemoryError
 from pydispatch.runtime.dlpack import SMALL_FLOATS, capsule_of_array
 
 if TYPE_CHECKING:
@@ -200,7 +200,10 @@ class HostMemory:
 
     def __init__(self, device_name: str, size: int) -> None:
         self.device_name, self.size = device_name, size
-        room = np.empty(size + 64, np.uint8)
+        try:
+            room = np.empty(size + 64, np.uint8)
+        except (MemoryError, ValueError) as error:  # ValueError: more bytes than any array may have
+            raise OutOfMemoryError(f"{device_name}: no memory for a buffer of {size} bytes: {error}") from None
         begin = -room.ctypes.data % 64
         self._bytes = room[begin : begin + size]
 

@@ -27,6 +27,8 @@ class Device(Protocol):
     """Something that runs programs."""
 
     name: str
+    spec: str
+    """What `device()` was given, with all options: it opens an equal device in another process."""
 
     @property
     def workers(self) -> int:
@@ -135,5 +137,6 @@ def device(name: str = "cpu") -> Device:
         options[key] = value
     start = time.perf_counter()
     opened = _scheme(found).open(scheme, options)
+    opened.spec = name
     logs.runtime.info("device '%s' is open, after %.1f ms", opened.name, 1e3 * (time.perf_counter() - start))
     return opened

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+import traceback
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -280,6 +281,89 @@ def test_arrays_that_are_kept(device: Any, one: pd.Artifact) -> None:
     program = loaded(device, one, command=lambda context, x: kept.append(x[1:]))
     with pytest.raises(pd.CommandError, match="keeps operand 0"):
         program.f(np.ones(4, np.float32))
+
+
+def chained(kind: str) -> Callable[..., None]:
+    """A command that fails with an exception that others, with arrays in their frames, led to."""
+
+    def inner(x: Any) -> None:
+        tail = x[1:]
+        raise ValueError(float(tail[0]))
+
+    def command(context: Any, x: Any) -> None:
+        try:
+            inner(x)
+        except ValueError as error:
+            if kind == "cause":
+                raise RuntimeError("outer") from error
+            if kind == "context":
+                raise RuntimeError("outer")  # noqa: B904
+            raise ExceptionGroup("outer", [KeyError(1), error]) from None  # type: ignore[name-defined] # noqa: F821
+
+    return command
+
+
+def frames_of(error: BaseException | None, seen: set[int]) -> list[Any]:
+    """The frames of an exception and of all that led to it."""
+    if error is None or id(error) in seen:
+        return []
+    seen.add(id(error))
+    others = [error.__cause__, error.__context__, *getattr(error, "exceptions", ())]
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return frames + [frame for other in others for frame in frames_of(other, seen)]
+
+
+@pytest.mark.parametrize("kind", ["cause", "context", "group"])
+def test_frames_of_chained_exceptions_hold_no_operands(device: Any, one: pd.Artifact, kind: str) -> None:
+    if kind == "group" and sys.version_info < (3, 11):
+        return
+    program = loaded(device, one, command=chained(kind))
+    mine = np.arange(3.0)
+    try:
+        raise KeyError("being handled")
+    except KeyError:
+        with pytest.raises(pd.CommandError) as caught:
+            program.f(np.ones(4, np.float32))
+    cause = caught.value.__cause__
+    names = [frame.f_code.co_name for frame in frames_of(cause, set())]
+    assert "inner" in names and "command" in names
+    for frame in frames_of(cause, set()):
+        if frame.f_code.co_name in ("inner", "command"):
+            assert not [name for name, value in frame.f_locals.items() if isinstance(value, np.ndarray)]
+    assert mine[1] == 1 and sys._getframe().f_locals["mine"] is mine
+
+
+def test_an_exception_with_an_operand_gets_a_copy(device: Any, one: pd.Artifact) -> None:
+    def command(context: Any, x: Any) -> None:
+        if x[0] == 1:
+            raise ValueError(x)
+
+    program = loaded(device, one, command=command)
+    with pytest.raises(pd.CommandError) as caught:
+        program.f(np.ones(4, np.float32))
+    (kept,) = caught.value.__cause__.args  # type: ignore[union-attr]
+    program.f(np.full(4, 7, np.float32))
+    device.trim()
+    np.testing.assert_array_equal(kept, np.ones(4))
+
+
+def test_each_of_many_failures_has_its_cause(device: Any, one: pd.Artifact) -> None:
+    class Noted(ValueError):
+        """One that weak references may refer to."""
+
+    def command(context: Any, x: Any) -> None:
+        raise Noted(float(x[0]))
+
+    program = loaded(device, one, command=command)
+    futures = [program.f.submit(np.full(4, k, np.float32)) for k in range(40)]
+    errors = [future.exception(60) for future in futures]
+    assert [error.__cause__.args for error in errors] == [(float(k),) for k in range(40)]
+    freed = weakref.ref(errors[0].__cause__)
+    del futures, errors
+    with pytest.raises(pd.CommandError):
+        program.f(np.ones(4, np.float32))  # the next failure drops the exceptions of the freed ones
+    gc.collect()
+    assert freed() is None
 
 
 def test_a_context_that_is_kept(device: Any, one: pd.Artifact) -> None:

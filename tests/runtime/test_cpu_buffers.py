@@ -40,3 +40,10 @@ def test_what_is_no_array() -> None:
         device.empty((-1,))
     with pytest.raises(InvalidArgumentError, match="empty: dtype: "):
         device.empty(3, "nothing")
+
+
+@pytest.mark.parametrize("shape", [1 << 40, (1 << 62, 4), (1 << 44, 3)])
+@pytest.mark.parametrize("name", ["cpu", "vulkan:0", "ptx-interpreter"])
+def test_buffers_that_are_too_large(name: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(pd.OutOfMemoryError, match=r"bytes"):
+        pd.device(name).empty(shape)

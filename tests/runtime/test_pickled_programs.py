@@ -48,6 +48,14 @@ def test_another_process_has_the_same(artifact: pd.Artifact, device: str, kind: 
     assert ran.stdout.decode().strip() == "[2.0, 6.0, 12.0]", ran.stderr.decode()
 
 
+@pytest.mark.parametrize("name", ["ptx-interpreter?races=1&capability=8.6", "vulkan:0?staging=1", "cpu?memory=4MiB"])
+def test_the_options_of_the_device_are_kept(name: str) -> None:
+    artifact = pd.compile(PROGRAM, targets={"p": "cuda", "v": "vulkan", "c": "cpu"}[name[0]])
+    program = pickle.loads(pickle.dumps(pd.device(name).load(artifact, WEIGHTS)))
+    assert program.f(A).tolist() == [2, 6, 12] if name[0] == "c" else program.f(A).numpy().tolist() == [2, 6, 12]
+    assert program.origin[1][0] == name
+
+
 def test_what_was_added_to_a_device_is_not_lost_silently(artifact: pd.Artifact) -> None:
     device = pd.device("cpu?workers=1")
     before = device.load(artifact, WEIGHTS)

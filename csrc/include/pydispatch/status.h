@@ -56,7 +56,7 @@ pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...)
     ;
 
 // As pyd_status_make, and attaches numbers that a caller can act on without parsing the text. KERNEL: {command, workgroup
-// x, y, z, code}; MISSING_IMPORT: {how many}; COMMAND: {command, what it raised, 0, 0, code}.
+// x, y, z, code}; MISSING_IMPORT: {how many}; COMMAND: {command, 0, 0, 0, code}.
 pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], const char* format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 3, 4), cold))
@@ -76,7 +76,11 @@ typedef enum pyd_status_name_e {
 // the text; returns |status|. Never fails: when memory is short the name is dropped.
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length);
 
-// Replaces the text of |status| by one made from |format|, keeping code, values and names, and the old text as the first name of the kind
+// Attaches an object of another runtime, such as an exception; returns |status|. |release| is called with it once, by pyd_status_free on
+// any thread, perhaps while locks are held: it must not wait. Never fails: when memory is short the object is released at once.
+pyd_status_t pyd_status_attach(pyd_status_t status, void* object, void (*release)(void* object));
+
+// Replaces the text of |status| by one made from |format|, keeping code, values, names and object, and the old text as the first name of the kind
 // PYD_STATUS_CAUSE; frees |status|. For adding names while propagating: pyd_status_annotate(st, "executable '%s': %s", name, pyd_status_text(st)).
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...)
 #if defined(__GNUC__)
@@ -91,6 +95,8 @@ const char* pyd_status_text(pyd_status_t status);
 const int64_t* pyd_status_values(pyd_status_t status);
 // Attached name |index| of a kind, valid until pyd_status_free; NULL when there are not so many.
 const char* pyd_status_name(pyd_status_t status, pyd_status_name_t kind, uint32_t index);
+// The attached object, valid until pyd_status_free; NULL when there is none.
+void* pyd_status_object(pyd_status_t status);
 void pyd_status_free(pyd_status_t status);
 
 #ifdef __cplusplus

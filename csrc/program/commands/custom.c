@@ -17,7 +17,8 @@ typedef struct pyd_custom_s {
   pyd_command_link_t link;
   char* name;            // terminated
   _Atomic(char*) text;   // of its failure
-  atomic_llong raised;   // the exception of another runtime that caused it
+  _Atomic(void*) raised;  // the exception of another runtime that caused it; NULL: none
+  void (*_Atomic release)(void* raised);
 } pyd_custom_t;
 
 const size_t pyd_custom_size = sizeof(pyd_custom_t);
@@ -209,8 +210,11 @@ static void fail(const pyd_host_command_t* command, const char* text) {
   if (!atomic_compare_exchange_strong(&custom->text, &none, copy)) free(copy);
 }
 
-void pyd_host_command_raised(const pyd_host_command_t* command, int64_t exception) {
-  atomic_store(&((pyd_custom_t*)command)->raised, exception);
+void pyd_host_command_raised(const pyd_host_command_t* command, void* object, void (*release)(void* object)) {
+  pyd_custom_t* custom = (pyd_custom_t*)command;
+  atomic_store(&custom->release, release);
+  void* before = atomic_exchange(&custom->raised, object);
+  if (before) release(before);
 }
 
 static int32_t parallel_for(const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self) {
@@ -243,7 +247,8 @@ static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, p
   custom->link = plan->program->command_links[command->command];
   custom->name = strndup(declared->name.data ? declared->name.data : "", declared->name.length);
   atomic_init(&custom->text, NULL);
-  atomic_init(&custom->raised, 0);
+  atomic_init(&custom->raised, NULL);
+  atomic_init(&custom->release, NULL);
   custom->command = (pyd_host_command_t){
       .struct_size = sizeof(pyd_host_command_t),
       .operand_size = sizeof(pyd_host_operand_t),
@@ -260,6 +265,8 @@ void pyd_call_free_customs(pyd_call_t* call) {
   for (uint32_t i = 0; i < call->plan->custom.commands; ++i) {
     free(call->customs[i].name);
     free(atomic_load(&call->customs[i].text));
+    void* raised = atomic_load(&call->customs[i].raised);
+    if (raised) atomic_load(&call->customs[i].release)(raised);
   }
 }
 
@@ -305,7 +312,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
 static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code) {
   (void)index;
   pyd_custom_t* custom = call->customs + command->first.commands;
-  const int64_t values[5] = {command->number, atomic_exchange(&custom->raised, 0), 0, 0, code};
+  const int64_t values[5] = {command->number, 0, 0, 0, code};
   pyd_string_t name = call->plan->program->commands[command->command].name;
   char* text = atomic_exchange(&custom->text, NULL);
   pyd_status_t status =
@@ -314,6 +321,8 @@ static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* com
            : pyd_status_make_values(PYD_CODE_COMMAND, values, "function '%.*s', command %u: host command '%.*s' returned %d",
                                     STRING(call->plan->fn->info.name), command->number, STRING(name), code);
   free(text);
+  void* raised = atomic_exchange(&custom->raised, NULL);
+  if (raised) status = pyd_status_attach(status, raised, atomic_load(&custom->release));
   return pyd_status_add_name(status, PYD_STATUS_SYMBOL, name.data, name.length);
 }
 

@@ -53,7 +53,7 @@ class AcceleratorDevice(MakesBuffers, ABC):
     """Functions of its programs take and return `pydispatch.Buffer`."""
 
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
-        self.name = name
+        self.name = self.spec = name
         self._context: Any = context
         self._dialect = dialect
         self._given: dict[str, tuple[bytes, str]] = {}
@@ -108,7 +108,7 @@ class AcceleratorDevice(MakesBuffers, ABC):
         self._loaded()
         program = self._program(module, file.name, linker.executor, resolution.imports)
         if not self._given and self._registry is None and not self._libraries.asked():
-            remember(program, self.name, source, parameters)
+            remember(program, self.spec, source, parameters)
         return program
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:

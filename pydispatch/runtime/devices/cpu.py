@@ -59,7 +59,7 @@ class CpuDevice(MakesBuffers):
     """
 
     def __init__(self, name: str, threads: Threads, chains: bool = True) -> None:
-        self.name = name
+        self.name = self.spec = name
         self._chains = chains
         self._threads = threads
         self._sched, self._pool = threads.sched, threads.pool
@@ -101,7 +101,7 @@ class CpuDevice(MakesBuffers):
         module = load(file, self._host, self._sched, self._pool, linker, parameters, self._threads.sharing)
         program = Program(module, file.name, linker.imports)
         if self._registry is None:
-            remember(program, self.name, source, parameters)
+            remember(program, self.spec, source, parameters)
         return program
 
     def add_plugin(

@@ -63,6 +63,28 @@ static void test_several_of_a_kind(void) {
   pyd_status_free(status);
 }
 
+static void count_release(void* object) { ++*(int*)object; }
+
+// An attached object is released once, whatever becomes of the status.
+static void test_objects(void) {
+  int first = 0, second = 0;
+  pyd_status_t status = pyd_status_attach(kernel_failure(), &first, count_release);
+  CHECK(pyd_status_object(status) == &first);
+  status = pyd_status_annotate(status, "call: %s", pyd_status_text(status));
+  CHECK(pyd_status_object(status) == &first && first == 0);
+  status = pyd_status_attach(status, &second, count_release);
+  CHECK(pyd_status_object(status) == &second && first == 1);
+  pyd_status_free(status);
+  CHECK(first == 1 && second == 1);
+  allowed = 0;
+  status = pyd_status_attach(kernel_failure(), &first, count_release);  // there is no memory for more than the code
+  allowed = INT64_MAX;
+  CHECK(pyd_status_object(status) == NULL && first == 2);
+  CHECK(pyd_ok(pyd_status_attach(PYD_STATUS_OK, &first, count_release)) && first == 3);
+  CHECK(pyd_status_object(PYD_STATUS_OK) == NULL);
+  pyd_status_free(status);
+}
+
 static void test_success(void) {
   CHECK(pyd_ok(pyd_status_add_name(PYD_STATUS_OK, PYD_STATUS_EXPORT, "x", 1)));
   CHECK(pyd_ok(pyd_status_annotate(PYD_STATUS_OK, "text")));
@@ -91,6 +113,7 @@ static void test_no_memory(void) {
 int main(void) {
   test_names();
   test_several_of_a_kind();
+  test_objects();
   test_success();
   test_no_memory();
   return failures != 0;
