@@ -153,6 +153,42 @@ def test_objects_that_cannot_be_linked(name: str, tmp_path: Path) -> None:
         assert part in str(error)
 
 
+STATE = {
+    "thread-local": ("_Thread_local int n;", "", "has the thread-local variable 'n'"),
+    "writable": ("int n = 3;", "", "has the writable variable 'n'"),
+    "static": ("", "static int n;", "has the writable variable 'next_i32.n'"),
+    "constructor": (
+        "static int n; __attribute__((constructor)) static void begin(void) { n = 3; }", "",
+        "has constructors or destructors of global variables",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STATE)
+def test_c_files_keep_no_state(name: str, tmp_path: Path) -> None:
+    outside, inside, message = STATE[name]
+    (tmp_path / "bad.c").write_text(f"{outside}\nint next_i32(int x) {{ {inside} return x + n++; }}\n")
+    error = refused((PROGRAMS / "keys.mlir").read_text().replace("kernels.c", "bad.c"), tmp_path)
+    assert message in str(error) and "bad.c" in str(error)
+
+
+RUNTIMES = {
+    "exceptions": ("int next_i32(int x) { if (x > 3) throw x; return x; }", "bad.o uses exceptions"),
+    "constructors": (
+        "int f(); static const int n = f(); int next_i32(int x) { return x + n; }",
+        "bad.o has constructors or destructors",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_objects_that_need_a_runtime(name: str, tmp_path: Path) -> None:
+    source, message = RUNTIMES[name]
+    (tmp_path / "object.cc").write_text(f'extern "C" {{ {source} }}')
+    subprocess.run(["g++", "-O1", "-fPIC", "-c", "object.cc", "-o", "bad.o"], cwd=tmp_path, check=True)
+    assert message in str(refused((PROGRAMS / "keys.mlir").read_text().replace("kernels.c", "bad.o"), tmp_path))
+
+
 def test_an_object_of_another_machine(tmp_path: Path) -> None:
     (tmp_path / "object.c").write_text(GOOD)
     subprocess.run(

@@ -15,19 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydispatch.compiler.target.cpu import LEVELS
+from pydispatch.compiler.toolchain import foreign
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.compiler.worker.library import library
 from pydispatch.errors import CompileError
 
-_TARGET_ATTRIBUTE = re.compile(
-    r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|stack-protector[^"=]*|'
-    r'stack-protector-buffer-size|min-legal-vector-width|probe-stack|prefer-vector-width|uniform-work-group-size)"'
-    r'(?:="[^"]*")?'
-)
-_ATTRIBUTES = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
-_DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
 _FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
-_FEATURES = re.compile(r'"target-features"="([^"]*)"')
 _SUM_OF_LANES = "llvm.vector.reduce.fadd"
 _FREE_SUM_OF_LANES = re.compile(rf"(?<= call )(?:[a-z]+ )+(?=(?:half|float|double) @{re.escape(_SUM_OF_LANES)}\.)")
 _LINKAGE_KEPT = ("appending", "available_externally")
@@ -121,6 +114,11 @@ def _target_machine(machine: Machine) -> Any:
     )  # fmt: skip
 
 
+def _known_features(arch: str) -> frozenset[str]:
+    """Return the features that a level of an architecture may have."""
+    return frozenset().union(*LEVELS.values()) if arch == "x86_64" else frozenset()
+
+
 @functools.lru_cache(maxsize=64)
 def layout(machine: Machine) -> str:
     """LLVM's data layout."""
@@ -176,6 +174,7 @@ class Module:
         self._llvm = library()
         self._context = self._llvm.create_context()
         self._module: Any = None
+        self._variables: dict[str, str] = {}  # writable ones of linked files → the file
         head = f'target datalayout = "{layout(machine)}"\ntarget triple = "{machine.triple}"\n'
         attributes = f"\nattributes #0 = {{ {function_attributes(machine)} }}\n"
         try:
@@ -213,23 +212,27 @@ class Module:
         return _visible([*self._module.functions, *self._module.global_variables])
 
     def link(self, name: str, bitcode: bytes, check_features: bool = False) -> None:
-        """Adds the functions of a bitcode file, as if compiled for this machine.
+        """Add the functions of a bitcode file, as if compiled for this machine.
 
-        check_features: refuse a file compiled for features that the machine does not have. Raises CompileError for
-        that, for a file that LLVM refuses, and for a clash of symbols.
+        A function that states features of its own keeps them. check_features: refuse a file compiled for features that
+        the machine does not have. Raises CompileError for that, for a file that LLVM refuses, for a clash of symbols,
+        and for what `foreign.check_state` refuses.
         """
         try:
             text = self._text_of(bitcode)
-            extra = self._extra_features(text) if check_features else frozenset()
+            foreign.check_state(name, text)
+            known = _known_features(self.machine.arch)
+            extra = foreign.beyond(foreign.used_features(text), known, self.machine.has) if check_features else ()
             if extra:
                 plus = ",".join(f"+{feature}" for feature in sorted(extra))
                 raise CompileError(
                     f"bitcode '{name}' was compiled for {', '.join(sorted(extra))}, which the target does not have",
                     note=f'compile it for the target\'s CPU, or give the target cpu_features = "{plus}"',
                 )
-            text = _FLAGS.sub("", _TARGET_ATTRIBUTE.sub("", text))
-            text = _ATTRIBUTES.sub(lambda group: _DROPPED.sub("", group[0]), text)
-            self._link_text(self._adopt(text))
+            if not self.machine.triple.startswith("nvptx"):  # a GPU has variables of a workgroup and of the device
+                self._variables.update(dict.fromkeys(foreign.writable(text), name))
+            text = foreign.adapted(text, known, self.machine.has)
+            self._link_text(self._adopt(_FLAGS.sub("", text)))
         except RuntimeError as error:
             raise CompileError(f"bitcode '{name}' cannot be linked: {str(error).strip()}") from None
 
@@ -253,12 +256,6 @@ class Module:
         text = re.sub(r"^target triple = .*$", f'target triple = "{self.machine.triple}"', text, flags=re.M)
         return re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(self.machine)}"', text, flags=re.M)
 
-    def _extra_features(self, text: str) -> frozenset[str]:
-        known = frozenset().union(*LEVELS.values()) if self.machine.arch == "x86_64" else frozenset[str]()
-        used = {f[1:] for found in _FEATURES.findall(text) for f in found.split(",") if f.startswith("+")}
-        interesting = {f for f in used if f in known or f.startswith(("avx", "amx", "sve", "sme"))}
-        return frozenset(interesting - self.machine.has - {"xsave"})
-
     def internalize(self, keep: Collection[str]) -> None:
         """Makes all definitions private to the module, so that they are inlined, and removed when unused."""
         for value in (*self._module.functions, *self._module.global_variables):
@@ -273,8 +270,20 @@ class Module:
         builder = self._llvm.create_pass_builder(machine, _tuning(self._llvm))
         self._module.verify()
         builder.getModulePassManager().run(self._module, builder)
+        self._check_written()
         if self.machine.arch == "riscv64" and "v" in self.machine.has:
             self._order_sums_of_lanes()
+
+    def _check_written(self) -> None:
+        """Refuse variables of linked files that code writes: LLVM has made the others constant, or removed them."""
+        if not self._variables:
+            return
+        for left in sorted(foreign.writable(str(self._module))):
+            name = left if left in self._variables else re.sub(r"\.\d+$", "", left)
+            if name in self._variables:
+                raise CompileError(
+                    f"object '{self._variables[name]}' has the writable variable '{name}'", note=foreign.WRITABLE
+                )
 
     def _order_sums_of_lanes(self) -> None:
         """Lanes are added in their order: vfredusum, which LLVM takes where any order does, leaves the order to the

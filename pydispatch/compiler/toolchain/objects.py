@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
-from pydispatch.compiler.toolchain import bitcode, cache
+from pydispatch.compiler.toolchain import bitcode, cache, foreign
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError, Location
 from pydispatch.formats.elf import archive, reader
@@ -36,6 +36,7 @@ _LINKER_SYMBOLS = frozenset(
     ]
 )
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got", ".toc", ".eh_frame")
+_EXCEPTIONS = frozenset(("__gxx_personality_v0", "__cxa_throw", "__cxa_begin_catch", "_Unwind_Resume"))
 _RISCV_DOUBLE_FLOAT = 0x4
 _ANEW = "build it anew"
 _PARSE_BITCODE = (
@@ -81,6 +82,8 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
             file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d", name=""
         )
     with _tables(name, file):
+        if not archive.is_archive(file.data):  # of which the linker takes what is used
+            _check_runtime(name, elf, file)
         for number, section in enumerate(elf.sections):
             _check_section(name, elf, number, section, file)
         return _symbols(name, elf, file)
@@ -122,6 +125,17 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile
     return elf
 
 
+def _check_runtime(name: str, elf: ElfFile, file: ObjectFile) -> None:
+    """Refuse what a runtime of C++ would have to do before or during a kernel."""
+    for section in elf.sections:
+        title = elf.name(section)
+        if section.size and title.startswith((".init_array", ".fini_array", ".ctors", ".dtors")):
+            message = f"{name} has constructors or destructors of global variables, in section {title}"
+            raise _error(file, message, foreign.CONSTRUCTORS, name="")
+    if any(symbol.name in _EXCEPTIONS and symbol.section == reader.UNDEFINED for symbol in elf.symbols()):
+        raise _error(file, f"{name} uses exceptions", foreign.EXCEPTIONS, name="")
+
+
 def _check_section(name: str, elf: ElfFile, number: int, section: Section, file: ObjectFile) -> None:
     flags, size, title = section.flags, section.size, elf.name(section)
     if section.kind != reader.SHT_NOBITS and section.offset + size > len(elf.data):
@@ -130,7 +144,7 @@ def _check_section(name: str, elf: ElfFile, number: int, section: Section, file:
         raise _error(
             file,
             f"{name} has thread-local data in section {title}",
-            "kernels have no thread of their own: pass state through a binding",
+            foreign.THREAD_LOCAL,
             name="",
         )
     if title == ".note.GNU-stack" and flags & reader.SHF_EXEC:

@@ -31,6 +31,7 @@ from pydispatch.compiler.target.backend import Dump
 from pydispatch.compiler.target.cpu import Machine
 from pydispatch.compiler.toolchain import cache, llvm, objects
 from pydispatch.compiler.worker import llvm_process
+from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.imports import ImportSignature
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
@@ -168,6 +169,8 @@ class Surroundings:
                     shown += [(".optimized.ll", module.text()), (".s", module.assembly(not unit.has_blocks))]
         except llvm_process.Died as died:
             raise died.over(unit.variant, self.machine.cpu, dump(".ll", unit.text)) from None
+        except CompileError as error:
+            raise error if error.location else CompileError(error.message, unit.variant.location, error.note) from error
         for suffix, content in (*shown, (".o", code)):
             dump(suffix, content)
         return code
