@@ -96,6 +96,7 @@ class Predictor:
         self._program = device(f"cpu?workers={threads}").load(memoryview(artifact), parameters or None)
         called = self._program[function]
         self._stacking = Stacking(called, constants)
+        self._program_outputs = called.outputs
         self._inputs, self._keep, self._retries = inputs, keep, retries
         names = [value.name or f"result{i}" for i, value in enumerate(called.outputs)]
         self._outputs = list(outputs or names)
@@ -103,7 +104,12 @@ class Predictor:
             raise InvalidArgumentError(f"outputs: @{function} has {len(names)} results, got {self._outputs}")
 
     def __call__(self, batch: Batch) -> Batch:
+        if not batch:
+            return {}
         rows = len(next(iter(batch.values())))
+        kept = self._columns("keep", {name: name for name in self._keep}, batch)
+        if not rows:
+            return kept | self._nothing()
         given = self._arguments(batch)
         most = self._stacking.fixed or rows
         parts = [
@@ -111,21 +117,37 @@ class Predictor:
             for first in range(0, rows, most)
         ]
         results = parts[0] if len(parts) == 1 else [np.concatenate(part) for part in zip(*parts, strict=True)]
-        kept = {name: batch[name] for name in self._keep}
         return kept | dict(zip(self._outputs, results, strict=True))
+
+    def _nothing(self) -> Batch:
+        """Return the results for no rows: arrays of the right types, whose open sizes are 0."""
+        outputs = zip(self._outputs, self._program_outputs, strict=True)
+        return {
+            name: np.empty((0, *(n if isinstance(n, int) else 0 for n in value.shape[1:])), value.dtype)
+            for name, value in outputs
+        }
+
+    def _columns(self, what: str, wanted: Mapping[str, str], batch: Batch) -> Batch:
+        """Return the column of each name. InvalidArgumentError for a column that the batch does not have."""
+        missing = [column for column in wanted.values() if column not in batch]
+        if missing:
+            raise InvalidArgumentError(
+                f"@{self._stacking.name}: {what}: there is no column '{missing[0]}'; there are: {', '.join(batch)}"
+            )
+        return {name: batch[column] for name, column in wanted.items()}
 
     def _arguments(self, batch: Batch) -> list[np.ndarray]:
         """The arrays of a batch in the order of the function's arguments. InvalidArgumentError."""
         arguments = self._stacking.arguments
         columns: Any = self._inputs or {argument.name: argument.name for argument in arguments}
-        try:
-            named = columns(batch) if callable(columns) else {name: batch[column] for name, column in columns.items()}
-            given = [_stacked(named[argument.name]) for argument in arguments]
-        except KeyError as error:
+        named = columns(batch) if callable(columns) else self._columns("inputs", columns, batch)
+        missing = [argument.name for argument in arguments if argument.name not in named]
+        if missing:
             raise InvalidArgumentError(
-                f"@{self._stacking.name}: there is no {error} among the columns {', '.join(batch)} and the inputs that "
-                f"were given; it takes {', '.join(argument.name for argument in arguments)}"
-            ) from None
+                f"@{self._stacking.name}: inputs: there is none for '{missing[0]}'; it takes "
+                f"{', '.join(argument.name for argument in arguments)}, and `inputs` gives {', '.join(named) or 'none'}"
+            )
+        given = [_stacked(named[argument.name]) for argument in arguments]
         rows = len(next(iter(batch.values())))
         for argument, value in zip(arguments, given, strict=True):
             if argument.tail is None or value.dtype != argument.dtype or value.shape[:1] != (rows,):
