@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pydispatch as pd
+from pydispatch.compiler.toolchain import tools
 
 PROGRAMS = Path(__file__).parent / "programs"
 GOOD = "int next_i32(int x) { return x + 1; }\n"
@@ -214,3 +215,12 @@ def test_objects_that_are_none(name: str, data: bytes, part: str, tmp_path: Path
     (tmp_path / name).write_bytes(data)
     error = refused((PROGRAMS / "keys.mlir").read_text().replace("kernels.c", name), tmp_path)
     assert part in str(error) and name in str(error)
+
+
+def test_bitcode_with_a_broken_name(tmp_path: Path) -> None:
+    """LLVM reads names of any bytes."""
+    source = b"int helper(int x) { return x; } int next_i32(int x) { return helper(x); }"
+    data = tools.find().compile_c(source, arch="x86_64", emit="bc")
+    (tmp_path / "bad.bc").write_bytes(data.replace(b"helper", b"help\xdfr"))
+    error = refused((PROGRAMS / "keys.mlir").read_text().replace("kernels.c", "bad.bc"), tmp_path)
+    assert "bad.bc' is broken bitcode" in str(error) and "build it anew" in str(error)

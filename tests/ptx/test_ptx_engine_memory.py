@@ -183,6 +183,15 @@ def test_variables() -> None:
         Machine().load(wrap("ret;", ".extern .global .align 4 .u32 missing;"), "m.ptx")
 
 
+def test_calls_of_functions_that_are_declared_only() -> None:
+    declared = ".extern .func (.param .b64 r) malloc (.param .b64 bytes);"
+    call = """{ .param .b64 a; .param .b64 r; st.param.b64 [a], 8;
+      call.uni (r), malloc, (a); } ret;"""
+    with pytest.raises(ArtifactError, match=r"m.ptx:\d+: .* calls 'malloc', which is defined nowhere"):
+        Machine().load(wrap(call, declared), "m.ptx")
+    Machine().load(wrap("ret;", declared), "m.ptx")
+
+
 PRINT = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);"
 
 

@@ -40,7 +40,8 @@ _EXCEPTIONS = frozenset(("__gxx_personality_v0", "__cxa_throw", "__cxa_begin_cat
 _RISCV_DOUBLE_FLOAT = 0x4
 _ANEW = "build it anew"
 _PARSE_BITCODE = (
-    "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify()"
+    "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify(); "
+    "[v.name for v in (*m.functions, *m.global_variables)]"  # LLVM takes names of any bytes, llvmlite those of text
 )
 
 
@@ -302,7 +303,7 @@ def check_bitcode(file: ObjectFile) -> None:
 @functools.lru_cache(maxsize=32)
 def _parses(data: bytes) -> str:
     """'' when LLVM reads the file. Tried in another process: LLVM may end the process over hostile bitcode."""
-    key = cache.digest("bitcode", llvm_process.version(), data)
+    key = cache.digest("bitcode", _PARSE_BITCODE, llvm_process.version(), data)
     if cache.load(key) is not None:
         return ""
     done = subprocess.run([sys.executable, "-c", _PARSE_BITCODE], input=data, capture_output=True, check=False)

@@ -65,7 +65,10 @@ class Unused:
 
 
 class Builder:
-    """The slots of one function. module: its name, for messages. symbols: constant addresses by name."""
+    """The slots of one function.
+
+    module: its name, for messages. symbols: constant addresses by name. undefined: functions that are declared only.
+    """
 
     def __init__(
         self,
@@ -74,8 +77,9 @@ class Builder:
         types: dict[str, str],
         symbols: dict[str, int | Special],
         is_special: Callable[[str], bool],
+        undefined: frozenset[str] = frozenset(),
     ) -> None:
-        self.module = module
+        self.module, self.undefined = module, undefined
         self._is_special = is_special
         self._lines = text.split("\n")
         self.symbols = symbols

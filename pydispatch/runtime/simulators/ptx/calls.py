@@ -61,6 +61,8 @@ class _Call:
             self.name = callee.name
             if self.name not in b.symbols:
                 b.fail(i, f"calls '{self.name}', which is not declared")
+            if self.name in b.undefined:
+                b.fail(i, f"calls '{self.name}', which is defined nowhere (a GPU's driver may have it)")
         else:
             self.address = b.source(i, callee, "u64")
 
@@ -68,8 +70,7 @@ class _Call:
         image = batch.launch.kernel.loaded
         if self.name:
             code = image.code(self.name)
-            if code is None:
-                frame.fault(self.i, 0, f"calls '{self.name}', which is defined nowhere")
+            assert code is not None, self.name
             self._begin(batch, group, frame, code, None, after)
         else:
             pointers = np.broadcast_to(frame.regs[self.address], frame.n)

@@ -167,7 +167,8 @@ class Loaded:
         if function.is_entry:
             for param, offset in zip(function.params, offsets_of(function), strict=True):
                 symbols[param.name] = Special("param", np.dtype("u8"), offset)
-        builder = Builder(self.module.name, self.module.text, function.registers, symbols, is_special)
+        undefined = frozenset(f.name for f in self._functions if f.body is None)
+        builder = Builder(self.module.name, self.module.text, function.registers, symbols, is_special, undefined)
         return Translator(function, builder).run(-(-size // 16) * 16)
 
     def _kernel(self, function: Function) -> Kernel:
