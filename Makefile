@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo docs wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-python test-ops test-wheel lint clean
+.PHONY: demo docs wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-apart test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -79,7 +79,10 @@ docs: $(VENV)/.demo  ## The documents as a site with a reference, build/site/ind
 
 # ---- tests
 
-test: tools setup lint test-c test-python test-wheel
+# The linters and the wheel use one processor for most of their time: they run beside the C tests, which use all.
+test: tools setup
+	@$(MAKE) --no-print-directory -j 2 test-c test-apart
+	@$(MAKE) --no-print-directory test-python
 	@echo "all tests passed"
 	@$(BIN)/python tests/suites/run.py --list
 
@@ -87,6 +90,9 @@ lint: $(VENV)/.test
 	$(call watch,ruff) $(BIN)/ruff check .
 	$(call watch,mypy) $(BIN)/python tests/typecheck.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(call watch,cython-lint) $(BIN)/cython-lint --max-line-length 120 _core
+
+test-apart: lint
+	@$(MAKE) --no-print-directory test-wheel
 
 test-c:
 	$(call watch,C tests) $(PYTHON) tests/c/run.py
@@ -98,7 +104,7 @@ test-ops: $(VENV)/.test  ## The properties of operations over many more random p
 	PYDISPATCH_EXAMPLES=$(or $(OPS_EXAMPLES),200) PYDISPATCH_OPS_DEVICE=$(OPS_DEVICE) $(call watch,operations) $(BIN)/python -m pytest tests/ops
 
 test-python: tools $(VENV)/.test
-	$(call watch,Python tests) $(BIN)/python -m pytest -n 2 tests
+	$(call watch,Python tests) $(BIN)/python -m pytest -n 2 --dist worksteal tests
 
 wheels: tools $(VENV)/.demo  ## dist/: the sdist, and wheels for any Linux with glibc 2.28, x86_64 and aarch64, each used once.
 	$(call watch,packages to build with) $(BIN)/pip $(PIP) build
@@ -108,7 +114,7 @@ test-wheel: $(VENV)/.test
 	$(call watch,wheel) $(BIN)/python tests/wheel/check.py
 
 test-thorough: tools $(VENV)/.test  ## The Python tests with every case of every table, and ten times as many examples of properties.
-	PYDISPATCH_TEST_THOROUGH=1 $(call watch,Python tests) $(BIN)/python -m pytest -n 2 tests
+	PYDISPATCH_TEST_THOROUGH=1 $(call watch,Python tests) $(BIN)/python -m pytest -n 2 --dist worksteal tests
 
 # A suite is a folder of tests/suites, found by its name.
 test-%:

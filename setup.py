@@ -1,7 +1,8 @@
 """Builds the C core (csrc/) and the Cython modules around it (_core/) into one library; pyproject.toml has the rest.
 
 PYDISPATCH_SANITIZE=address|thread|undefined builds the extensions with that sanitizer. A wheel in dist/ of the same
-sources, for this Python and machine (`make wheels`), gives the library, so that nothing is compiled.
+sources, for this Python and machine (`make wheels`), gives the library, so that nothing is compiled; so does another
+checkout of the same sources, PYDISPATCH_BUILT, that was built in place.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ LIBRARY = "pydispatch._core.core"  # what everything is linked into; _core/__ini
 SUFFIX = os.environ.get("SETUPTOOLS_EXT_SUFFIX") or sysconfig.get_config_var("EXT_SUFFIX")
 
 DIGEST = "sources.sha256"
+KEPT = ("build", "library")
+"""The folder of libraries that builds in place leave."""
 QUIET = ("unused-function", "unused-parameter", "missing-field-initializers", "cast-function-type",
          "deprecated-declarations", "sign-compare")  # fmt: skip
 
@@ -72,7 +75,13 @@ def digest() -> str:
 
 
 def prebuilt() -> bytes | None:
-    """The library out of a wheel of the same sources."""
+    """The library of the same sources, out of a wheel or from another checkout."""
+    checkout = os.environ.get("PYDISPATCH_BUILT", "")
+    kept = Path(checkout, *KEPT, SANITIZER or "plain", f"{LIBRARY.rpartition('.')[2]}{SUFFIX}")
+    stamp = kept.with_name(DIGEST)
+    if checkout and kept.exists() and stamp.exists() and stamp.read_text() == f"{SUFFIX} {digest()}":
+        print(f"takes the library from {checkout}", flush=True)
+        return kept.read_bytes()
     folder = LIBRARY.rpartition(".")[0].replace(".", "/")
     for path in sorted((ROOT / "dist").glob("*.whl")) if not SANITIZER else []:
         with zipfile.ZipFile(path) as wheel:
@@ -96,7 +105,7 @@ class BuildExt(build_ext):
             target.parent.mkdir(parents=True, exist_ok=True)
             replace_by_copy(PREBUILT, target)
             return
-        kept = ROOT / "build" / "library" / (SANITIZER or "plain") / target.name
+        kept, made_of = ROOT.joinpath(*KEPT, SANITIZER or "plain", target.name), f"{SUFFIX} {digest()}"
         folder = ROOT / "build" / "objects" / (SANITIZER or "plain")
         own = folder / SUFFIX.strip(".")  # objects of this interpreter
         headers_changed = max(Path(p).stat().st_mtime for p in [*headers(), "setup.py"])
@@ -135,6 +144,7 @@ class BuildExt(build_ext):
                 extra_postargs=extension.extra_link_args,
                 build_temp=self.build_temp,
             )
+        kept.with_name(DIGEST).write_text(made_of)
         target.parent.mkdir(parents=True, exist_ok=True)
         replace_by_copy(kept, target)
 

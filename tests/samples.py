@@ -39,6 +39,15 @@ TABLES = {
     "conformance/test_products.py": 3,
     "conformance/test_random_programs.py": 3,
     "conformance/test_tensor_programs.py": 3,
+    "cuda/test_cuda_contract_values.py": 2,
+    "e2e/test_contract_cross.py": 2,
+    "e2e/test_packed_constants.py": 2,
+    "e2e/test_programs.py": 3,
+    "e2e/test_sums.py": 2,
+    "emit/test_contract_op.py": 2,
+    "emit/test_tile_registers.py": 2,
+    "programs/test_against_numpy.py": 2,
+    "runtime/test_packed_updates.py": 2,
 }
 """Files with large tables of expensive cases -> one in so many cases of each of their tests runs."""
 WHOLE = "cpu"

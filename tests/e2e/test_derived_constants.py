@@ -120,8 +120,8 @@ def test_each_load_has_its_own_parameters(device: str) -> None:
 )
 def test_equal_artifacts_share_memory_and_free_it(device: str, way: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
-    x, w, s = (filled(rng, n, "f32") for n in ((300, 200), (200, 300), (200,)))
-    artifact = pd.compile(embedded(scaled(200, 300), w=w, s=s), targets=DEVICES[device])
+    x, w, s = (filled(rng, n, "f32") for n in ((96, 64), (64, 96), (64,)))
+    artifact = pd.compile(embedded(scaled(64, 96), w=w, s=s), targets=DEVICES[device])
     artifact.save(tmp_path / "a.pdx")
     source: Any = {
         "same": artifact, "path": tmp_path / "a.pdx", "bytes": (tmp_path / "a.pdx").read_bytes()
@@ -161,8 +161,8 @@ def test_artifacts_that_differ_in_a_weight_share_nothing(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_threads_that_call_at_once(device: str) -> None:
     rng = np.random.default_rng(8)
-    x, w, s = (filled(rng, n, "f32") for n in ((300, 200), (200, 300), (200,)))
-    artifact = pd.compile(embedded(scaled(200, 300), w=w, s=s), targets=DEVICES[device])
+    x, w, s = (filled(rng, n, "f32") for n in ((96, 64), (64, 96), (64,)))
+    artifact = pd.compile(embedded(scaled(64, 96), w=w, s=s), targets=DEVICES[device])
     opened = pd.device(device)
     found: list[Array] = []
     start = threading.Barrier(6)

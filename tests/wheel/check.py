@@ -7,6 +7,7 @@ examples/embedding, and the code of docs/embedding.md.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -106,8 +107,12 @@ print("both embedding examples and the code of docs/embedding.md work against th
 """
 
 
+# The sources of the sdist are those of the checkout, which setup.py compares: what that has compiled is taken.
+ENVIRONMENT = {**os.environ, "PYDISPATCH_BUILT": str(ROOT)}
+
+
 def call(*command: object, cwd: Path = ROOT) -> str:
-    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True)
+    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, env=ENVIRONMENT)
     if done.returncode:
         sys.exit(f"{' '.join(str(c) for c in command)} failed:\n{done.stdout}{done.stderr}")
     return done.stdout

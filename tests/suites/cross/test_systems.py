@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / "csrc"), str(ROOT / "tests" / "embedding")]
+sys.path[:0] = [str(ROOT / "csrc"), str(ROOT / "tests" / "embedding"), str(ROOT / "tests" / "core")]
 from sources import sources  # noqa: E402
+from test_plugin_systems import compile_for  # noqa: E402
 from test_standalone import FOLDERS, PROGRAM  # noqa: E402
 
 import pydispatch as pd  # noqa: E402
@@ -43,6 +44,11 @@ def built(target: str, system: str, folder: Path) -> Path:
     main = ROOT / "examples" / "embedding" / "standalone" / "main.c"
     call(main, "cpu_model.c", *objects, "-o", folder / "main.exe", "-pthread", "-lm")
     return folder / "main.exe"
+
+
+@pytest.mark.parametrize(("target", "system"), [("x86_64-windows-gnu", "windows"), ("x86_64-macos", "macos")])
+def test_the_core_links(target: str, system: str, tmp_path: Path) -> None:
+    compile_for(target, system, tmp_path, links=True)
 
 
 def test_macos_links(tmp_path: Path) -> None:
