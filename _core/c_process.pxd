@@ -1,6 +1,6 @@
 from libc.stdint cimport uint32_t, uint64_t
 
-from pydispatch._core.c_sched cimport pyd_scope_t
+from pydispatch._core.c_sched cimport pyd_permits_t, pyd_scope_t
 from pydispatch._core.c_status cimport pyd_status_t
 
 
@@ -35,3 +35,4 @@ cdef extern from "pydispatch/process.h" nogil:
     void pyd_process_number_remove(uint64_t number)
     const pyd_scope_t* pyd_process_scope_get()
     void pyd_process_scope_set(const pyd_scope_t* scope)
+    pyd_permits_t* pyd_process_permits()

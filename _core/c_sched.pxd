@@ -11,9 +11,12 @@ cdef extern from "pydispatch/sched.h" nogil:
         const pyd_scope_t* outer
         const void* owner
         uint32_t workers
+        uint32_t permit
     ctypedef struct pyd_scope_access_t:
         const pyd_scope_t* (*get)() noexcept nogil
         void (*set)(const pyd_scope_t* innermost) noexcept nogil
+    ctypedef struct pyd_permits_t:
+        pass
     ctypedef struct pyd_sched_threads_t:
         bint are_lent
     ctypedef struct pyd_sched_options_t:
@@ -21,6 +24,7 @@ cdef extern from "pydispatch/sched.h" nogil:
         bint has_affinity
         int32_t spin_us
         pyd_scope_access_t scopes
+        pyd_permits_t* permits
         pyd_sched_threads_t threads
         pyd_trace_t* trace
     ctypedef int32_t (*pyd_sched_body_fn_t)(

@@ -49,7 +49,7 @@ cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF
 
 # What this thread calls from here on uses at most |workers| threads, until `unlimit`. |scope|: on the stack of both.
 cdef inline void limit(pyd_scope_t* scope, uint32_t workers) noexcept:
-    scope.outer, scope.owner, scope.workers = pyd_process_scope_get(), NULL, workers
+    scope.outer, scope.owner, scope.workers, scope.permit = pyd_process_scope_get(), NULL, workers, 0
     pyd_process_scope_set(scope)
 
 

@@ -6,6 +6,7 @@ from libc.string cimport memset
 from pydispatch._core.c_process cimport (
     pyd_process_atfork_add,
     pyd_process_atfork_remove,
+    pyd_process_permits,
     pyd_process_scope_get,
     pyd_process_scope_set,
 )
@@ -140,6 +141,7 @@ cdef class Scheduler:
             options.threads = (<pyd_sched_threads_t*><uintptr_t>threads)[0]
         options.trace = recorder
         options.scopes.get, options.scopes.set = pyd_process_scope_get, pyd_process_scope_set
+        options.permits = pyd_process_permits()
         with nogil:
             status = pyd_sched_create(&options, &sched)
         check(status)

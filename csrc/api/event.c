@@ -103,6 +103,7 @@ static pyd_status_t make(const char* function, pyd_api_device_t* device, const p
 static pyd_status_t submit_call(pyd_api_call_t* call, pyd_task_t* task, const pyd_submit_options_t* options) {
   const pyd_api_entry_t* entry = call->entry;
   if (entry->is_procedure) return pyd_procedure_submit_task(entry->program->state, entry->index, task, options);
+  if (pyd_call_may_block(call->call)) pyd_task_set_blocking(task);
   pyd_status_t status = pyd_call_check_bound(call->call);
   return pyd_ok(status) ? pyd_task_submit(task, options) : status;
 }

@@ -7,13 +7,12 @@
 #include "pydispatch/pool.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/allocator.h"
-#include "platform/cpu_inline.h"
+#include "platform/back_off.h"
 #include "platform/pages.h"
 
 enum {
@@ -58,15 +57,8 @@ struct pyd_pool_s {
 };
 
 static void lock(atomic_bool* flag) {
-  for (uint32_t spins = 0; atomic_exchange_explicit(flag, true, memory_order_acquire); ++spins) {
-    // Its holder may be preempted: spinning longer is pointless.
-    while (atomic_load_explicit(flag, memory_order_relaxed)) {
-      if (++spins < kSpins) {
-        pyd_cpu_relax();
-      } else {
-        sched_yield();
-      }
-    }
+  for (uint32_t attempt = 0; atomic_exchange_explicit(flag, true, memory_order_acquire);) {
+    while (atomic_load_explicit(flag, memory_order_relaxed)) pyd_back_off(++attempt, kSpins);
   }
 }
 static void unlock(atomic_bool* flag) { atomic_store_explicit(flag, false, memory_order_release); }

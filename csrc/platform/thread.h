@@ -12,8 +12,8 @@ typedef struct pyd_thread_s {
   pthread_t handle;
 } pyd_thread_t;
 
-// Starts |entry|(|argument|) on a new thread with every signal blocked, so that the program's handlers keep running on
-// its own threads. |name| (at most 15 bytes) shows in debuggers. Returns 0 or an errno value.
+// Starts |entry|(|argument|) on a new thread with every signal blocked that another thread could take instead, so that the program's
+// handlers keep running on its own threads. Signals of faults stay as they are: a crash reaches the handler of the program. |name| (at most 15 bytes) shows in debuggers. Returns 0 or an errno value.
 int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argument, const char* name);
 void pyd_thread_join(pyd_thread_t* thread);
 // Instead of a join: the system frees the thread when it ends.

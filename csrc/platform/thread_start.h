@@ -36,9 +36,14 @@ int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argum
   int error = pthread_create(&out_thread->handle, NULL, trampoline, start);
 #else
   // A thread inherits the mask of its creator: block around the creation, so that there is no moment without it.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  static const int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+  sigset_t blocked, before;
+  pthread_sigmask(SIG_SETMASK, NULL, &before);
+  sigfillset(&blocked);
+  for (size_t i = 0; i < sizeof(kFaults) / sizeof(*kFaults); ++i) {
+    if (!sigismember(&before, kFaults[i])) sigdelset(&blocked, kFaults[i]);
+  }
+  pthread_sigmask(SIG_SETMASK, &blocked, NULL);
   int error = pthread_create(&out_thread->handle, NULL, trampoline, start);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 #endif

@@ -18,9 +18,10 @@ pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched) {
 
 bool pyd_sched_destroy_later(pyd_sched_t* sched) {
   pyd_sched_thread_t* self = pyd_sched_own_thread(sched);
-  if (!self) return false;
+  pyd_blocking_thread_t* blocking = self ? NULL : pyd_blocking_own_thread(sched);
+  if (!self && !blocking) return false;
   pthread_mutex_lock(&sched->lifecycle);
-  self->destroys_sched = true;
+  *(self ? &self->destroys_sched : &blocking->destroys_sched) = true;
   atomic_store_explicit(&sched->closing, 1, memory_order_seq_cst);
   pyd_sched_pool_wake(sched, sched->workers, sched->workers);
   pthread_mutex_unlock(&sched->lifecycle);
@@ -32,7 +33,7 @@ void pyd_sched_thread_main(void* argument) {
   pyd_sched_t* sched = self->sched;
   pyd_sched_pool_main(self);
   if (!self->destroys_sched) return;
-  pyd_sched_end_threads(sched, self);
+  pyd_sched_end_threads(sched, self, NULL);
   pyd_thread_detach(&self->thread);
   pyd_sched_free(sched);
 }

@@ -21,11 +21,11 @@ void pyd_sched_trace_exit(const pyd_sched_thread_t* self) {
   if (pyd_trace_is_on(sched->trace)) pyd_trace_label(sched->trace, pyd_trace_this_thread(), self->worker);
 }
 
-bool pyd_sched_place_take(pyd_sched_t* sched, uint32_t priority, bool is_task, const pyd_interrupt_t* interrupt) {
-  const uint64_t begin = pyd_place_is_free(&sched->places) ? 0 : pyd_sched_trace_begin(sched);
-  const bool has_place = pyd_place_take(&sched->places, priority, is_task, interrupt);
+bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt) {
+  const uint64_t begin = pyd_permit_is_free(sched->permits) ? 0 : pyd_sched_trace_begin(sched);
+  const bool is_uninterrupted = pyd_permit_take(sched->permits, priority, is_for_tasks ? sched : NULL, interrupt);
   pyd_sched_trace_end(sched, PYD_TRACE_WAIT, begin, 0);
-  return has_place;
+  return is_uninterrupted;
 }
 
 void pyd_sched_trace_threads(pyd_sched_t* sched) {

@@ -6,7 +6,7 @@
 //   destroy.c    destruction by one of the scheduler's own threads
 //   affinity.c   workers and the CPUs of the machine
 //   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs, without a caller
-//   place.c      how many threads compute at once
+//   permit.c     how many threads compute at once   blocking.c   threads for tasks that may sleep
 //   trace.c      the recorder of pydispatch/trace.h, which knows nothing of the others   events.c  what they record
 //
 // How threads meet. A caller fills a slot, opens it (slot.state, release) and shows it in sched.open. A pool thread sees
@@ -28,7 +28,7 @@
 #include "pydispatch/sched.h"
 #include "pydispatch/task.h"
 #include "sched/delay.h"
-#include "sched/place.h"
+#include "sched/permit.h"
 #include "sched/range.h"
 #include "sched/tuning.h"
 
@@ -63,7 +63,7 @@ typedef struct pyd_sched_slot_s {
   uint64_t cost;  // estimate, picoseconds per index, at least 1
   uint32_t most;  // participants, the caller included: all workers, or fewer when the job has a limit
   bool is_guess;  // nothing is known of the cost
-  bool has_place;  // the caller
+  bool has_permit;  // the caller
   pyd_sched_cell_t* cells;  // one per worker number, allocated with the scheduler
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t failure;
   pyd_event_t done;
@@ -84,13 +84,35 @@ typedef struct pyd_sched_thread_s {
   uint64_t worth_spinning, worth_waking;
 } pyd_sched_thread_t;
 
-// Submitted tasks that wait for a thread, in the order of their submission for each priority.
+// Tasks that wait for a thread, in the order of their submission for each priority.
+typedef struct pyd_task_list_s {
+  pyd_task_t *head[PYD_PRIORITIES], *tail[PYD_PRIORITIES];
+} pyd_task_list_t;
+
+// All submitted tasks.
 typedef struct pyd_task_queue_s {
   pthread_mutex_t mutex;  // of all tasks; held for moments
   pthread_cond_t has_changed;  // while closing
-  pyd_task_t *first[PYD_PRIORITIES], *last[PYD_PRIORITIES];
+  pyd_task_list_t ready;  // for pool threads
   pyd_task_t* live;  // all that have not ended
 } pyd_task_queue_t;
+
+typedef struct pyd_blocking_thread_s {
+  struct pyd_sched_s* sched;
+  pyd_thread_t thread;
+  bool destroys_sched;  // at its end: the last reference was released on this thread
+} pyd_blocking_thread_t;
+
+// Threads for tasks that may sleep, and these tasks. Under the mutex of the queue. A thread without work stays until the scheduler stops.
+typedef struct pyd_blocking_pool_s {
+  pyd_task_list_t ready;
+  pthread_cond_t has_work;
+  uint32_t queued;   // tasks in |ready|
+  uint32_t started;  // threads, those without work included
+  uint32_t idle;     // threads that wait for |has_work|
+  uint32_t active;   // threads in a task and outside of code that may sleep
+  pyd_blocking_thread_t threads[PYD_SCHED_BLOCKING_THREADS];
+} pyd_blocking_pool_t;
 
 struct pyd_sched_s {
   uint32_t workers;
@@ -107,6 +129,7 @@ struct pyd_sched_s {
   pyd_sched_thread_t* threads;
   uint32_t epoch;  // forks between the process that created it and this one
   pyd_task_queue_t queue;
+  pyd_blocking_pool_t blocking;
   pyd_scope_access_t scopes;
   pyd_trace_t* trace;  // may be NULL
   pthread_mutex_t lifecycle;    // of |started| and |closing|, and fork; never held while waiting for a thread
@@ -122,14 +145,16 @@ struct pyd_sched_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t used;  // bit per slot that has an owner
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t sleepers;
   _Atomic uint32_t spinners;
-  _Atomic uint32_t lacks_places;  // a thread parked, or was not woken, since none was free: participants look for one
+  _Atomic uint32_t lacks_permits;  // a thread parked, or was not woken, since no permit was free: participants look for one
   // Recent work run by the caller alone because no thread was awake, in picoseconds, and until when. Approximate.
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t alone;
   _Atomic uint64_t alone_until;
   _Atomic uint64_t price;  // picoseconds of work from which waking a thread is worth it, learned
   // The same where a thread spins, and what the price is at least: multiples of delays that were measured.
   _Atomic uint64_t worth_spinning, worth_waking;
-  pyd_places_t places;
+  pyd_permits_t* permits;
+  pyd_permit_share_t share;
+  bool owns_permits;
 };
 
 // What one participant learns about the job while it works.
@@ -137,7 +162,7 @@ typedef struct pyd_sched_meter_s {
   uint64_t indices;
   uint64_t picoseconds;
   uint64_t yielded_at;  // |picoseconds| when it last let others compute
-  uint64_t waited;      // picoseconds for a place meanwhile
+  uint64_t waited;      // picoseconds for a permit meanwhile
 } pyd_sched_meter_t;
 
 static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t ticks) {
@@ -146,7 +171,7 @@ static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t 
 
 // The scope of the threads in the job of |slot|. What these call stays within the limit of the job.
 static inline pyd_scope_t pyd_sched_scope_of(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
-  return (pyd_scope_t){slot->scope, sched, slot->most < sched->workers};
+  return (pyd_scope_t){slot->scope, sched, slot->most < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
 }
 
 static inline bool pyd_slot_has_room(uint32_t state) {
@@ -170,12 +195,12 @@ void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 
 // work.c: claims and steals chunks until none are left. |worker| must participate in the slot (the caller always
 // does). Clears the slot's bit in sched->open, as no other thread would find work. True: there may be more work, but others wait
-// for a thread or for a place; this one should leave with pyd_sched_leave_early. Never for the caller.
+// for a thread or for a permit; this one should leave with pyd_sched_leave_early. Never for the caller.
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
 // work.c: leaves with work left. False: it is the last participant of a task's job, which stays.
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot);
-// work.c: lets others compute who wait for a place, when this thread, which has one, has worked for a while. Returns after them, or
+// work.c: releases the permit of this thread to threads that wait for one, after a time slice of work, and takes one again. Returns after them, or
 // when the interrupt of the job ends it.
 void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter);
 // work.c: when all have left: whether one that left early has left indices, which nobody else has found.
@@ -223,8 +248,8 @@ void pyd_sched_trace_end(const pyd_sched_t* sched, pyd_trace_kind_t kind, uint64
 void pyd_sched_trace_idle(pyd_sched_thread_t* self);
 // Says which thread of the pool recorded: when the trace ends, it may have ended.
 void pyd_sched_trace_exit(const pyd_sched_thread_t* self);
-// pyd_place_take, with what the thread waited.
-bool pyd_sched_place_take(pyd_sched_t* sched, uint32_t priority, bool is_task, const pyd_interrupt_t* interrupt);
+// pyd_permit_take, with a trace event of the time that the thread waited.
+bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt);
 
 // affinity.c: decides on which CPU each worker is. False: there is no memory.
 bool pyd_sched_assign_cpus(pyd_sched_t* sched);
@@ -235,10 +260,17 @@ pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched);
 bool pyd_sched_destroy_later(pyd_sched_t* sched);
 // The entry of a thread of the scheduler's own.
 void pyd_sched_thread_main(void* thread);
-// scheduler.c, while closing: waits for the threads of the pool other than |self|, and ends the tasks that they have not taken.
-void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self);
+// scheduler.c, while closing: waits for all threads other than |self| and |blocking|, and ends the tasks that they have not taken.
+void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self, const pyd_blocking_thread_t* blocking);
 // Frees everything, when there are no threads.
 void pyd_sched_free(pyd_sched_t* sched);
+
+// blocking.c: no thread is there.
+void pyd_blocking_reset(pyd_sched_t* sched);
+// While closing: waits for the threads other than |self|, which may be NULL.
+void pyd_blocking_stop(pyd_sched_t* sched, const pyd_blocking_thread_t* self);
+// The thread for tasks that may sleep that calls; NULL when it is none.
+pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched);
 
 // lend.c, under the lifecycle mutex while closing: waits until no thread is lent.
 void pyd_sched_await_lent(pyd_sched_t* sched);

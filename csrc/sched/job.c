@@ -153,7 +153,7 @@ pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job
   slot->fp_mode = pyd_cpu_fp_mode();
   slot->cost = cost ? cost : PYD_SCHED_GUESS;
   slot->is_guess = !cost;
-  slot->has_place = false;
+  slot->has_permit = false;
   return slot;
 }
 
@@ -184,8 +184,8 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   uint32_t helpers = useful_helpers(sched, slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
   if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
-  if (!pyd_place_is_free(&sched->places)) {  // a thread would be woken in vain
-    atomic_store_explicit(&sched->lacks_places, 1, memory_order_relaxed);
+  if (!pyd_permit_is_free(sched->permits)) {  // a thread would be woken in vain
+    atomic_store_explicit(&sched->lacks_permits, 1, memory_order_relaxed);
     return false;
   }
   atomic_store_explicit(&sched->alone, 0, memory_order_relaxed);
@@ -323,15 +323,16 @@ void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, ui
   run_span_metered(sched, job, begin, job->count, meter, out_failure);
 }
 
-// A place for a caller with so much work, unless it has one: then it works for another job. False: it takes none.
-static bool take_place(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t picoseconds, pyd_scope_t* scope,
+// Takes a permit for a caller with |picoseconds| of work, unless the thread holds one, as it does when it works for another job.
+// Returns whether it took one.
+static bool take_permit(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t picoseconds, pyd_scope_t* scope,
                        pyd_sched_failure_t* out_failure) {
-  if (picoseconds < UINT64_C(1000) * PYD_SCHED_PLACED || !sched->scopes.get) return false;
-  if (pyd_scope_has(sched->scopes, &sched->places) || pyd_scope_has(sched->scopes, sched)) return false;
-  if (!pyd_sched_place_take(sched, PYD_PRIORITY_NORMAL, false, job->interrupt)) {
+  if (picoseconds < UINT64_C(1000) * PYD_SCHED_PERMIT_WORK_NS || !sched->scopes.get) return false;
+  if (pyd_permit_is_held(sched->scopes)) return false;
+  if (!pyd_sched_permit_take(sched, PYD_PRIORITY_NORMAL, false, job->interrupt)) {
     *out_failure = (pyd_sched_failure_t){.code = -1, .is_interrupted = true};
   }
-  *scope = (pyd_scope_t){.outer = pyd_scope_now(sched->scopes), .owner = &sched->places};
+  *scope = (pyd_scope_t){.outer = pyd_scope_now(sched->scopes), .owner = sched->permits, .permit = PYD_SCOPE_PERMIT_HELD};
   pyd_scope_set(sched->scopes, scope);
   return true;
 }
@@ -341,17 +342,17 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   if (job->count == 0) return;
   pyd_sched_meter_t meter = {0};
   pyd_scope_t scope;
-  bool has_place = take_place(sched, job, multiply(learned_cost(job), job->count), &scope, out_failure);
+  bool has_permit = take_permit(sched, job, multiply(learned_cost(job), job->count), &scope, out_failure);
   uint64_t cost, begin = out_failure->code ? job->count : run_first(sched, job, &cost, &meter, out_failure);
-  if (begin < job->count && !has_place) {
-    has_place = take_place(sched, job, multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope, out_failure);
+  if (begin < job->count && !has_permit) {
+    has_permit = take_permit(sched, job, multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope, out_failure);
     if (out_failure->code) begin = job->count;
   }
   if (begin < job->count) {
     pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
     meter = (pyd_sched_meter_t){0};
     if (slot) {
-      slot->has_place = has_place;
+      slot->has_permit = has_permit;
       const uint64_t start = cost ? 0 : pyd_cpu_ticks();
       run_shared(sched, slot, begin, &meter, out_failure);
       pyd_sched_release_slot(sched, slot);
@@ -365,7 +366,7 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
     }
   }
   if (!out_failure->code) pyd_sched_learn(job, &meter);
-  if (!has_place) return;
+  if (!has_permit) return;
   pyd_scope_set(sched->scopes, scope.outer);
-  pyd_place_leave(&sched->places);
+  pyd_permit_release_after_call(sched->permits);
 }

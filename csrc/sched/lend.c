@@ -1,4 +1,4 @@
-// Threads of an embedder that work in the pool for a while, in the places of threads that would be the scheduler's own.
+// Threads of an embedder that work in the pool for a while, instead of threads that the scheduler starts.
 #include "sched/internal.h"
 
 static pyd_status_t refuse(const char* why) { return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s", why); }
@@ -44,7 +44,7 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   const bool destroys_sched = thread->destroys_sched;
   leave_as_thread(sched, thread);
   if (destroys_sched) {
-    pyd_sched_end_threads(sched, NULL);
+    pyd_sched_end_threads(sched, NULL, NULL);
     pyd_sched_free(sched);
   }
   return PYD_STATUS_OK;

@@ -17,7 +17,7 @@ uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count)
 
 // As publishing a job: a thread that is counted as spinning sees the task, at the latest before it parks.
 void pyd_sched_wake_for_tasks(pyd_sched_t* sched) {
-  if (pyd_place_is_wanted(&sched->places)) pyd_place_raise(&sched->places, pyd_task_next_priority(sched));
+  if (pyd_permit_is_wanted(sched->permits)) pyd_permit_raise(sched->permits, sched, pyd_task_next_priority(sched));
   if (atomic_load_explicit(&sched->spinners, memory_order_seq_cst)) return;
   if (atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) pyd_sched_pool_wake(sched, sched->workers, 1);
 }
@@ -52,7 +52,7 @@ static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
                                                  memory_order_relaxed)) {
       continue;
     }
-    if (!pyd_place_is_free(&sched->places) || !pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1)) return;
+    if (!pyd_permit_is_free(sched->permits) || !pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1)) return;
   }
 }
 
@@ -75,7 +75,7 @@ static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const py
   }
 }
 
-// Takes part in one of the open jobs, with a place. False when none could be joined.
+// Takes part in one of the open jobs, holding a permit. False when none could be joined.
 static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
   const uint32_t worker = self->worker;
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) {
@@ -90,7 +90,8 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
     relay_wakes(sched, slot);
     measure_delay(sched, self, slot);
     pyd_cpu_set_fp_mode(slot->fp_mode);
-    const pyd_scope_t scope = pyd_sched_scope_of(sched, slot);
+    pyd_scope_t scope = pyd_sched_scope_of(sched, slot);
+    scope.permit = PYD_SCOPE_PERMIT_HELD;
     pyd_scope_set(sched->scopes, &scope);
     pyd_sched_meter_t meter = {0};
     bool has_left = false;
@@ -110,23 +111,23 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
   return false;
 }
 
-// Runs the next task, when it has a place: until then another one may come that goes before it. False when the queue is empty.
+// Takes a permit, then the next task: while the thread waits, a task of higher priority may be submitted. False when the queue is empty.
 static bool run_task(pyd_sched_t* sched, uint32_t worker) {
   if (!atomic_load_explicit(&sched->queued, memory_order_relaxed)) return false;
-  pyd_sched_place_take(sched, pyd_task_next_priority(sched), true, NULL);
+  pyd_sched_permit_take(sched, pyd_task_next_priority(sched), true, NULL);
   pyd_task_t* task = pyd_task_take(sched);
   if (task) {
     if (atomic_load_explicit(&sched->queued, memory_order_relaxed)) pyd_sched_wake_for_tasks(sched);
     pyd_task_start(task, worker);
   }
-  pyd_place_give(&sched->places);
+  pyd_permit_release(sched->permits);
   return task != NULL;
 }
 
 // The jobs that |worker| may look at.
 static uint32_t open_to(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
   uint32_t open = atomic_load_explicit(&sched->open, order);
-  if (!open || !pyd_place_is_free(&sched->places)) return 0;
+  if (!open || !pyd_permit_is_free(sched->permits)) return 0;
   return worker ? open : open & ~atomic_load_explicit(&sched->callers, order);
 }
 
@@ -165,7 +166,7 @@ static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
     return;
   }
   if (atomic_load_explicit(&sched->open, memory_order_relaxed)) {
-    atomic_store_explicit(&sched->lacks_places, 1, memory_order_relaxed);
+    atomic_store_explicit(&sched->lacks_permits, 1, memory_order_relaxed);
   }
   while (self->until && !pyd_event_wait_for(&self->wake, PYD_SCHED_ASK_ASLEEP)) {
     if (!is_over(self) || !pyd_event_claim(&self->wake)) continue;
@@ -211,9 +212,9 @@ void pyd_sched_pool_main(void* argument) {
     if (open == 0) {
       idle(sched, self);
       pyd_sched_trace_idle(self);
-    } else if (pyd_place_try(&sched->places)) {
+    } else if (pyd_permit_try(sched->permits)) {
       bool has_helped = help(sched, self, open);
-      pyd_place_give(&sched->places);
+      pyd_permit_release(sched->permits);
       if (!has_helped) pyd_cpu_relax();  // shown and not joinable: its caller is about to hide it
     }
   }

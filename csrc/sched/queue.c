@@ -1,30 +1,54 @@
 #include "sched/task.h"
 
-void pyd_task_push(pyd_task_t* task) {
-  pyd_sched_t* sched = task->sched;
-  pyd_task_queue_t* queue = &sched->queue;
+static pyd_task_list_t* list_of(const pyd_task_t* task) {
+  return task->is_blocking ? &task->sched->blocking.ready : &task->sched->queue.ready;
+}
+
+static void append(pyd_task_list_t* list, pyd_task_t* task) {
   task->next = NULL;
-  task->previous = queue->last[task->priority];
-  *(task->previous ? &task->previous->next : &queue->first[task->priority]) = task;
-  queue->last[task->priority] = task;
-  atomic_store_explicit(&task->state, PYD_TASK_QUEUED, memory_order_release);
-  atomic_fetch_add_explicit(&sched->queued, 1, memory_order_seq_cst);
+  task->previous = list->tail[task->priority];
+  *(task->previous ? &task->previous->next : &list->head[task->priority]) = task;
+  list->tail[task->priority] = task;
 }
 
 // Under the mutex.
 static void unlink_queued(pyd_task_t* task) {
-  pyd_task_queue_t* queue = &task->sched->queue;
-  *(task->previous ? &task->previous->next : &queue->first[task->priority]) = task->next;
-  *(task->next ? &task->next->previous : &queue->last[task->priority]) = task->previous;
+  pyd_task_list_t* list = list_of(task);
+  *(task->previous ? &task->previous->next : &list->head[task->priority]) = task->next;
+  *(task->next ? &task->next->previous : &list->tail[task->priority]) = task->previous;
   atomic_store_explicit(&task->state, PYD_TASK_RUNNING, memory_order_relaxed);
-  atomic_fetch_sub_explicit(&task->sched->queued, 1, memory_order_relaxed);
+  if (task->is_blocking) {
+    --task->sched->blocking.queued;
+  } else {
+    atomic_fetch_sub_explicit(&task->sched->queued, 1, memory_order_relaxed);
+  }
+}
+
+static bool push_blocking(pyd_task_t* task) {
+  append(list_of(task), task);
+  ++task->sched->blocking.queued;
+  if (pyd_blocking_ensure_thread(task->sched)) return true;
+  unlink_queued(task);
+  return false;
+}
+
+void pyd_task_push(pyd_task_t* task) {
+  if (task->is_blocking) task->is_blocking = push_blocking(task);
+  if (!task->is_blocking) append(list_of(task), task);
+  atomic_store_explicit(&task->state, PYD_TASK_QUEUED, memory_order_release);
+  if (!task->is_blocking) atomic_fetch_add_explicit(&task->sched->queued, 1, memory_order_seq_cst);
+}
+
+pyd_task_t* pyd_task_pop(pyd_task_list_t* list) {
+  pyd_task_t* task = NULL;
+  for (int priority = 0; priority < PYD_PRIORITIES && !task; ++priority) task = list->head[priority];
+  if (task) unlink_queued(task);
+  return task;
 }
 
 pyd_task_t* pyd_task_take(pyd_sched_t* sched) {
-  pyd_task_t* task = NULL;
   pyd_task_lock(sched);
-  for (int priority = 0; priority < PYD_PRIORITIES && !task; ++priority) task = sched->queue.first[priority];
-  if (task) unlink_queued(task);
+  pyd_task_t* task = pyd_task_pop(&sched->queue.ready);
   pyd_task_unlock(sched);
   return task;
 }
@@ -32,7 +56,7 @@ pyd_task_t* pyd_task_take(pyd_sched_t* sched) {
 uint32_t pyd_task_next_priority(pyd_sched_t* sched) {
   uint32_t priority = 0;
   pyd_task_lock(sched);
-  while (priority < PYD_PRIORITY_LOW && !sched->queue.first[priority]) ++priority;
+  while (priority < PYD_PRIORITY_LOW && !sched->queue.ready.head[priority]) ++priority;
   pyd_task_unlock(sched);
   return priority;
 }

@@ -37,7 +37,10 @@ static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
   atomic_init(&slot->wakes_left, 0);
   atomic_init(&slot->failure, PYD_SCHED_NO_FAILURE);
   pyd_event_init(&slot->done);
-  for (uint32_t i = 0; i < workers; ++i) atomic_init(&slot->cells[i].range, 0);
+  for (uint32_t i = 0; i < workers; ++i) {
+    atomic_init(&slot->cells[i].range, 0);
+    atomic_init(&slot->cells[i].thefts, 0);  // odd when another thread was stealing at a fork
+  }
 }
 
 // No thread works, waits, or exists.
@@ -46,8 +49,7 @@ static void reset(pyd_sched_t* sched) {
   pthread_cond_init(&sched->stopped, NULL);
   pthread_mutex_init(&sched->queue.mutex, NULL);
   pthread_cond_init(&sched->queue.has_changed, NULL);
-  memset(sched->queue.first, 0, sizeof(sched->queue.first));
-  memset(sched->queue.last, 0, sizeof(sched->queue.last));
+  memset(&sched->queue.ready, 0, sizeof(sched->queue.ready));
   sched->queue.live = NULL;
   atomic_init(&sched->queued, 0);
   atomic_init(&sched->callers, 0);
@@ -59,13 +61,13 @@ static void reset(pyd_sched_t* sched) {
   atomic_init(&sched->used, 0);
   atomic_init(&sched->sleepers, 0);
   atomic_init(&sched->spinners, 0);
-  atomic_init(&sched->lacks_places, 0);
+  atomic_init(&sched->lacks_permits, 0);
   atomic_init(&sched->alone, 0);
   atomic_init(&sched->alone_until, 0);
   atomic_init(&sched->price, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
   atomic_init(&sched->worth_spinning, UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING);
   atomic_init(&sched->worth_waking, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
-  pyd_places_reset(&sched->places);
+  pyd_blocking_reset(sched);
   for (uint32_t i = 0; i < sched->workers; ++i) reset_thread(sched, i);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) reset_slot(&sched->slots[i], sched->workers);
 }
@@ -91,7 +93,7 @@ bool pyd_sched_ensure_started(pyd_sched_t* sched) {
   // After a fork. One caller starts them, others need not wait for it; a failure is not retried.
   if (!atomic_load_explicit(&sched->start_failed, memory_order_relaxed) &&
       pthread_mutex_trylock(&sched->lifecycle) == 0) {
-    // Those that are being stopped still hold their places.
+    // Threads that are being stopped still use their entries of |threads|.
     bool may_start = !atomic_load_explicit(&sched->closing, memory_order_relaxed);
     if (may_start && start_threads(sched)) atomic_store_explicit(&sched->start_failed, 1, memory_order_relaxed);
     pthread_mutex_unlock(&sched->lifecycle);
@@ -102,7 +104,7 @@ bool pyd_sched_ensure_started(pyd_sched_t* sched) {
 pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched) {
   if (sched->options.are_lent || atomic_load_explicit(&sched->started, memory_order_acquire) == sched->workers) return PYD_STATUS_OK;
   pthread_mutex_lock(&sched->lifecycle);
-  // Those that are being stopped still hold their places; that is refused later, with the queue locked.
+  // Threads that are being stopped still use their entries; submit refuses that later, with the queue locked.
   bool may_start = !atomic_load_explicit(&sched->closing, memory_order_relaxed);
   if (may_start) atomic_store_explicit(&sched->wanted, sched->workers, memory_order_relaxed);
   int error = may_start ? start_threads(sched) : 0;
@@ -111,6 +113,32 @@ pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched) {
   if (has_threads) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_SYSTEM, "submit: no thread could be started to run the call: %s; end some threads of the "
                          "process, or call without submit", strerror(error));
+}
+
+static bool allocate_parts(pyd_sched_t* sched, pyd_permits_t* permits) {
+  const size_t workers = sched->workers;
+  sched->slots = allocate(PYD_SCHED_SLOTS, sizeof(*sched->slots));
+  sched->threads = allocate(workers, sizeof(*sched->threads));
+  pyd_sched_cell_t* cells = allocate(PYD_SCHED_SLOTS * workers, sizeof(*cells));
+  if (sched->slots) {
+    for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) sched->slots[i].cells = cells + i * workers;
+  } else {
+    pyd_aligned_free(cells);
+  }
+  sched->owns_permits = !permits;
+  sched->permits = permits ? permits : pyd_permits_create();
+  return sched->slots && sched->threads && cells && sched->permits;
+}
+
+static void free_parts(pyd_sched_t* sched) {
+  if (!sched) return;
+  free(sched->cpus);
+  free(sched->near);
+  if (sched->owns_permits) pyd_permits_destroy(sched->permits);
+  if (sched->slots) pyd_aligned_free(sched->slots[0].cells);
+  pyd_aligned_free(sched->slots);
+  pyd_aligned_free(sched->threads);
+  pyd_aligned_free(sched);
 }
 
 pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched) {
@@ -132,30 +160,14 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
                            (int)options->spin_us);
   }
   pyd_sched_t* sched = allocate(1, sizeof(*sched));
-  pyd_sched_cell_t* cells = NULL;
-  if (sched) {
-    sched->slots = allocate(PYD_SCHED_SLOTS, sizeof(*sched->slots));
-    sched->threads = allocate(workers, sizeof(*sched->threads));
-    cells = allocate((size_t)PYD_SCHED_SLOTS * workers, sizeof(*cells));
-  }
   if (sched) sched->workers = workers;
-  if (!sched || !sched->slots || !sched->threads || !cells || (has_affinity && !pyd_sched_assign_cpus(sched))) {
-    pyd_aligned_free(cells);
-    if (sched) {
-      free(sched->cpus);
-      free(sched->near);
-      pyd_aligned_free(sched->slots);
-      pyd_aligned_free(sched->threads);
-    }
-    pyd_aligned_free(sched);
+  if (!sched || !allocate_parts(sched, options->permits) || (has_affinity && !pyd_sched_assign_cpus(sched))) {
+    free_parts(sched);
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "scheduler: no memory for the bookkeeping of %u workers",
                            (unsigned)workers);
   }
-  for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) sched->slots[i].cells = cells + (size_t)i * workers;
+  pyd_permits_add(sched->permits, &sched->share, workers > cpus ? workers : cpus);
   sched->oversubscribed = workers > cpus;
-  sched->places.total = (int32_t)(workers > cpus ? workers : cpus);
-  sched->places.quantum = PYD_SCHED_PLACE_QUANTUM / (uint64_t)sched->places.total;
-  sched->places.patience = PYD_SCHED_PLACE_PATIENCE;
   sched->spin_us = options->spin_us;
   sched->scopes = options->scopes;
   sched->trace = options->trace;
@@ -176,12 +188,12 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
 
 bool pyd_sched_is_inside(pyd_sched_t* sched) {
   if (pyd_scope_has(sched->scopes, sched)) return true;
-  return pyd_sched_own_thread(sched) != NULL;
+  return pyd_sched_own_thread(sched) != NULL || pyd_blocking_own_thread(sched) != NULL;
 }
 
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched) { return sched->scopes; }
 
-void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self) {
+void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self, const pyd_blocking_thread_t* blocking) {
   pthread_mutex_lock(&sched->lifecycle);
   pyd_sched_await_lent(sched);
   uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
@@ -190,6 +202,7 @@ void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self) {
   for (uint32_t i = 0; i < started; ++i) {
     if (&sched->threads[i] != self) pyd_thread_join(&sched->threads[i].thread);
   }
+  pyd_blocking_stop(sched, blocking);
   pyd_task_drain(sched);
 }
 
@@ -204,7 +217,7 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
   pyd_task_cancel_all(sched);
   pyd_sched_pool_wake(sched, sched->workers, sched->workers);
   pthread_mutex_unlock(&sched->lifecycle);
-  pyd_sched_end_threads(sched, NULL);
+  pyd_sched_end_threads(sched, NULL, NULL);
   pthread_mutex_lock(&sched->lifecycle);
   atomic_store_explicit(&sched->started, 0, memory_order_relaxed);
   atomic_store_explicit(&sched->start_failed, 0, memory_order_relaxed);
@@ -223,17 +236,13 @@ void pyd_sched_destroy(pyd_sched_t* sched) {
 void pyd_sched_free(pyd_sched_t* sched) {
   for (uint32_t i = 0; i < sched->workers; ++i) pyd_event_deinit(&sched->threads[i].wake);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) pyd_event_deinit(&sched->slots[i].done);
-  pyd_places_deinit(&sched->places);
+  pyd_permits_remove(sched->permits, &sched->share);
+  pthread_cond_destroy(&sched->blocking.has_work);
   pthread_cond_destroy(&sched->queue.has_changed);
   pthread_mutex_destroy(&sched->queue.mutex);
   pthread_cond_destroy(&sched->stopped);
   pthread_mutex_destroy(&sched->lifecycle);
-  free(sched->cpus);
-  free(sched->near);
-  pyd_aligned_free(sched->slots[0].cells);
-  pyd_aligned_free(sched->slots);
-  pyd_aligned_free(sched->threads);
-  pyd_aligned_free(sched);
+  free_parts(sched);
 }
 
 uint32_t pyd_sched_workers(const pyd_sched_t* sched) { return sched->workers; }
@@ -241,13 +250,20 @@ uint32_t pyd_sched_workers(const pyd_sched_t* sched) { return sched->workers; }
 uint32_t pyd_sched_available_cpus(void) { return pyd_cpu_available(); }
 
 // A fork copies one thread. Held over the fork so that the child does not see half-started threads.
-void pyd_sched_fork_prepare(pyd_sched_t* sched) { pthread_mutex_lock(&sched->lifecycle); }
+void pyd_sched_fork_prepare(pyd_sched_t* sched) {
+  pthread_mutex_lock(&sched->lifecycle);
+  if (sched->owns_permits) pyd_permits_fork_prepare(sched->permits);
+}
 
-void pyd_sched_fork_parent(pyd_sched_t* sched) { pthread_mutex_unlock(&sched->lifecycle); }
+void pyd_sched_fork_parent(pyd_sched_t* sched) {
+  if (sched->owns_permits) pyd_permits_fork_parent(sched->permits);
+  pthread_mutex_unlock(&sched->lifecycle);
+}
 
 // Whatever other threads were doing with the scheduler is over: their slots are free, and the pool is empty.
 // Tasks are in another epoch, which is how they are known to be lost.
 void pyd_sched_fork_child(pyd_sched_t* sched) {
   ++sched->epoch;
+  if (sched->owns_permits) pyd_permits_fork_child(sched->permits);
   reset(sched);
 }

@@ -1,4 +1,4 @@
-// Jobs of tasks. No thread waits for the others: whoever leaves last goes on.
+// Parallel jobs of asynchronous tasks. There is no join: the last participant to finish continues the task.
 #include "sched/task.h"
 
 // Leaves, when all work is claimed. True: this was the last participant, and no work is left.
@@ -47,7 +47,7 @@ static bool work_windows(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t*
 }
 
 static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
-  const pyd_scope_t *outer = pyd_scope_now(sched->scopes), scope = {outer, sched, slot->most < sched->workers};
+  const pyd_scope_t *outer = pyd_scope_now(sched->scopes), scope = {outer, sched, slot->most < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
   pyd_scope_set(sched->scopes, &scope);
   const bool has_ended = work_windows(sched, slot, task, worker);
   pyd_scope_set(sched->scopes, outer);

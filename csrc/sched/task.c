@@ -28,6 +28,8 @@ pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, si
 
 void* pyd_task_payload(pyd_task_t* task) { return (uint8_t*)task + payload_offset(); }
 
+void pyd_task_set_blocking(pyd_task_t* task) { task->is_blocking = true; }
+
 void pyd_task_retain(pyd_task_t* task) {
   atomic_fetch_add_explicit(&task->references, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&task->payload_references, 1, memory_order_relaxed);
@@ -37,12 +39,16 @@ static bool is_last(_Atomic uint32_t* references) {
   return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
 
-static void end_payload(pyd_task_t* task) {
-  if (task->kind->end) task->kind->end(pyd_task_payload(task));
-}
-
 static void release_payload(pyd_task_t* task) {
   if (is_last(&task->payload_references) && task->kind->drop) task->kind->drop(pyd_task_payload(task));
+}
+
+// Ends the payload and releases the scheduler's reference to it, once: in the child of a fork that came while another thread was here,
+// that thread's part is lost and is not repeated.
+static void end_payload(pyd_task_t* task) {
+  if (atomic_exchange_explicit(&task->has_ended, 1, memory_order_relaxed)) return;
+  if (task->kind->end) task->kind->end(pyd_task_payload(task));
+  release_payload(task);
 }
 
 static void release_rest(pyd_task_t* task) {
@@ -75,11 +81,11 @@ const pyd_interrupt_t* pyd_task_interrupt(const pyd_task_t* task) { return &task
 
 // ---- the end
 
-// |task| waits for one less. True when it is in the queue now.
+// |task| waits for one less. True when it is in the queue of the pool now.
 static bool unblock(pyd_task_t* task) {
   if (--task->pending) return false;
   pyd_task_push(task);
-  return true;
+  return !task->is_blocking;
 }
 
 // |task| does not run, because |first|, which it waits for, has not succeeded. The text names the failure at the root of the chain and the
@@ -118,7 +124,6 @@ static void unlink_live(pyd_task_t* task) {
 static void end(pyd_task_t* task, pyd_status_t status) {
   pyd_sched_t* sched = task->sched;
   end_payload(task);
-  release_payload(task);
   pyd_task_lock(sched);
   task->status = pyd_ok(status) && pyd_task_is_cancelled(task) ? cancelled() : status;  // perhaps nothing was left to stop
   uint32_t ready = release_dependents(task);
@@ -145,7 +150,7 @@ static void end(pyd_task_t* task, pyd_status_t status) {
 
 static void advance(pyd_task_t* task, uint32_t worker) {
   pyd_sched_t* sched = task->sched;
-  const pyd_scope_t scope = {NULL, sched, task->workers};
+  const pyd_scope_t scope = {NULL, sched, task->workers, PYD_SCOPE_PERMIT_HELD};
   pyd_status_t status = PYD_STATUS_OK;
   pyd_cpu_set_fp_mode(task->fp_mode);
   pyd_scope_set(sched->scopes, &scope);
@@ -181,8 +186,7 @@ static int32_t is_either_wanted(void* self) {
   return pyd_task_is_cancelled(either->task) || (either->other && either->other->is_wanted(either->other->self));
 }
 
-// The whole task on this thread, which has claimed it.
-static void run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
+void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
   either_t either = {task, interrupt};
   const pyd_interrupt_t both = {is_either_wanted, &either};
   pyd_status_t status = refusal(task);
@@ -190,7 +194,7 @@ static void run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
     uint64_t fp_mode = pyd_cpu_fp_mode();
     if (fp_mode != task->fp_mode) pyd_cpu_set_fp_mode(task->fp_mode);
     const pyd_scope_access_t scopes = task->sched->scopes;
-    const pyd_scope_t *outer = pyd_scope_now(scopes), limit = {outer, task, task->workers};
+    const pyd_scope_t *outer = pyd_scope_now(scopes), limit = {outer, task, task->workers, PYD_SCOPE_PERMIT_INHERITED};
     if (task->workers) pyd_scope_set(scopes, &limit);
     status = task->kind->run(pyd_task_payload(task), &both);
     if (task->workers) pyd_scope_set(scopes, outer);
@@ -290,7 +294,7 @@ bool pyd_task_is_done(pyd_task_t* task) {
   pyd_task_unlock(task->sched);
   if (is_lost) {
     end_payload(task);
-    pyd_task_release(task);  // the scheduler's
+    release_rest(task);  // the scheduler's
   }
   return pyd_task_state(task) == PYD_TASK_DONE;
 }
@@ -374,12 +378,18 @@ pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_inter
   if (pyd_task_is_done(task)) return PYD_WAIT_DONE;
   if (nanoseconds == 0) return PYD_WAIT_TIMEOUT;
   if (nanoseconds == PYD_WAIT_FOREVER && pyd_task_claim(task)) {
-    run_here(task, interrupt);
+    pyd_task_run_here(task, interrupt);
     return PYD_WAIT_DONE;
   }
   pyd_sched_t* sched = task->sched;
   const uint64_t begin = pyd_sched_trace_begin(sched);
-  const pyd_wait_t outcome = spin_until_done(task) ? PYD_WAIT_DONE : sleep_until_ended(task, nanoseconds, interrupt);
+  pyd_wait_t outcome = PYD_WAIT_DONE;
+  if (!spin_until_done(task)) {
+    pyd_blocking_t blocking;  // the task may need the permit of this thread
+    pyd_sched_block_begin(sched, &blocking);
+    outcome = sleep_until_ended(task, nanoseconds, interrupt);
+    pyd_sched_block_end(&blocking);
+  }
   pyd_sched_trace_end(sched, PYD_TRACE_WAIT, begin, 0);
   return outcome;
 }
@@ -395,18 +405,17 @@ void pyd_task_cancel_all(pyd_sched_t* sched) {
 }
 
 void pyd_task_drain(pyd_sched_t* sched) {
-  for (;;) {
-    pyd_task_t* task = pyd_task_take(sched);
-    if (task) {
-      end(task, refusal(task));
+  pyd_task_lock(sched);
+  while (sched->queue.live) {
+    pyd_task_t* task = pyd_task_pop(&sched->queue.ready);
+    if (!task) task = pyd_task_pop(&sched->blocking.ready);
+    if (!task) {
+      pthread_cond_wait(&sched->queue.has_changed, &sched->queue.mutex);
       continue;
     }
-    pyd_task_lock(sched);
-    bool is_empty = !sched->queue.live;
-    if (!is_empty && !atomic_load_explicit(&sched->queued, memory_order_relaxed)) {
-      pthread_cond_wait(&sched->queue.has_changed, &sched->queue.mutex);
-    }
     pyd_task_unlock(sched);
-    if (is_empty) return;
+    end(task, refusal(task));
+    pyd_task_lock(sched);
   }
+  pyd_task_unlock(sched);
 }

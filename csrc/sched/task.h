@@ -38,6 +38,8 @@ struct pyd_task_s {
   bool is_skipped;
   uint32_t skips;   // of a task that was skipped: how many tasks of its chain were skipped before it
   uint32_t prefix;  // bytes of the status text before that of the task that failed
+  bool is_blocking;  // for the threads of blocking.c
+  _Atomic uint32_t has_ended;  // the payload: once, also when a fork came between
   pyd_sched_t* sched;
   const pyd_task_kind_t* kind;
   pyd_interrupt_t interrupt;
@@ -65,14 +67,21 @@ struct pyd_task_s {
 static inline void pyd_task_lock(pyd_sched_t* sched) { pthread_mutex_lock(&sched->queue.mutex); }
 static inline void pyd_task_unlock(pyd_sched_t* sched) { pthread_mutex_unlock(&sched->queue.mutex); }
 static inline uint32_t pyd_task_state(const pyd_task_t* task) { return atomic_load_explicit(&task->state, memory_order_acquire); }
-// Under the mutex: the last of its priority, QUEUED from now on.
+// Under the mutex: adds |task| behind those of its priority; it is QUEUED from now on.
 void pyd_task_push(pyd_task_t* task);
+// Under the mutex: removes and returns the next task of |list|, which is RUNNING from now on; NULL when there is none.
+pyd_task_t* pyd_task_pop(pyd_task_list_t* list);
 // Takes |task| out of the queue. False when it is not in it.
 bool pyd_task_claim(pyd_task_t* task);
-// The next task of the queue, which is RUNNING from now on; NULL when there is none.
+// Removes and returns the next task for pool threads.
 pyd_task_t* pyd_task_take(pyd_sched_t* sched);
 // Of that task; the lowest when there is none.
 uint32_t pyd_task_next_priority(pyd_sched_t* sched);
+
+// Runs the whole task, which was taken, on a thread that is no pool thread. |interrupt| may be NULL.
+void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt);
+// blocking.c, under the mutex: sees to it that threads run the tasks that may block. False: there is no thread and none can be started.
+bool pyd_blocking_ensure_thread(pyd_sched_t* sched);
 
 // Runs a task that was taken, as pool thread |worker|.
 void pyd_task_start(pyd_task_t* task, uint32_t worker);

@@ -1,5 +1,4 @@
-#include <sched.h>
-
+#include "platform/back_off.h"
 #include "sched/task.h"
 
 static bool has_failed(const pyd_sched_slot_t* slot) {
@@ -46,7 +45,7 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
   (void)atomic_load_explicit(&own->range, memory_order_acquire);  // whoever emptied it has counted the theft before
   uint32_t thefts = atomic_load_explicit(&own->thefts, memory_order_relaxed), before = 0;
   bool was_quiet = false;
-  for (int pass = 1;; ++pass) {
+  for (uint32_t pass = 1;; ++pass) {
     uint32_t next = worker, sum = 0, odd = 0;
     for (uint32_t i = 1; i < sched->workers; ++i) {
       if (++next == sched->workers) next = 0;
@@ -65,11 +64,7 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
     if ((was_quiet && sum == before) || has_failed(slot)) return false;
     was_quiet = !odd;
     before = sum;
-    if (pass < PYD_SCHED_STEAL_PASSES) {
-      pyd_cpu_relax();
-    } else {
-      sched_yield();  // perhaps to the thread that has a range in its hands
-    }
+    pyd_back_off(pass, PYD_SCHED_STEAL_PASSES);  // later passes let the thread run that holds a range
   }
 }
 
@@ -102,29 +97,29 @@ static bool has_idle_thread(const pyd_sched_t* sched) {
          atomic_load_explicit(&sched->sleepers, memory_order_relaxed);
 }
 
-// Whether a caller waits for a place, or a submitted task for a thread that is busy.
+// Whether a thread waits for a permit, or a submitted task for a thread that is busy.
 static bool is_demanded(const pyd_sched_t* sched) {
-  if (pyd_place_is_wanted(&sched->places)) return true;
+  if (pyd_permit_is_wanted(sched->permits)) return true;
   return atomic_load_explicit(&sched->queued, memory_order_relaxed) && !has_idle_thread(sched);
 }
 
 void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter) {
-  if (!pyd_place_is_wanted(&sched->places)) return;
-  if (meter->picoseconds - meter->yielded_at < UINT64_C(1000) * PYD_SCHED_PLACE_SLICE) return;
+  if (!pyd_permit_is_wanted(sched->permits)) return;
+  if (meter->picoseconds - meter->yielded_at < UINT64_C(1000) * PYD_SCHED_PERMIT_SLICE_NS) return;
   const uint64_t start = pyd_cpu_ticks();
-  pyd_place_give(&sched->places);
+  pyd_permit_release(sched->permits);
   const uint32_t priority = slot->task ? slot->task->priority : PYD_PRIORITY_NORMAL;
-  if (!pyd_sched_place_take(sched, priority, false, slot->job->interrupt)) pyd_sched_interrupt(slot);
+  if (!pyd_sched_permit_take(sched, priority, false, slot->job->interrupt)) pyd_sched_interrupt(slot);
   meter->yielded_at = meter->picoseconds;
   meter->waited += pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
 }
 
-// Wakes a thread that had no place when one is free, if |left| picoseconds of work are worth that.
-static void use_free_place(pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint64_t left) {
-  if (!pyd_place_is_free(&sched->places) || atomic_load_explicit(&sched->spinners, memory_order_relaxed)) return;
+// Wakes a thread that lacked a permit when one is free, if |left| picoseconds of work are worth that.
+static void use_free_permit(pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint64_t left) {
+  if (!pyd_permit_is_free(sched->permits) || atomic_load_explicit(&sched->spinners, memory_order_relaxed)) return;
   if (!pyd_slot_has_room(atomic_load_explicit(&slot->state, memory_order_relaxed))) return;
   if (!atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) {
-    atomic_store_explicit(&sched->lacks_places, 0, memory_order_relaxed);
+    atomic_store_explicit(&sched->lacks_permits, 0, memory_order_relaxed);
   } else if (left >= atomic_load_explicit(&sched->price, memory_order_relaxed)) {
     pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1);
   }
@@ -166,12 +161,12 @@ bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
       asked = after;
       if (pyd_sched_is_interrupted(job)) pyd_sched_interrupt(slot);
     }
-    if (atomic_load_explicit(&sched->lacks_places, memory_order_relaxed)) {
-      use_free_place(sched, slot, cost * (pyd_range_size(range) - chunk));
+    if (atomic_load_explicit(&sched->lacks_permits, memory_order_relaxed)) {
+      use_free_permit(sched, slot, cost * (pyd_range_size(range) - chunk));
     }
     if (may_leave) {
       if (is_demanded(sched) && !has_failed(slot)) return true;
-    } else if (slot->has_place && pyd_place_is_wanted(&sched->places)) {
+    } else if (slot->has_permit && pyd_permit_is_wanted(sched->permits)) {
       pyd_sched_yield(sched, slot, meter);
       before = pyd_cpu_ticks();
     }

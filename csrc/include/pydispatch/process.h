@@ -1,5 +1,5 @@
 // The process-wide mutable state: code registered with debuggers and profilers, fork handlers, objects known by
-// number, and the scopes of each thread.
+// number, the scopes of each thread, and the compute permits that all schedulers share.
 // Every function may be called from any thread.
 #ifndef PYDISPATCH_PROCESS_H_
 #define PYDISPATCH_PROCESS_H_
@@ -68,6 +68,11 @@ void* pyd_process_number_find(uint64_t number, pyd_process_retain_fn_t retain);
 
 const pyd_scope_t* pyd_process_scope_get(void);
 void pyd_process_scope_set(const pyd_scope_t* scope);
+
+// ---- compute permits (sched.h)
+
+// Create the permits at the first call, with fork handlers. NULL when that failed: each scheduler then has permits of its own.
+pyd_permits_t* pyd_process_permits(void);
 
 #ifdef __cplusplus
 }

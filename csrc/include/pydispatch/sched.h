@@ -16,6 +16,9 @@ extern "C" {
 
 typedef struct pyd_sched_s pyd_sched_t;
 
+// Whether the thread of a scope holds a compute permit: as in the scope around it, yes, or no although the scope around it may.
+typedef enum pyd_scope_permit_e { PYD_SCOPE_PERMIT_INHERITED, PYD_SCOPE_PERMIT_HELD, PYD_SCOPE_PERMIT_NONE } pyd_scope_permit_t;
+
 // A chain, innermost first, of the operations that a thread works for. The scope of a job on a pool thread links to the
 // scopes of the job's caller, so that a non-reentrant operation detects recursion on every thread. Scopes are allocated
 // on stacks; |owner| is an address that only its owner compares.
@@ -23,6 +26,7 @@ typedef struct pyd_scope_s {
   const struct pyd_scope_s* outer;
   const void* owner;
   uint32_t workers;  // jobs that are run within it have at most so many participants; 0: no limit of its own
+  uint32_t permit;   // pyd_scope_permit_t
 } pyd_scope_t;
 
 // Access to the innermost scope of the current thread: one variable per thread, shared by all schedulers of a process.
@@ -32,10 +36,24 @@ typedef struct pyd_scope_access_s {
   void (*set)(const pyd_scope_t* innermost);
 } pyd_scope_access_t;
 
+// Compute permits: how many threads compute at once. Schedulers that share one have together as many permits as the largest of them
+// alone: its workers, or the CPUs where these are more.
+typedef struct pyd_permits_s pyd_permits_t;
+
+// NULL: out of memory.
+pyd_permits_t* pyd_permits_create(void);
+// No scheduler may use it any more. NULL is allowed.
+void pyd_permits_destroy(pyd_permits_t* permits);
+// Around fork, before the handlers of its schedulers in the child.
+void pyd_permits_fork_prepare(pyd_permits_t* permits);
+void pyd_permits_fork_parent(pyd_permits_t* permits);
+void pyd_permits_fork_child(pyd_permits_t* permits);
+
 // The threads of a pool, as an embedder wants them. All zero: the scheduler's own, and nobody is told.
 typedef struct pyd_sched_threads_s {
   bool are_lent;  // none is started; up to |workers| enter by pyd_sched_lend
-  // Called on each thread before and after it works, with no lock held. They may be NULL.
+  // Called on each thread before and after it works, with no lock held. They may be NULL. Numbers from |workers| on are threads that
+  // run tasks which may block (task.h).
   void (*on_start)(void* context, uint32_t worker);
   void (*on_stop)(void* context, uint32_t worker);
   void* context;
@@ -50,6 +68,7 @@ typedef struct pyd_sched_options_s {
   // How long an idle pool thread spins before it parks, in microseconds. -1: adaptive (tuning.h).
   int32_t spin_us;
   pyd_scope_access_t scopes;
+  pyd_permits_t* permits;  // shared with other schedulers, outlives this one; NULL: permits of its own
   pyd_sched_threads_t threads;
   pyd_trace_t* trace;  // of its threads and calls; may be NULL
 } pyd_sched_options_t;
@@ -70,6 +89,17 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until);
 // Whether this thread works for a job of |sched| that is shared with the pool.
 bool pyd_sched_is_inside(pyd_sched_t* sched);
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched);
+
+// Code that may sleep (I/O, locks, a server), on a thread that may work for a job or a task: between begin and end the thread holds no
+// compute permit, and a thread that runs tasks which may block (task.h) lets the next one begin. On the stack; |sched| may be NULL.
+typedef struct pyd_blocking_s {
+  pyd_sched_t* sched;
+  pyd_scope_t scope;
+  bool has_released_permit, is_blocking_thread;
+} pyd_blocking_t;
+void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking);
+void pyd_sched_block_end(pyd_blocking_t* blocking);
+
 // NULL for NULL, and for one without.
 pyd_trace_t* pyd_sched_trace(const pyd_sched_t* sched);
 // Records of each pool thread that it is one, and how long it has been without work if it is. For the end of a trace, when it is off.

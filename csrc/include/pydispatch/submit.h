@@ -16,6 +16,9 @@ extern "C" {
 // Refused as pyd_call_run refuses a call whose buffers are not all bound; other failures are the task's.
 pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task);
 
+// Whether the call has host commands: such a task may sleep (pyd_task_set_blocking).
+bool pyd_call_may_block(const pyd_call_t* call);
+
 // For tasks of other kinds that run a call among other things: how far it has come. Zero at first, apart from |call|.
 typedef struct pyd_step_job_s {
   const pyd_call_t* call;

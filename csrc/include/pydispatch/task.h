@@ -23,7 +23,7 @@ typedef struct pyd_task_kind_s {
   // Goes on with the task on pool thread |worker|. True: it has ended, with |*out_status|. False: pyd_task_share returned
   // false, and another thread calls this again, perhaps already.
   bool (*advance)(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status);
-  // The whole task at once, on a thread that waits for it and is no pool thread of it.
+  // The whole task at once, on a thread that waits for it or, when it may block, on one of the threads for such tasks.
   pyd_status_t (*run)(void* self, const pyd_interrupt_t* interrupt);
   // When the last reference goes, without the task having run too; when nobody has one, before the task is done. May be NULL.
   void (*drop)(void* self);
@@ -50,6 +50,9 @@ typedef struct pyd_submit_options_s {
 // With |bytes| of zeroed payload, aligned to 16. The caller has a reference.
 pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task);
 void* pyd_task_payload(pyd_task_t* task);
+// Before submit: the task may sleep, as one with host commands does. It is run as a whole by |run| of its kind, on a thread that is no
+// pool thread: a call that computes meanwhile finds the pool free. With lent threads it runs as other tasks do.
+void pyd_task_set_blocking(pyd_task_t* task);
 void pyd_task_retain(pyd_task_t* task);
 // A submitted task runs on. NULL is allowed.
 void pyd_task_release(pyd_task_t* task);

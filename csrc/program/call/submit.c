@@ -67,6 +67,8 @@ static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
 
 static const pyd_task_kind_t kKind = {.advance = advance, .run = run};
 
+bool pyd_call_may_block(const pyd_call_t* call) { return call->plan->custom.commands != 0; }
+
 static pyd_status_t submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;
   pyd_task_t* task = NULL;
@@ -74,6 +76,7 @@ static pyd_status_t submit(pyd_call_t* call, const pyd_submit_options_t* options
   if (pyd_ok(status)) status = pyd_task_create(call->sched, &kKind, sizeof(pyd_call_progress_t), &task);
   if (!pyd_ok(status)) return status;
   ((pyd_call_progress_t*)pyd_task_payload(task))->call = call;
+  if (pyd_call_may_block(call)) pyd_task_set_blocking(task);
   status = pyd_task_submit(task, options);
   if (pyd_ok(status)) {
     *out_task = task;

@@ -300,11 +300,14 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   (void)worker, (void)begin, (void)end;
   pyd_custom_t* custom = command->custom;
   pyd_scope_access_t scopes = scopes_of(call);
-  const pyd_scope_t scope = {.outer = pyd_scope_now(scopes), .owner = call->plan->program};
   fill_operands(call, custom, command->plan);
+  pyd_blocking_t blocking;  // host code may sleep
+  pyd_sched_block_begin(call->sched, &blocking);
+  const pyd_scope_t scope = {.outer = pyd_scope_now(scopes), .owner = call->plan->program};
   pyd_scope_set(scopes, &scope);
   int32_t code = custom->link.function(&custom->command, custom->link.context, NULL);
   pyd_scope_set(scopes, scope.outer);
+  pyd_sched_block_end(&blocking);
   if (code) *out_failed = command->plan->start;
   return code;
 }

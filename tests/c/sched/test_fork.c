@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "sched/task.h"
 
 #ifdef UNDER_TSAN
 // The sanitizer ends a child that starts threads unless it is told not to.
@@ -80,6 +81,69 @@ static void fork_once(pyd_sched_t* sched, int how) {
   check_works(sched);
 }
 
+// The child sees a thread of the parent in the middle of a theft, for ever.
+static void test_fork_during_theft(void) {
+  pyd_sched_t* sched = make_sched(3, -1);
+  pyd_sched_fork_prepare(sched);
+  for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) atomic_store(&sched->slots[i].cells[1].thefts, 1);
+  pid_t child = fork();
+  CHECK(child >= 0, "fork");
+  if (child == 0) {
+    alarm(300);
+    pyd_sched_fork_child(sched);
+    if (CHILD_MAY == EVERYTHING) check_works(sched);
+    _exit(0);
+  }
+  pyd_sched_fork_parent(sched);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x", status);
+  for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) atomic_store(&sched->slots[i].cells[1].thefts, 0);
+  pyd_sched_destroy(sched);
+}
+
+// The child sees a task whose payload another thread of the parent is ending: it is done there, and not ended once more.
+static _Atomic int ended, dropped, may_end;
+static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  (void)self, (void)task, (void)worker, (void)out_status;
+  return true;
+}
+static void drop_payload(void* self) {
+  (void)self;
+  ++dropped;
+}
+static void end_payload_late(void* self) {
+  (void)self;
+  ++ended;
+  while (!may_end) usleep(100);
+}
+
+static void test_fork_during_end(void) {
+  static const pyd_task_kind_t kKind = {.advance = advance, .drop = drop_payload, .end = end_payload_late};
+  pyd_sched_t* sched = make_sched(2, -1);
+  pyd_task_t* task = NULL;
+  CHECK(pyd_ok(pyd_task_create(sched, &kKind, 16, &task)) && pyd_ok(pyd_task_submit(task, NULL)), "task");
+  while (!ended) usleep(100);
+  pyd_sched_fork_prepare(sched);
+  pid_t child = fork();
+  CHECK(child >= 0, "fork");
+  if (child == 0) {
+    alarm(300);
+    pyd_sched_fork_child(sched);
+    if (CHILD_MAY == NO_ALLOCATION) _exit(0);
+    CHECK(pyd_task_is_done(task) && pyd_status_code(pyd_task_status(task)) == PYD_CODE_INTERRUPTED, "lost");
+    CHECK(ended == 1 && dropped == 0, "ended %d times, dropped %d times while there is a reference", ended, dropped);
+    _exit(0);
+  }
+  pyd_sched_fork_parent(sched);
+  may_end = 1;
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x", status);
+  while (!pyd_task_is_done(task)) usleep(100);
+  pyd_task_release(task);
+  pyd_sched_destroy(sched);
+  CHECK(ended == 1 && dropped == 1, "ended %d times, dropped %d times", ended, dropped);
+}
+
 int main(int argc, char** argv) {
   int rounds = rounds_of(argc, argv, 5);
   pyd_sched_t* sched = make_sched(3, -1);
@@ -93,6 +157,8 @@ int main(int argc, char** argv) {
   atomic_store(&stop, 1);
   for (int i = 0; i < 2; ++i) pthread_join(busy[i], NULL);
   pyd_sched_destroy(sched);
+  test_fork_during_theft();
+  test_fork_during_end();
   puts("fork: ok");
   return 0;
 }

@@ -46,19 +46,7 @@ static void counted_relax(void) {
 #define pyd_thread_start fake_start
 #define pyd_cpu_relax counted_relax
 #define pthread_cond_wait counted_wait
-#include "sched/affinity.c"
-#include "sched/destroy.c"
-#include "sched/job.c"
-#include "sched/place.c"
-#include "sched/pool.c"
-#include "sched/scheduler.c"
-#include "sched/lend.c"
-#include "sched/queue.c"
-#include "sched/share.c"
-#include "sched/task.c"
-#include "sched/trace.c"
-#include "sched/events.c"
-#include "sched/work.c"
+#include "sched/sources.h"
 #undef pthread_cond_wait
 #undef pyd_cpu_relax
 

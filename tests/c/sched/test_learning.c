@@ -17,19 +17,7 @@ static uint64_t fake_ticks(void) {
 
 #define pyd_cpu_ticks fake_ticks
 #define pyd_cpu_measure_tick() ((uint64_t)TICK)
-#include "sched/affinity.c"
-#include "sched/destroy.c"
-#include "sched/job.c"
-#include "sched/place.c"
-#include "sched/pool.c"
-#include "sched/scheduler.c"
-#include "sched/lend.c"
-#include "sched/queue.c"
-#include "sched/share.c"
-#include "sched/task.c"
-#include "sched/trace.c"
-#include "sched/events.c"
-#include "sched/work.c"
+#include "sched/sources.h"
 
 typedef struct load_s {
   uint64_t nanoseconds;  // that an index takes

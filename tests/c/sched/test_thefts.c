@@ -7,18 +7,8 @@
 
 #include "check.h"
 #include "platform/cpu_inline.h"
-#include "sched/affinity.c"
-#include "sched/destroy.c"
-#include "sched/events.c"
-#include "sched/job.c"
-#include "sched/lend.c"
-#include "sched/place.c"
-#include "sched/pool.c"
-#include "sched/queue.c"
-#include "sched/scheduler.c"
-#include "sched/share.c"
-#include "sched/task.c"
-#include "sched/trace.c"
+#define HAS_OWN_WORK
+#include "sched/sources.h"
 
 static void late_store(pyd_range_cell_t* cell, pyd_range_t range) {
   const struct timespec pause = {.tv_nsec = 2000000};

@@ -1,5 +1,5 @@
-// Places: how many threads compute at once, who gets the next one, and that nobody waits for what cannot come. Nothing here depends
-// on time: what would wait for too long waits forever, and the patience of threads that wait is without end but where a test says so.
+// Compute permits: how many threads compute at once, who gets the next permit, and that no thread waits for one that cannot come.
+// Nothing here depends on time: a wrong wait lasts forever, and the patience of waiting threads has no end unless a test sets one.
 //
 // links: base platform sched
 // tsan: 20
@@ -13,19 +13,19 @@ static _Thread_local const pyd_scope_t* innermost;
 static const pyd_scope_t* get_scope(void) { return innermost; }
 static void set_scope(const pyd_scope_t* scope) { innermost = scope; }
 
-static pyd_sched_t* make_limited(uint32_t workers, int32_t places, uint64_t patience) {
+static pyd_sched_t* make_limited(uint32_t workers, int32_t permits, uint64_t patience) {
   pyd_sched_t* sched = NULL;
   pyd_sched_options_t options = {.workers = workers, .spin_us = 0, .scopes = {get_scope, set_scope}};
   pyd_status_t status = pyd_sched_create(&options, &sched);
   CHECK(pyd_ok(status), "%s", pyd_status_text(status));
-  sched->places.patience = patience;
-  atomic_store(&sched->places.free, places);
+  sched->permits->patience = patience;
+  atomic_store(&sched->permits->free_count, permits);
   return sched;
 }
 
-static void check_all_given_back(pyd_sched_t* sched, int32_t places) {
-  while (atomic_load(&sched->places.free) < places) usleep(100);  // pool threads leave after their caller has gone on
-  CHECK(sched->places.free == places && sched->places.waiting == 0, "%d of %d", (int)sched->places.free, (int)places);
+static void check_all_released(pyd_sched_t* sched, int32_t permits) {
+  while (atomic_load(&sched->permits->free_count) < permits) usleep(100);  // pool threads leave after their caller has gone on
+  CHECK(sched->permits->free_count == permits && sched->permits->waiting == 0, "%d of %d", (int)sched->permits->free_count, (int)permits);
   pyd_sched_destroy(sched);
 }
 
@@ -38,8 +38,10 @@ typedef struct load_s {
 
 // ---- how many
 
+static load_t* shared;  // counts for all loads, when a test sets it
+
 static int32_t count_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
-  load_t* load = self;
+  load_t* load = shared ? shared : self;
   (void)worker, (void)begin, (void)end, (void)out_failed;
   int inside = ++load->inside, most = load->most;
   while (inside > most && !atomic_compare_exchange_weak(&load->most, &most, inside)) {
@@ -55,13 +57,48 @@ static void* call_often(void* argument) {
   return NULL;
 }
 
-static void test_never_more(uint32_t workers, int32_t places, int callers) {
-  load_t load = {.sched = make_limited(workers, places, UINT64_MAX), .picoseconds = SURELY_SHARED};
+static void test_never_more(uint32_t workers, int32_t permits, int callers) {
+  load_t load = {.sched = make_limited(workers, permits, UINT64_MAX), .picoseconds = SURELY_SHARED};
   pthread_t threads[16];
   for (int i = 0; i < callers; ++i) pthread_create(&threads[i], NULL, call_often, &load);
   for (int i = 0; i < callers; ++i) pthread_join(threads[i], NULL);
-  CHECK(load.most <= places, "%d threads computed at once, for %d places", load.most, (int)places);
-  check_all_given_back(load.sched, places);
+  CHECK(load.most <= permits, "%d threads computed at once, with %d permits", load.most, (int)permits);
+  check_all_released(load.sched, permits);
+}
+
+// Schedulers that share permits have together as many as the largest of them.
+static void test_shared_by_schedulers(void) {
+  pyd_permits_t* permits = pyd_permits_create();
+  pyd_sched_t* scheds[3];
+  load_t loads[3];
+  const int32_t cpus = (int32_t)pyd_sched_available_cpus(), most = cpus > 3 ? cpus : 3;
+  for (uint32_t i = 0; i < 3; ++i) {
+    pyd_sched_options_t options = {.workers = i + 1, .spin_us = 0, .scopes = {get_scope, set_scope}, .permits = permits};
+    CHECK(pyd_ok(pyd_sched_create(&options, &scheds[i])), "create");
+    loads[i] = (load_t){.sched = scheds[i], .picoseconds = SURELY_SHARED};
+  }
+  CHECK(permits->total == most && permits->free_count == most, "%d permits", (int)permits->total);
+  permits->patience = UINT64_MAX;
+  load_t all = {.picoseconds = SURELY_SHARED};
+  load_t callers[6];
+  pthread_t threads[6];
+  shared = &all;
+  atomic_fetch_sub(&permits->free_count, most - 2);
+  for (int i = 0; i < 6; ++i) {
+    callers[i] = loads[i % 3];
+    pthread_create(&threads[i], NULL, call_often, &callers[i]);
+  }
+  for (int i = 0; i < 6; ++i) pthread_join(threads[i], NULL);
+  shared = NULL;
+  CHECK(all.most <= 2, "%d threads computed at once, with 2 permits", all.most);
+  while (permits->free_count < 2) usleep(100);
+  atomic_fetch_add(&permits->free_count, most - 2);
+  pyd_sched_destroy(scheds[2]);
+  CHECK(permits->total == (cpus > 2 ? cpus : 2), "%d permits", (int)permits->total);
+  pyd_sched_destroy(scheds[0]);
+  pyd_sched_destroy(scheds[1]);
+  CHECK(permits->total == 0 && permits->free_count == 0, "%d of %d permits", (int)permits->free_count, (int)permits->total);
+  pyd_permits_destroy(permits);
 }
 
 // ---- who waits, and for whom
@@ -92,31 +129,31 @@ static void* call_until(void* argument) {
 }
 
 // A helper goes when another caller waits, and so does a caller that has worked for a while.
-static void test_long_job_lets_others_in(uint32_t workers, int32_t places, int inside) {
-  load_t load = {.sched = make_limited(workers, places, UINT64_MAX)};
+static void test_long_job_lets_others_in(uint32_t workers, int32_t permits, int inside) {
+  load_t load = {.sched = make_limited(workers, permits, UINT64_MAX)};
   pthread_t longer, shorter;
   pthread_create(&longer, NULL, call_until, &load);
   while (load.inside != inside) usleep(100);
   pthread_create(&shorter, NULL, call_briefly, &load);
   pthread_join(shorter, NULL);
   pthread_join(longer, NULL);
-  check_all_given_back(load.sched, places);
+  check_all_released(load.sched, permits);
 }
 
-// A pool thread comes when a place for it gets free, though there was none when the job was published.
+// A pool thread joins when a permit gets free, though there was none when the job was published.
 static void test_helper_comes_later(void) {
   load_t load = {.sched = make_limited(2, 2, UINT64_MAX)};
-  pyd_place_take(&load.sched->places, PYD_PRIORITY_NORMAL, false, NULL);
+  pyd_permit_take(load.sched->permits, PYD_PRIORITY_NORMAL, NULL, NULL);
   pthread_t longer;
   pthread_create(&longer, NULL, call_until, &load);
   while (load.inside != 1) usleep(100);
   usleep(1000);
-  CHECK(load.inside == 1, "a pool thread without a place");
-  pyd_place_give(&load.sched->places);
+  CHECK(load.inside == 1, "a pool thread without a permit");
+  pyd_permit_release(load.sched->permits);
   while (load.inside != 3) usleep(100);
   load.may_end = 1;
   pthread_join(longer, NULL);
-  check_all_given_back(load.sched, 2);
+  check_all_released(load.sched, 2);
 }
 
 // ---- who does not wait
@@ -131,7 +168,7 @@ static void test_job_in_a_job(void) {
   for (uint32_t workers = 1; workers <= 3; ++workers) {
     pyd_sched_t* sched = make_limited(workers, 1, UINT64_MAX);
     CHECK(run_job(sched, nest_body, sched, 4, SURELY_SHARED).code == 0, "%u", workers);
-    check_all_given_back(sched, 1);
+    check_all_released(sched, 1);
   }
 }
 
@@ -139,10 +176,10 @@ static void test_small_job(void) {
   load_t load = {.sched = make_limited(2, 0, UINT64_MAX)};
   run_job(load.sched, count_body, &load, 4, 1000);
   CHECK(load.most == 1, "%d", load.most);
-  check_all_given_back(load.sched, 0);
+  check_all_released(load.sched, 0);
 }
 
-// A caller has the place and waits for what another caller does: that one goes on without a place.
+// A caller holds the only permit and waits for another caller: that one goes on without a permit.
 static int32_t blocked_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   load_t* load = self;
   (void)worker, (void)begin, (void)end, (void)out_failed;
@@ -164,10 +201,10 @@ static void test_patience(void) {
   while (!load.inside) usleep(100);
   call_briefly(&load);
   pthread_join(blocked, NULL);
-  check_all_given_back(load.sched, 1);
+  check_all_released(load.sched, 1);
 }
 
-// A thread that waits for a place hears its interrupt, and what it took meanwhile is given back.
+// A thread that waits for a permit polls its interrupt, and every permit is released.
 static int32_t is_wanted(void* self) {
   load_t* load = self;
   return ++load->done >= 3;
@@ -179,11 +216,11 @@ static void test_interrupt(void) {
   pyd_sched_cost_t cost = {.picoseconds = SURELY_SHARED};
   const pyd_sched_job_t job = {.body = count_body, .self = &load, .count = 4, .cost = &cost, .interrupt = &interrupt};
   pyd_sched_failure_t failure;
-  for (int i = 0; i < 2; ++i) pyd_place_take(&load.sched->places, PYD_PRIORITY_NORMAL, false, NULL);
+  for (int i = 0; i < 2; ++i) pyd_permit_take(load.sched->permits, PYD_PRIORITY_NORMAL, NULL, NULL);
   pyd_sched_run(load.sched, &job, &failure);
   CHECK(failure.is_interrupted && load.done == 3 && load.most == 0, "asked %d times, %d threads", load.done, load.most);
-  for (int i = 0; i < 2; ++i) pyd_place_give(&load.sched->places);
-  check_all_given_back(load.sched, 2);
+  for (int i = 0; i < 2; ++i) pyd_permit_release(load.sched->permits);
+  check_all_released(load.sched, 2);
 }
 
 // ---- in which order
@@ -191,17 +228,17 @@ static void test_interrupt(void) {
 static _Atomic uint32_t order;
 
 typedef struct waiter_s {
-  pyd_places_t* places;
+  pyd_permits_t* permits;
   uint32_t priority, at;
-  bool is_for_tasks;
+  const pyd_sched_t* sched;  // for whose tasks it waits
   pthread_t thread;
 } waiter_t;
 
-static void* wait_for_place(void* argument) {
+static void* wait_for_permit(void* argument) {
   waiter_t* waiter = argument;
-  pyd_place_take(waiter->places, waiter->priority, waiter->is_for_tasks, NULL);
+  pyd_permit_take(waiter->permits, waiter->priority, waiter->sched, NULL);
   waiter->at = order++;
-  pyd_place_give(waiter->places);
+  pyd_permit_release(waiter->permits);
   return NULL;
 }
 
@@ -210,24 +247,24 @@ static void test_order(bool is_raised) {
   static const uint32_t kPriorities[] = {2, 1, 1, 0, 2}, kOrder[] = {3, 1, 2, 0, 4};
   waiter_t waiters[5];
   order = 0;
-  pyd_place_take(&sched->places, PYD_PRIORITY_NORMAL, false, NULL);
+  pyd_permit_take(sched->permits, PYD_PRIORITY_NORMAL, NULL, NULL);
   for (uint32_t i = 0; i < 5; ++i) {
-    waiters[i] = (waiter_t){.places = &sched->places, .priority = kPriorities[i], .is_for_tasks = i == 0 || i == 4};
-    pthread_create(&waiters[i].thread, NULL, wait_for_place, &waiters[i]);
-    while (atomic_load(&sched->places.waiting) != i + 1) usleep(100);
+    waiters[i] = (waiter_t){.permits = sched->permits, .priority = kPriorities[i], .sched = i == 0 || i == 4 ? sched : NULL};
+    pthread_create(&waiters[i].thread, NULL, wait_for_permit, &waiters[i]);
+    while (atomic_load(&sched->permits->waiting) != i + 1) usleep(100);
   }
   if (is_raised) {
-    pyd_place_raise(&sched->places, PYD_PRIORITY_NORMAL);  // thread 0 comes after 1 and 2
-    pyd_place_raise(&sched->places, PYD_PRIORITY_HIGH);    // thread 4 comes after 3
+    pyd_permit_raise(sched->permits, sched, PYD_PRIORITY_NORMAL);  // thread 0 comes after 1 and 2
+    pyd_permit_raise(sched->permits, sched, PYD_PRIORITY_HIGH);    // thread 4 comes after 3
   }
-  pyd_place_give(&sched->places);
+  pyd_permit_release(sched->permits);
   for (uint32_t i = 0; i < 5; ++i) pthread_join(waiters[i].thread, NULL);
   static const uint32_t kExpected[] = {4, 2, 3, 0, 1};
   for (uint32_t i = 0; i < 5; ++i) {
     uint32_t expected = is_raised ? kExpected[i] : kOrder[i];
     CHECK(waiters[i].at == expected, "thread %u came as number %u instead of %u", i, waiters[i].at, expected);
   }
-  check_all_given_back(sched, 1);
+  check_all_released(sched, 1);
 }
 
 // A task of high priority runs before a caller that waits, one of low priority after it.
@@ -257,29 +294,29 @@ static void* call_noting(void* argument) {
 static void test_tasks_and_callers(void) {
   static const pyd_task_kind_t kKind = {.advance = note_order};
   noter_t noter = {.sched = make_limited(1, 1, UINT64_MAX)};
-  pyd_places_t* places = &noter.sched->places;
+  pyd_permits_t* permits = noter.sched->permits;
   uint32_t at[2];
   pyd_task_t* tasks[2];
   order = 0;
-  pyd_place_take(places, PYD_PRIORITY_NORMAL, false, NULL);
+  pyd_permit_take(permits, PYD_PRIORITY_NORMAL, NULL, NULL);
   for (int i = 0; i < 2; ++i) {  // first the one of low priority, for which the only thread then waits
     pyd_submit_options_t options = {.priority = i ? PYD_PRIORITY_HIGH : PYD_PRIORITY_LOW};
     CHECK(pyd_ok(pyd_task_create(noter.sched, &kKind, sizeof(uint32_t*), &tasks[i])), "task");
     *(uint32_t**)pyd_task_payload(tasks[i]) = &at[i];
     CHECK(pyd_ok(pyd_task_submit(tasks[i], &options)), "submit");
-    while (atomic_load(&places->waiting) != 1) usleep(100);
+    while (atomic_load(&permits->waiting) != 1) usleep(100);
   }
   pthread_t caller;
   pthread_create(&caller, NULL, call_noting, &noter);
-  while (atomic_load(&places->waiting) != 2) usleep(100);
-  pyd_place_give(places);
+  while (atomic_load(&permits->waiting) != 2) usleep(100);
+  pyd_permit_release(permits);
   pthread_join(caller, NULL);
   for (int i = 0; i < 2; ++i) {
     while (!pyd_task_is_done(tasks[i])) usleep(100);
     pyd_task_release(tasks[i]);
   }
   CHECK(at[1] == 0 && noter.at == 1 && at[0] == 2, "high %u, caller %u, low %u", at[1], noter.at, at[0]);
-  check_all_given_back(noter.sched, 1);
+  check_all_released(noter.sched, 1);
 }
 
 int main(void) {
@@ -287,6 +324,7 @@ int main(void) {
   test_never_more(2, 2, 8);
   test_never_more(4, 4, 3);
   test_never_more(4, 3, 16);
+  test_shared_by_schedulers();
   test_long_job_lets_others_in(2, 2, 3);
   test_long_job_lets_others_in(2, 1, 1);
   test_helper_comes_later();
@@ -297,6 +335,6 @@ int main(void) {
   test_order(false);
   test_order(true);
   test_tasks_and_callers();
-  puts("place: ok");
+  puts("permit: ok");
   return 0;
 }

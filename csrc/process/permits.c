@@ -1,0 +1,26 @@
+// The compute permits that all schedulers of the process share.
+#include <pthread.h>
+
+#include "pydispatch/process.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pyd_permits_t* permits;
+
+static void prepare(void* self) { pyd_permits_fork_prepare(self); }
+static void parent(void* self) { pyd_permits_fork_parent(self); }
+static void child(void* self) { pyd_permits_fork_child(self); }
+
+static void create(void) {
+  permits = pyd_permits_create();
+  if (!permits) return;
+  pyd_status_t status = pyd_process_atfork_add(permits, prepare, parent, child);
+  if (pyd_ok(status)) return;
+  pyd_status_free(status);
+  pyd_permits_destroy(permits);
+  permits = NULL;
+}
+
+pyd_permits_t* pyd_process_permits(void) {
+  pthread_once(&once, create);
+  return permits;
+}

@@ -1,0 +1,142 @@
+// Threads for tasks that may sleep, so that pool threads are there for those that compute.
+//
+// Such a task runs as a caller would run it: its jobs are shared with the pool and hold permits, the rest holds none. As many run at
+// once as the scheduler has workers; tasks inside code that may sleep do not count, so that for each of them another may begin.
+#include <stdio.h>
+
+#include "sched/task.h"
+
+void pyd_blocking_reset(pyd_sched_t* sched) {
+  sched->blocking = (pyd_blocking_pool_t){.queued = 0};
+  pthread_cond_init(&sched->blocking.has_work, NULL);
+}
+
+static bool may_begin(const pyd_sched_t* sched) { return sched->blocking.queued && sched->blocking.active < sched->workers; }
+
+// The next task, as active; NULL when the scheduler stops.
+static pyd_task_t* await_task(pyd_sched_t* sched) {
+  pyd_blocking_pool_t* pool = &sched->blocking;
+  while (!atomic_load_explicit(&sched->closing, memory_order_relaxed)) {
+    if (may_begin(sched)) {
+      ++pool->active;
+      return pyd_task_pop(&pool->ready);
+    }
+    ++pool->idle;
+    pthread_cond_wait(&pool->has_work, &sched->queue.mutex);
+    --pool->idle;
+  }
+  return NULL;
+}
+
+static void run_tasks(pyd_blocking_thread_t* self) {
+  pyd_sched_t* sched = self->sched;
+  const pyd_sched_threads_t* options = &sched->options;
+  const uint32_t number = sched->workers + (uint32_t)(self - sched->blocking.threads);
+  const pyd_scope_t scope = {.owner = &sched->blocking, .permit = PYD_SCOPE_PERMIT_NONE};
+  if (options->on_start) options->on_start(options->context, number);
+  pyd_scope_set(sched->scopes, &scope);
+  pyd_task_lock(sched);
+  for (pyd_task_t* task; (task = await_task(sched));) {
+    pyd_task_unlock(sched);
+    pyd_task_run_here(task, NULL);
+    pyd_task_lock(sched);
+    --sched->blocking.active;
+  }
+  pyd_task_unlock(sched);
+  pyd_scope_set(sched->scopes, NULL);
+  if (options->on_stop) options->on_stop(options->context, number);
+}
+
+static void blocking_main(void* argument) {
+  pyd_blocking_thread_t* self = argument;
+  run_tasks(self);
+  if (!self->destroys_sched) return;
+  pyd_sched_end_threads(self->sched, NULL, self);
+  pyd_thread_detach(&self->thread);
+  pyd_sched_free(self->sched);
+}
+
+static void start_thread(pyd_sched_t* sched) {
+  pyd_blocking_pool_t* pool = &sched->blocking;
+  if (pool->started == PYD_SCHED_BLOCKING_THREADS || atomic_load_explicit(&sched->closing, memory_order_relaxed)) return;
+  char name[24];  // cut to 15 bytes by the system
+  snprintf(name, sizeof(name), "pydispatch-b%u", (unsigned)(pool->started + 1));
+  pyd_blocking_thread_t* thread = &pool->threads[pool->started];
+  thread->sched = sched;
+  if (!pyd_thread_start(&thread->thread, blocking_main, thread, name)) ++pool->started;
+}
+
+bool pyd_blocking_ensure_thread(pyd_sched_t* sched) {
+  pyd_blocking_pool_t* pool = &sched->blocking;
+  if (sched->options.are_lent) return false;
+  if (!may_begin(sched)) return true;
+  const uint32_t room = sched->workers - pool->active, wanted = pool->queued < room ? pool->queued : room;
+  if (pool->idle < wanted) start_thread(sched);
+  if (pool->idle) pthread_cond_signal(&pool->has_work);
+  return pool->started != 0;
+}
+
+void pyd_blocking_stop(pyd_sched_t* sched, const pyd_blocking_thread_t* self) {
+  pyd_blocking_pool_t* pool = &sched->blocking;
+  pyd_task_lock(sched);
+  pthread_cond_broadcast(&pool->has_work);
+  const uint32_t started = pool->started;
+  pyd_task_unlock(sched);
+  for (uint32_t i = 0; i < started; ++i) {
+    if (&pool->threads[i] != self) pyd_thread_join(&pool->threads[i].thread);
+  }
+  pyd_task_lock(sched);
+  pool->started = 0;
+  pyd_task_unlock(sched);
+}
+
+pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched) {
+  pyd_blocking_thread_t* own = NULL;
+  pyd_task_lock(sched);
+  for (uint32_t i = 0; i < sched->blocking.started && !own; ++i) {
+    pyd_blocking_thread_t* thread = &sched->blocking.threads[i];
+    if (pthread_equal(thread->thread.handle, pthread_self())) own = thread;
+  }
+  pyd_task_unlock(sched);
+  return own;
+}
+
+// ---- code that may sleep
+
+// A pool thread that works for a blocking thread's job has the scopes of both: its own scope comes first.
+static bool is_blocking_thread(const pyd_sched_t* sched) {
+  for (const pyd_scope_t* scope = pyd_scope_now(sched->scopes); scope; scope = scope->outer) {
+    if (scope->owner == &sched->blocking) return true;
+    if (scope->owner == sched && scope->permit == PYD_SCOPE_PERMIT_HELD) return false;
+  }
+  return false;
+}
+
+void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking) {
+  *out_blocking = (pyd_blocking_t){.sched = sched};
+  if (!sched) return;
+  out_blocking->has_released_permit = pyd_permit_is_held(sched->scopes);
+  out_blocking->is_blocking_thread = is_blocking_thread(sched);
+  if (out_blocking->has_released_permit) {
+    out_blocking->scope = (pyd_scope_t){.outer = pyd_scope_now(sched->scopes), .permit = PYD_SCOPE_PERMIT_NONE};
+    pyd_scope_set(sched->scopes, &out_blocking->scope);
+    pyd_permit_release(sched->permits);
+  }
+  if (!out_blocking->is_blocking_thread) return;
+  pyd_task_lock(sched);
+  --sched->blocking.active;
+  pyd_blocking_ensure_thread(sched);
+  pyd_task_unlock(sched);
+}
+
+void pyd_sched_block_end(pyd_blocking_t* blocking) {
+  pyd_sched_t* sched = blocking->sched;
+  if (blocking->is_blocking_thread) {
+    pyd_task_lock(sched);
+    ++sched->blocking.active;
+    pyd_task_unlock(sched);
+  }
+  if (!blocking->has_released_permit) return;
+  pyd_sched_permit_take(sched, PYD_PRIORITY_NORMAL, false, NULL);
+  pyd_scope_set(sched->scopes, blocking->scope.outer);
+}

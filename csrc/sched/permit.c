@@ -1,0 +1,205 @@
+#include "sched/permit.h"
+
+#include <string.h>
+
+#include "base/aligned.h"
+#include "sched/tuning.h"
+
+static bool take_free(pyd_permits_t* permits) {
+  int32_t count = atomic_load_explicit(&permits->free_count, memory_order_seq_cst);
+  while (count > 0) {
+    if (atomic_compare_exchange_weak_explicit(&permits->free_count, &count, count - 1, memory_order_seq_cst, memory_order_seq_cst)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// ---- the queue, under its mutex
+
+static void enqueue(pyd_permits_t* permits, pyd_permit_waiter_t* waiter) {
+  pyd_permit_waiter_t** tail = &permits->tail[waiter->priority];
+  waiter->previous = *tail;
+  waiter->next = NULL;  // it may come from another queue
+  *(*tail ? &(*tail)->next : &permits->head[waiter->priority]) = waiter;
+  *tail = waiter;
+  atomic_fetch_add_explicit(&permits->waiting, 1, memory_order_seq_cst);
+}
+
+static void dequeue(pyd_permits_t* permits, pyd_permit_waiter_t* waiter) {
+  *(waiter->previous ? &waiter->previous->next : &permits->head[waiter->priority]) = waiter->next;
+  *(waiter->next ? &waiter->next->previous : &permits->tail[waiter->priority]) = waiter->previous;
+  atomic_fetch_sub_explicit(&permits->waiting, 1, memory_order_relaxed);
+}
+
+static pyd_permit_waiter_t* first_waiter(const pyd_permits_t* permits) {
+  pyd_permit_waiter_t* waiter = NULL;
+  for (int priority = 0; priority < PYD_PRIORITIES && !waiter; ++priority) waiter = permits->head[priority];
+  return waiter;
+}
+
+// Hands free permits to the first waiters. A waiter takes the mutex before its stack frame ends, so it is notified under the mutex.
+static void serve(pyd_permits_t* permits) {
+  for (pyd_permit_waiter_t* waiter; (waiter = first_waiter(permits)) && take_free(permits);) {
+    dequeue(permits, waiter);
+    atomic_fetch_add_explicit(&permits->handovers, 1, memory_order_relaxed);
+    const uint64_t quantum = atomic_load_explicit(&permits->quantum, memory_order_relaxed);
+    atomic_store_explicit(&permits->quantum_ends, pyd_cpu_nanoseconds() + quantum, memory_order_relaxed);
+    if (pyd_event_claim(&waiter->is_granted)) pyd_event_notify(&waiter->is_granted);
+  }
+}
+
+static void lock_and_serve(pyd_permits_t* permits) {
+  pthread_mutex_lock(&permits->mutex);
+  serve(permits);
+  pthread_mutex_unlock(&permits->mutex);
+}
+
+// ---- the count
+
+static void reset_permits(pyd_permits_t* permits) {
+  pthread_mutex_init(&permits->mutex, NULL);
+  memset(permits->head, 0, sizeof(permits->head));
+  memset(permits->tail, 0, sizeof(permits->tail));
+  atomic_init(&permits->free_count, permits->total);
+  atomic_init(&permits->waiting, 0);
+  atomic_init(&permits->handovers, 0);
+  atomic_init(&permits->quantum_ends, 0);
+  atomic_init(&permits->released_at, 0);
+  atomic_init(&permits->callers_return, 0);
+}
+
+pyd_permits_t* pyd_permits_create(void) {
+  pyd_permits_t* permits = pyd_aligned_alloc(PYD_CPU_CACHE_LINE, sizeof(*permits));
+  if (!permits) return NULL;
+  memset(permits, 0, sizeof(*permits));
+  permits->patience = PYD_SCHED_PERMIT_PATIENCE_NS;
+  reset_permits(permits);
+  return permits;
+}
+
+void pyd_permits_destroy(pyd_permits_t* permits) {
+  if (!permits) return;
+  pthread_mutex_destroy(&permits->mutex);
+  pyd_aligned_free(permits);
+}
+
+// The mutex is held over a fork so that the child sees whole lists. In the child no thread holds a permit or waits for one.
+void pyd_permits_fork_prepare(pyd_permits_t* permits) { pthread_mutex_lock(&permits->mutex); }
+void pyd_permits_fork_parent(pyd_permits_t* permits) { pthread_mutex_unlock(&permits->mutex); }
+void pyd_permits_fork_child(pyd_permits_t* permits) { reset_permits(permits); }
+
+// Under the mutex: the count follows the largest share.
+static void update_total(pyd_permits_t* permits) {
+  int32_t total = 0;
+  for (const pyd_permit_share_t* share = permits->shares; share; share = share->next) {
+    if ((int32_t)share->total > total) total = (int32_t)share->total;
+  }
+  atomic_fetch_add_explicit(&permits->free_count, total - permits->total, memory_order_seq_cst);
+  permits->total = total;
+  atomic_store_explicit(&permits->quantum, PYD_SCHED_PERMIT_QUANTUM_NS / (uint64_t)(total ? total : 1), memory_order_relaxed);
+  serve(permits);
+}
+
+void pyd_permits_add(pyd_permits_t* permits, pyd_permit_share_t* share, uint32_t total) {
+  pthread_mutex_lock(&permits->mutex);
+  *share = (pyd_permit_share_t){.next = permits->shares, .total = total};
+  if (share->next) share->next->previous = share;
+  permits->shares = share;
+  update_total(permits);
+  pthread_mutex_unlock(&permits->mutex);
+}
+
+void pyd_permits_remove(pyd_permits_t* permits, pyd_permit_share_t* share) {
+  pthread_mutex_lock(&permits->mutex);
+  *(share->previous ? &share->previous->next : &permits->shares) = share->next;
+  if (share->next) share->next->previous = share->previous;
+  update_total(permits);
+  pthread_mutex_unlock(&permits->mutex);
+}
+
+// ---- taking and releasing
+
+bool pyd_permit_try(pyd_permits_t* permits) { return pyd_permit_is_free(permits) && take_free(permits); }
+
+// Takes a permit that was left for callers that call again at once.
+static bool take_reserved(pyd_permits_t* permits) {
+  const uint64_t now = pyd_cpu_nanoseconds(), released = atomic_load_explicit(&permits->released_at, memory_order_relaxed);
+  if (pyd_cpu_elapsed(released, now) < PYD_SCHED_PERMIT_RETURN_NS) {
+    atomic_store_explicit(&permits->callers_return, 1, memory_order_relaxed);
+  }
+  return now < atomic_load_explicit(&permits->quantum_ends, memory_order_relaxed) && take_free(permits);
+}
+
+// Returns when |waiter| has a permit, or after |patience| without any handover. False: interrupted.
+static bool sleep_until_granted(pyd_permits_t* permits, pyd_permit_waiter_t* waiter, const pyd_interrupt_t* interrupt) {
+  uint32_t seen = atomic_load_explicit(&permits->handovers, memory_order_relaxed);
+  for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < permits->patience;) {
+    // About as long as this waiter and those before it have to wait: after that, a permit may be reserved for a caller that does
+    // not return.
+    const uint64_t quanta = atomic_load_explicit(&permits->quantum, memory_order_relaxed) *
+                            atomic_load_explicit(&permits->waiting, memory_order_relaxed);
+    if (pyd_event_wait_for(&waiter->is_granted, quanta < PYD_SCHED_ASK_ASLEEP ? (uint32_t)quanta : PYD_SCHED_ASK_ASLEEP)) return true;
+    if (interrupt && interrupt->is_wanted(interrupt->self)) return false;
+    if (atomic_load_explicit(&permits->free_count, memory_order_relaxed) > 0) {
+      atomic_store_explicit(&permits->callers_return, 0, memory_order_relaxed);
+      lock_and_serve(permits);
+    }
+    const uint64_t now = pyd_cpu_nanoseconds();
+    const uint32_t handovers = atomic_load_explicit(&permits->handovers, memory_order_relaxed);
+    if (handovers != seen) start = now;
+    seen = handovers;
+    passed = pyd_cpu_elapsed(start, now);
+  }
+  return true;
+}
+
+bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched, const pyd_interrupt_t* interrupt) {
+  if (pyd_permit_try(permits) || take_reserved(permits)) return true;
+  pyd_permit_waiter_t waiter = {.priority = priority, .sched = sched};
+  pyd_event_init(&waiter.is_granted);
+  pthread_mutex_lock(&permits->mutex);
+  enqueue(permits, &waiter);
+  serve(permits);  // a release may have preceded the moment from which this waiter can be seen
+  pthread_mutex_unlock(&permits->mutex);
+  const bool is_uninterrupted = sleep_until_granted(permits, &waiter, interrupt);
+  pthread_mutex_lock(&permits->mutex);
+  if (pyd_event_claim(&waiter.is_granted)) {
+    dequeue(permits, &waiter);
+    atomic_fetch_sub_explicit(&permits->free_count, 1, memory_order_relaxed);
+  }
+  pthread_mutex_unlock(&permits->mutex);
+  pyd_event_deinit(&waiter.is_granted);
+  return is_uninterrupted;
+}
+
+void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t priority) {
+  pthread_mutex_lock(&permits->mutex);
+  pyd_permit_waiter_t* waiter = NULL;
+  for (uint32_t lower = PYD_PRIORITIES; --lower > priority && !waiter;) {
+    for (waiter = permits->head[lower]; waiter && waiter->sched != sched;) waiter = waiter->next;
+  }
+  if (waiter) {
+    dequeue(permits, waiter);
+    waiter->priority = priority;
+    enqueue(permits, waiter);
+    serve(permits);  // a release may have preceded the moment from which this waiter can be seen
+  }
+  pthread_mutex_unlock(&permits->mutex);
+}
+
+// The counterpart of enqueue and serve: the permit is free before the queue is examined.
+void pyd_permit_release(pyd_permits_t* permits) {
+  atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
+  if (atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) lock_and_serve(permits);
+}
+
+void pyd_permit_release_after_call(pyd_permits_t* permits) {
+  atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
+  if (!atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) return;
+  const uint64_t now = pyd_cpu_nanoseconds();
+  atomic_store_explicit(&permits->released_at, now, memory_order_relaxed);
+  const bool is_reserved = atomic_load_explicit(&permits->callers_return, memory_order_relaxed) &&
+                           now < atomic_load_explicit(&permits->quantum_ends, memory_order_relaxed);
+  if (!is_reserved) lock_and_serve(permits);
+}
