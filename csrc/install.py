@@ -23,7 +23,7 @@ from sources import host, sources
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("base", "platform", "elf", "fatelf", "artifact", "imports", "executable", "memory", "plugin", "sched",
-           "program", "api", "standalone")  # fmt: skip
+           "process", "program", "api", "standalone")  # fmt: skip
 """Of csrc: what `pyd_standalone_fill_sized` needs."""
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "pydispatch/process.h"
 #include "standalone/standalone.h"
 
 static const uint64_t kRetainBytes = UINT64_C(256) << 20;
@@ -16,12 +17,15 @@ static void drop_device(void* self) {
   pyd_deallocate(&allocator, t, sizeof(*t));
 }
 
-static pyd_status_t make_device(const pyd_sched_options_t* options, const pyd_allocator_t* allocator, pyd_api_device_t** out_device) {
+static pyd_status_t make_device(const pyd_sched_options_t* given, const pyd_allocator_t* allocator, pyd_api_device_t** out_device) {
+  pyd_sched_options_t options = *given;
+  options.scopes = (pyd_scope_access_t){pyd_process_scope_get, pyd_process_scope_set};
+  options.permits = pyd_process_permits();
   pyd_standalone_device_t* t = pyd_allocate_zeroed(allocator, sizeof(*t));
   if (!t) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a device");
   if (allocator) t->allocator = *allocator;
   pyd_status_t status = pyd_pool_create_with(kRetainBytes, allocator, &t->pool);
-  if (pyd_ok(status)) status = pyd_sched_create(options, &t->sched);
+  if (pyd_ok(status)) status = pyd_sched_create(&options, &t->sched);
   if (pyd_ok(status)) status = pyd_plugin_manager_create(&t->manager);
   if (pyd_ok(status)) status = pyd_api_device_make(t->sched, t->pool, (pyd_api_owner_t){t, drop_device}, out_device);
   if (!pyd_ok(status)) drop_device(t);

@@ -505,3 +505,24 @@ def test_inspect_lists_them(artifact: pd.Artifact, tmp_path: Path) -> None:
 
 
 
+
+
+def test_the_pool_is_free_while_submitted_commands_sleep() -> None:
+    device = pd.device("cpu?workers=2")
+    asleep, may_end = threading.Barrier(5), threading.Event()
+
+    def command(context: Any, x: np.ndarray) -> None:
+        asleep.wait(60)
+        assert may_end.wait(60)
+
+    device.add_command("command", command)
+    program = device.load(pd.compile(ONE))
+    calls = [program.f.submit(np.ones(4, np.float32)) for _ in range(4)]  # twice as many as workers
+    asleep.wait(60)
+    computes, done = device.load(pd.compile("func.func @g(%x: f32) -> f32 { return %x : f32 }")), threading.Event()
+    future = computes.g.submit(np.float32(3))
+    future.add_done_callback(lambda _: done.set())  # no thread waits in `result`, which would run the call by itself
+    assert done.wait(60), "the call waits for the commands"
+    may_end.set()
+    for call in calls:
+        np.testing.assert_array_equal(call.result(60), np.ones(4, np.float32))

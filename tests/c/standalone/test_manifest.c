@@ -1,4 +1,4 @@
-// links: base platform elf fatelf artifact imports executable memory plugin sched program api standalone
+// links: base platform elf fatelf artifact imports executable memory plugin sched process program api standalone
 // The manifest as C reads it: what is taken from it, and what is refused.
 #include "standalone/manifest.h"
 

@@ -1,4 +1,4 @@
-// links: base platform elf fatelf artifact imports executable memory plugin sched program api standalone
+// links: base platform elf fatelf artifact imports executable memory plugin sched process program api standalone
 // Files of weights as C reads them: what is taken from them, and what is refused.
 #include "standalone/weights.h"
 
