@@ -1,4 +1,4 @@
-// links: base platform elf fatelf artifact imports executable memory plugin sched program api standalone
+// links: base platform elf fatelf artifact imports executable memory plugin sched process program api standalone
 // Tables of programs that were built with an older or a newer header: no byte beyond them is written.
 #include <stdio.h>
 #include <stdlib.h>
