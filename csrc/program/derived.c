@@ -1,17 +1,11 @@
 // Derived constants: the results of functions from constants, each computed once.
-#include <stdatomic.h>
+#include "program/derived.h"
+
 #include <stdlib.h>
 
-#include "program/gate.h"
 #include "program/plan/plan.h"
 
-struct pyd_derived_s {
-  pyd_sched_t* sched;
-  pyd_pool_t* pool;
-  pyd_gate_t gate;  // of whoever derives
-  uint32_t constant_count;
-  _Atomic(uint8_t*) blocks[];  // by constant; NULL until derived, and of others always
-};
+static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt);
 
 pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_derived_t** out_derived) {
   *out_derived = NULL;
@@ -19,6 +13,7 @@ pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched
   if (!derived) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a table of %u constants", program->constant_count);
   }
+  derived->derive = derive_constant;
   derived->sched = sched;
   derived->pool = pool;
   derived->constant_count = program->constant_count;
@@ -48,18 +43,14 @@ pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* deri
   return PYD_STATUS_OK;
 }
 
-static uint8_t* block_of(const pyd_derived_t* derived, uint32_t constant) {
-  return atomic_load_explicit(&derived->blocks[constant], memory_order_acquire);
-}
-
 static bool is_done(const pyd_program_t* program, uint32_t derivation) {
   const pyd_program_derivation_t* d = &program->derivations[derivation];
   uint32_t count = program->functions[d->function].info.result_count;
-  return block_of(program->derived, d->first_constant + count - 1) != NULL;  // the last one to be published
+  return pyd_constant_bytes(program, d->first_constant + count - 1) != NULL;  // the last one to be published
 }
 
 // Runs |plan| into blocks of its own, which |blocks| takes over one by one.
-static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint8_t** blocks) {
+static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint8_t** blocks, const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
   uint32_t count = plan->fn->info.result_count;
   pyd_call_t* call = NULL;
@@ -70,12 +61,12 @@ static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, ui
     blocks[i] = block;
     if (pyd_ok(status)) pyd_call_bind_result(call, i, block);
   }
-  if (pyd_ok(status)) status = pyd_call_run(call);
+  if (pyd_ok(status)) status = pyd_call_run_until(call, interrupt);
   pyd_call_free(call);
   return status;
 }
 
-static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation) {
+static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, const pyd_interrupt_t* interrupt) {
   const pyd_program_derivation_t* d = &program->derivations[derivation];
   pyd_derived_t* derived = program->derived;
   pyd_string_t name = program->functions[d->function].info.name;
@@ -91,7 +82,7 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation) {
     status = pyd_status_make(PYD_CODE_CORRUPT, "result %u has %llu bytes, constant %u has %llu", i, (unsigned long long)bytes,
                              d->first_constant + i, (unsigned long long)length);
   }
-  if (pyd_ok(status)) status = run(program, plan, blocks);
+  if (pyd_ok(status)) status = run(program, plan, blocks, interrupt);
   for (uint32_t i = 0; i < count && blocks; ++i) {
     if (pyd_ok(status)) {
       atomic_store_explicit(&derived->blocks[d->first_constant + i], blocks[i], memory_order_release);
@@ -106,7 +97,7 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation) {
 }
 
 // Runs |last| and what it needs that was not derived yet, in the order of the table: a derivation needs only earlier ones.
-static pyd_status_t derive_up_to(const pyd_program_t* program, uint32_t last) {
+static pyd_status_t derive_up_to(const pyd_program_t* program, uint32_t last, const pyd_interrupt_t* interrupt) {
   uint8_t* is_needed = calloc((size_t)last + 1, 1);
   if (!is_needed) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the order of %u derivations", last);
   is_needed[last] = !is_done(program, last);
@@ -121,26 +112,28 @@ static pyd_status_t derive_up_to(const pyd_program_t* program, uint32_t last) {
   }
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i <= last && pyd_ok(status); ++i) {
-    if (is_needed[i]) status = derive(program, i);
+    if (is_needed[i]) status = derive(program, i, interrupt);
   }
   free(is_needed);
   return status;
 }
 
-pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t index, const uint8_t** out_data) {
-  uint32_t derivation = program->constants[index].derivation;
+static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
-  bool is_derived = derivation != PYD_NONE && derived;
-  *out_data = is_derived ? block_of(derived, index) : program->constant_links[index].data;
-  if (*out_data) return PYD_STATUS_OK;
-  if (!is_derived) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u is not linked", index);
   pyd_scope_t scope;
-  pyd_status_t status = pyd_gate_enter(&derived->gate, NULL,
+  pyd_status_t status = pyd_gate_enter(&derived->gate, interrupt,
                                        "a program is called by a kernel that computes one of its derived constants, so this "
                                        "call would wait for the one that it is part of", &scope);
   if (!pyd_ok(status)) return status;
-  status = derive_up_to(program, derivation);
+  status = derive_up_to(program, program->constants[index].derivation, interrupt);
   pyd_gate_leave(&derived->gate, &scope);
-  *out_data = block_of(derived, index);
   return status;
+}
+
+pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t index, const uint8_t** out_data) {
+  pyd_status_t status = PYD_STATUS_OK;
+  if (pyd_constant_is_derived(program, index) && !pyd_constant_bytes(program, index)) status = derive_constant(program, index, NULL);
+  *out_data = pyd_constant_bytes(program, index);
+  if (!pyd_ok(status) || *out_data) return status;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u is not linked", index);
 }

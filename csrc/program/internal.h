@@ -1,3 +1,6 @@
+// The order of the files, each of which uses only those before it: decode/, scalar/, plan/ and commands/; call/, which runs plans; derived.c,
+// which runs calls for constants, and which calls reach through program->derived (derived.h); procedure/, which runs all of them.
+//
 // A decoded program as the folders of csrc/program share it. Everything here was verified by decode/: indices
 // are in range and registers are written before they are read, so that nothing below checks them again.
 #ifndef PYD_PROGRAM_INTERNAL_H_

@@ -160,8 +160,8 @@ pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executab
 // Call after all contracts are set, before the first plan: the scalars that they read become part of the keys of plans.
 pyd_status_t pyd_program_settle(pyd_program_t* program);
 
-// The memory of derived constants: blocks of |pool|, each filled by the first call that needs it, wherever it is made;
-// others wait for it meanwhile. Programs may share one when their bytes, executables and given constants are equal.
+// The memory of derived constants: blocks of |pool|, each filled in the first run that needs it, whose interrupt ends the deriving;
+// other runs wait for it meanwhile. Programs may share one when their bytes, executables and given constants are equal.
 // |sched| may be NULL.
 pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_derived_t** out_derived);
 void pyd_derived_free(pyd_derived_t* derived);

@@ -1,10 +1,12 @@
-// Making a call and filling it: everything that does not change from run to run is written here, once.
+// Making a call and filling it: everything that does not change from run to run is written here, once. Constants that have to be derived
+// get their addresses in the first run, so that making and submitting a call return at once, and an interrupt ends the deriving.
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/allocator.h"
 #include "base/carve.h"
 #include "program/commands/command.h"
+#include "program/derived.h"
 
 _Static_assert(sizeof(pyd_call_command_t) == 128, "two cache lines");
 
@@ -28,15 +30,27 @@ static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   return block.size;
 }
 
-static pyd_status_t bind_constants(pyd_call_t* call) {
+pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_interrupt_t* interrupt) {
   const pyd_function_t* fn = call->plan->fn;
+  const pyd_program_t* program = call->plan->program;
+  call->is_underived = false;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     if (fn->buffers[i].kind != PYD_BUFFER_CONSTANT) continue;
-    const pyd_program_t* program = call->plan->program;
     if (program->runner.run && program->constants[fn->buffers[i].index].derivation != PYD_NONE) continue;  // it has its own
-    const uint8_t* data;
-    pyd_status_t status = pyd_program_constant_data(program, fn->buffers[i].index, &data);
-    if (!pyd_ok(status)) return status;
+    const uint32_t index = fn->buffers[i].index;
+    const bool is_underived = pyd_constant_is_derived(program, index) && !pyd_constant_bytes(program, index);
+    if (is_underived && derives) {
+      pyd_status_t status = program->derived->derive(program, index, interrupt);
+      if (!pyd_ok(status)) {
+        call->is_underived = true;
+        return status;
+      }
+    } else if (is_underived) {
+      call->is_underived = true;
+      continue;
+    }
+    const uint8_t* data = pyd_constant_bytes(program, index);
+    if (!data) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u is not linked", index);
     if ((uintptr_t)data % call->plan->buffer_alignment[i] && call->plan->buffer_bytes[i]) {
       pyd_string_t member = program->constants[fn->buffers[i].index].member;
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u ('%.*s') at address %p is not aligned to %u bytes, as "
@@ -99,7 +113,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     call->unbound += fn->buffers[i].kind == PYD_BUFFER_ARGUMENT || fn->buffers[i].kind == PYD_BUFFER_RESULT;
   }
-  pyd_status_t status = bind_constants(call);
+  pyd_status_t status = pyd_call_bind_constants(call, false, NULL);
   if (call->is_arena_kept) pyd_call_patch_arena(call, call->arena);
   if (!pyd_ok(status)) {
     pyd_call_free(call);

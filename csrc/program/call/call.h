@@ -33,6 +33,7 @@ struct pyd_call_s {
   uint32_t workers;
   uint32_t unbound;    // arguments and results without an address
   bool is_late_stale;  // late values wait to be computed
+  bool is_underived;   // constants that were not derived yet have no address
   bool is_arena_kept;
   bool is_poisoned;    // workgroups get local memory that is filled
   pyd_call_command_t* commands;
@@ -70,5 +71,7 @@ pyd_status_t pyd_call_refuse_nested(const pyd_call_t* call);
 pyd_status_t pyd_call_run_on_device(pyd_call_t* call);
 
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena);
+// Gives the constants their addresses. Those that were not derived yet are derived first with |derives|, else left out: |is_underived|.
+pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_interrupt_t* interrupt);
 
 #endif  // PYD_PROGRAM_CALL_H_

@@ -129,10 +129,11 @@ static pyd_status_t refuse_unbound(const pyd_call_t* call) {
                          (int)fn->info.name.length, fn->info.name.data, who);
 }
 
-static inline pyd_status_t make_ready(pyd_call_t* call) {
+static inline pyd_status_t make_ready(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   if (call->unbound) return refuse_unbound(call);
   pyd_status_t status = PYD_STATUS_OK;
   if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);
+  if (pyd_ok(status) && call->is_underived) status = pyd_call_bind_constants(call, true, interrupt);
   if (pyd_ok(status) && call->is_late_stale) status = compute_late(call);
   return status;
 }
@@ -141,7 +142,7 @@ pyd_status_t pyd_call_run(pyd_call_t* call) { return pyd_call_run_until(call, NU
 
 pyd_status_t pyd_call_run_on_device(pyd_call_t* call) {
   const pyd_device_memory_t* memory = &call->plan->program->device_memory;
-  pyd_status_t status = make_ready(call);
+  pyd_status_t status = make_ready(call, NULL);
   return pyd_ok(status) ? memory->run(memory->self, call) : status;
 }
 
@@ -149,21 +150,23 @@ pyd_status_t pyd_call_check_bound(const pyd_call_t* call) {
   return call->unbound ? refuse_unbound(call) : PYD_STATUS_OK;
 }
 
-static inline pyd_status_t begin(pyd_call_t* call, void** out_arena) {
+static inline pyd_status_t begin(pyd_call_t* call, const pyd_interrupt_t* interrupt, void** out_arena) {
   *out_arena = NULL;
-  pyd_status_t status = make_ready(call);
+  pyd_status_t status = make_ready(call, interrupt);
   if (LIKELY(call->is_arena_kept) || !pyd_ok(status) || call->plan->program->runner.run) return status;
   status = pyd_pool_acquire(call->pool, call->arena_bytes, out_arena);
   if (pyd_ok(status)) pyd_call_patch_arena(call, *out_arena);
   return status;
 }
 
-pyd_status_t pyd_call_begin(pyd_call_t* call, void** out_arena) { return begin(call, out_arena); }
+pyd_status_t pyd_call_begin(pyd_call_t* call, const pyd_interrupt_t* interrupt, void** out_arena) {
+  return begin(call, interrupt, out_arena);
+}
 
 // |is_traced| is known where it is inlined, so that a call without a trace has one question more, whatever it runs.
 static inline pyd_status_t run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt, bool is_traced) {
   void* arena;
-  pyd_status_t status = begin(call, &arena);
+  pyd_status_t status = begin(call, interrupt, &arena);
   if (!pyd_ok(status)) return status;
   const pyd_runner_t* runner = &call->plan->program->runner;
   if (runner->run) return runner->run(runner->self, call);

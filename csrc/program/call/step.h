@@ -32,7 +32,7 @@ static inline int32_t pyd_command_run(const pyd_call_t* call, const pyd_call_com
 }
 
 // What comes before the steps. |*out_arena|: of the pool, to be released after them; or NULL.
-pyd_status_t pyd_call_begin(pyd_call_t* call, void** out_arena);
+pyd_status_t pyd_call_begin(pyd_call_t* call, const pyd_interrupt_t* interrupt, void** out_arena);
 pyd_status_t pyd_call_interrupted(const pyd_call_t* call);
 
 #endif  // PYD_PROGRAM_STEP_H_

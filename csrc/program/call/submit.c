@@ -35,7 +35,7 @@ static bool advance_call(pyd_call_progress_t* s, pyd_task_t* task, uint32_t work
   const pyd_runner_t* runner = &s->call->plan->program->runner;
   if (!s->has_begun) {
     s->has_begun = true;
-    *out_status = pyd_call_begin(s->call, &s->arena);
+    *out_status = pyd_call_begin(s->call, pyd_task_interrupt(task), &s->arena);
     if (!pyd_ok(*out_status)) return true;
     if (runner->run) {
       *out_status = runner->run(runner->self, s->call);

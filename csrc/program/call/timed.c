@@ -63,7 +63,7 @@ pyd_status_t pyd_call_run_timed(pyd_call_t* call, const pyd_interrupt_t* interru
                            STRING(plan->fn->info.name));
   }
   void* arena;
-  pyd_status_t status = pyd_call_begin(call, &arena);
+  pyd_status_t status = pyd_call_begin(call, interrupt, &arena);
   if (!pyd_ok(status)) return status;
   status = run_all(call, interrupt, out_times);
   if (arena) pyd_pool_release(call->pool, arena);

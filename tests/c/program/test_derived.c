@@ -8,12 +8,14 @@
 #include "program/builder.h"
 #include "program/procedure_builder.h"
 #include "pydispatch/process.h"
+#include "pydispatch/submit.h"
 
 enum { BYTES = 64, THREADS = 8 };
 
+static uint32_t groups = 1;  // workgroups of each dispatch, which all do the same
 static atomic_int runs;
 static atomic_bool fails;
-static const pyd_plan_t* nested;  // that the kernel makes a call of
+static const pyd_plan_t* nested;  // that the kernel runs a call of
 static pyd_pool_t* pool;
 
 // y = x + 1, by bytes
@@ -22,7 +24,11 @@ static int32_t add_one(const pyd_environment_t* e, const pyd_dispatch_state_t* d
   atomic_fetch_add(&runs, 1);
   if (nested) {
     pyd_call_t* call = NULL;
-    CHECK_REFUSED(pyd_call_create(nested, NULL, pool, &call), INVALID_ARGUMENT, "called by a kernel that computes one of");
+    uint8_t result[BYTES];
+    CHECK_OK(pyd_call_create(nested, NULL, pool, &call));
+    pyd_call_bind_result(call, 0, result);
+    CHECK_REFUSED(pyd_call_run(call), INVALID_ARGUMENT, "called by a kernel that computes one of");
+    pyd_call_free(call);
     return 7;
   }
   if (atomic_load(&fails)) return 5;
@@ -43,7 +49,7 @@ static uint32_t add_more(builder_t* b, const char* name, uint32_t source, uint32
   fn_t* f = add_function(b, name);
   uint32_t size = constant(f, bytes), one = constant(f, 1), export = constant(f, 0);
   uint32_t in = add_buffer(f, PYD_BUFFER_CONSTANT, source, NONE, 0, 0), out = add_result(f, I8, 1, &size, size);
-  add_dispatch(f, 0, export, (uint32_t[]){one, one, one}, 0, NULL, 2, (uint32_t[]){in, NONE, NONE, out, NONE, NONE});
+  add_dispatch(f, 0, export, (uint32_t[]){constant(f, groups), one, one}, 0, NULL, 2, (uint32_t[]){in, NONE, NONE, out, NONE, NONE});
   return b->function_count - 1;
 }
 
@@ -89,6 +95,18 @@ static void check_call(pyd_program_t* program, pyd_sched_t* sched) {
   pyd_plan_free(plan);
 }
 
+// The first run of a call of |plan| fails so.
+static void refuse_run(const pyd_plan_t* plan, pyd_code_t code, const char* text) {
+  _Alignas(64) uint8_t result[BYTES];
+  pyd_call_t* call = NULL;
+  CHECK_OK(pyd_call_create(plan, NULL, pool, &call));
+  pyd_call_bind_result(call, 0, result);
+  pyd_status_t status = pyd_call_run(call);
+  CHECK(pyd_status_code(status) == code && strstr(pyd_status_text(status), text));
+  pyd_status_free(status);
+  pyd_call_free(call);
+}
+
 static uint64_t live_bytes(void) {
   pyd_pool_stats_t stats;
   pyd_pool_stats(pool, &stats);
@@ -121,22 +139,20 @@ static void test_faults(void) {
   pyd_program_t* program = linked(BYTES + 1);
   pyd_derived_t* derived = NULL;
   pyd_plan_t* plan = NULL;
-  pyd_call_t* call = NULL;
   CHECK_OK(pyd_derived_create(program, NULL, pool, &derived));
   CHECK_OK(pyd_program_set_derived(program, derived));
   CHECK_OK(pyd_plan_create(program, 4, NULL, NULL, &plan));
-  CHECK_REFUSED(pyd_call_create(plan, NULL, pool, &call), CORRUPT,
-                "derived constant 3, by function 'd2': result 0 has 65 bytes, constant 3 has 64");
-  CHECK(call == NULL && live_bytes() == 0);
+  refuse_run(plan, PYD_CODE_CORRUPT, "derived constant 3, by function 'd2': result 0 has 65 bytes, constant 3 has 64");
+  CHECK(live_bytes() == 0);
   pyd_plan_free(plan);
   CHECK_OK(pyd_plan_create(program, 3, NULL, NULL, &plan));
   atomic_store(&fails, true);
-  CHECK_REFUSED(pyd_call_create(plan, NULL, pool, &call), KERNEL, "derived constant 1, by function 'd0': ");
+  refuse_run(plan, PYD_CODE_KERNEL, "derived constant 1, by function 'd0': ");
   atomic_store(&fails, false);
   nested = plan;
-  CHECK_REFUSED(pyd_call_create(plan, NULL, pool, &call), KERNEL, "derived constant 1, by function 'd0': ");
+  refuse_run(plan, PYD_CODE_KERNEL, "derived constant 1, by function 'd0': ");
   nested = NULL;
-  CHECK(call == NULL && live_bytes() == 0);
+  CHECK(live_bytes() == 0);
   check_call(program, NULL);  // the next one tries again
   pyd_plan_free(plan);
   pyd_program_free(program);
@@ -150,6 +166,69 @@ static void test_faults(void) {
                 "of a program with 1 constants do not fit one with 4");
   pyd_derived_free(derived);
   pyd_program_free(program), pyd_program_free(other);
+}
+
+// Making and submitting a call derive nothing. Its run does, and an interrupt of the run ends it.
+static void test_first_run(void) {
+  const pyd_sched_options_t options = {.workers = 2, .threads = {.are_lent = true}};  // none is: whoever waits runs the call
+  pyd_sched_t* sched = NULL;
+  pyd_derived_t* derived = NULL;
+  pyd_plan_t* plan = NULL;
+  pyd_call_t* call = NULL;
+  pyd_task_t* task = NULL;
+  _Alignas(64) uint8_t result[BYTES];
+  pyd_program_t* program = linked(BYTES);
+  CHECK_OK(pyd_sched_create(&options, &sched));
+  CHECK_OK(pyd_derived_create(program, sched, pool, &derived));
+  CHECK_OK(pyd_program_set_derived(program, derived));
+  CHECK_OK(pyd_plan_create(program, 3, NULL, NULL, &plan));
+  atomic_store(&runs, 0);
+  for (int round = 0; round < 2; ++round) {
+    CHECK_OK(pyd_call_create(plan, sched, pool, &call));
+    pyd_call_bind_result(call, 0, result);
+    CHECK_OK(pyd_call_submit(call, NULL, &task));
+    CHECK(atomic_load(&runs) == 3 * round);
+    CHECK(pyd_task_wait(task, PYD_WAIT_FOREVER, NULL) == PYD_WAIT_DONE);
+    CHECK_OK(pyd_task_status(task));
+    CHECK(atomic_load(&runs) == 3 + round && result[0] == 13);
+    pyd_task_release(task);
+    pyd_call_free(call);
+  }
+  pyd_plan_free(plan);
+  pyd_program_free(program);
+  pyd_derived_free(derived);
+  pyd_sched_destroy(sched);
+}
+
+// The interrupt of a run ends the deriving in it.
+static int32_t is_wanted(void* asked) { return ++*(int*)asked; }
+static void test_interrupt(void) {
+  const pyd_sched_options_t options = {.workers = 1};
+  pyd_sched_t* sched = NULL;
+  pyd_derived_t* derived = NULL;
+  pyd_plan_t* plan = NULL;
+  pyd_call_t* call = NULL;
+  _Alignas(64) uint8_t result[BYTES];
+  int asked = 0;
+  groups = 5000;  // more than run between two questions
+  pyd_program_t* program = linked(BYTES);
+  CHECK_OK(pyd_sched_create(&options, &sched));
+  CHECK_OK(pyd_derived_create(program, sched, pool, &derived));
+  CHECK_OK(pyd_program_set_derived(program, derived));
+  CHECK_OK(pyd_plan_create(program, 3, NULL, NULL, &plan));
+  CHECK_OK(pyd_call_create(plan, sched, pool, &call));
+  pyd_call_bind_result(call, 0, result);
+  atomic_store(&runs, 0);
+  CHECK_REFUSED(pyd_call_run_until(call, &(pyd_interrupt_t){is_wanted, &asked}), INTERRUPTED, "derived constant 1, by function 'd0': ");
+  CHECK(asked == 1 && atomic_load(&runs) < 5000);
+  CHECK_OK(pyd_call_run(call));
+  CHECK(result[0] == 13);
+  groups = 1;
+  pyd_call_free(call);
+  pyd_plan_free(plan);
+  pyd_program_free(program);
+  pyd_derived_free(derived);
+  pyd_sched_destroy(sched);
 }
 
 typedef struct {
@@ -222,6 +301,8 @@ int main(void) {
   CHECK_OK(pyd_pool_create(1 << 20, &pool));
   test_runs_once();
   test_faults();
+  test_first_run();
+  test_interrupt();
   test_threads();
   test_hostile();
   pyd_pool_destroy(pool);
