@@ -1,0 +1,45 @@
+"""Random ONNX graphs of fixed seeds against NumPy; `make reliability` runs thousands, and those of PyTorch and JAX."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "reliability" / "generated"))
+
+import onnx_graphs
+import programs
+
+KIND = onnx_graphs.OnnxGraphs()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_random_graph(seed: int) -> None:
+    program = KIND.generate(random.Random(seed))
+    finding = programs.check(KIND, program)
+    assert finding in (None, programs.REFUSED, programs.UNSTABLE), f"{finding}\n{program}"
+
+
+def test_a_failing_graph_becomes_smaller() -> None:
+    """A reference that is wrong about one operator stands for a defect."""
+
+    class Wrong(onnx_graphs.OnnxGraphs):
+        def reference(self, program: programs.Program, number: int, exact: bool) -> dict[str, programs.Array]:
+            values = super().reference(program, number, exact)
+            negated = {name for node in program.nodes if node.op == "Neg" for name in node.outputs}
+            return {name: a + 1 if name in negated else a for name, a in values.items()}
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    ops = ("Relu", "Abs", "Neg", "Tanh")
+    nodes = [programs.Node(op, (f"v{n}",), (f"v{n + 1}",)) for n, op in enumerate(ops)]
+    other = programs.Node("Neg", ("v1",), ("w",))
+    program = programs.Program((*nodes, other), ({"v0": x},), open_axes={"v0": (0,)})
+    finding = programs.check(Wrong(), program)
+    assert finding is not None and finding.kind == "wrong"
+    smallest, again = programs.reduced(Wrong(), program, finding)
+    assert [node.op for node in smallest.nodes] == ["Neg"]
+    assert again.kind == "wrong" and smallest.sets[0]["v0"].size == 1 and not any(smallest.open_axes.values())

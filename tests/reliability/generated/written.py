@@ -1,0 +1,161 @@
+"""Random programs in Python, a line for each node: functions of PyTorch and of JAX."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from programs import Array, Node, Program, chosen, names
+
+LARGEST = 1e4
+ELEMENTS = 4000
+
+
+@dataclass(frozen=True)
+class Line:
+    """A form of a line. `{x}` stands for a float tensor, `{i}` for one of i64, `{b}` for one of truth values; `{y}` is
+    one that broadcasts with x, `{s}` one of its shape. ranks: of x. made: a function that fills further fields."""
+
+    text: str
+    ranks: tuple[int, int] = (1, 5)
+    made: Callable[[random.Random, tuple[int, ...], bool], Mapping[str, Any]] | None = None
+    outputs: int = 1
+
+
+class Growing:
+    """A program that grows by lines. evaluate: runs a line on arrays. is_open: whether calls decide the first sizes."""
+
+    def __init__(self, rng: random.Random, lines: Sequence[Line], evaluate: Callable[..., list[Array]], is_open: bool):
+        self.rng, self.lines, self.evaluate, self.is_open = rng, lines, evaluate, is_open
+        self.numbers = np.random.default_rng(rng.randrange(1 << 30))
+        self.values: dict[str, Array] = {}
+        self.nodes: list[Node] = []
+        self.name = names("v")
+
+    def input(self, shape: tuple[int, ...], kind: str = "f") -> str:
+        """Add an argument."""
+        name = next(self.name)
+        self.values[name] = self.array(shape, kind)
+        return name
+
+    def array(self, shape: tuple[int, ...], kind: str = "f") -> Array:
+        if kind == "f":
+            return self.numbers.standard_normal(shape).astype(np.float32)
+        return self.numbers.integers(-3, 4, shape).astype(np.int64)
+
+    def _pick(self, kind: str, low: int = 0, high: int = 9) -> str | None:
+        found = [name for name, a in self.values.items() if a.dtype.kind == kind and low <= a.ndim <= high]
+        return chosen(self.rng, found) if found else None
+
+    def step(self) -> None:
+        """Add a random line; nothing where none fits."""
+        line = self.rng.choice(self.lines)
+        x = self._pick("f", *line.ranks)
+        if x is None:
+            return
+        shape = self.values[x].shape
+        fields: dict[str, Any] = {}
+        inputs: list[str] = []
+
+        def place(name: str | None) -> str:
+            if name is None:
+                raise ValueError("nothing fits")
+            inputs.append(name)
+            return f"{{{len(inputs) - 1}}}"
+
+        for key in ("x", "y", "s", "i", "b"):
+            if f"{{{key}}}" in line.text:
+                options = {
+                    "x": lambda: x,
+                    "i": lambda: self._pick("i"),
+                    "b": lambda: self._pick("b"),
+                    "s": lambda: self._with(lambda a: a.shape == shape),
+                    "y": lambda: self._with(
+                        lambda a: (
+                            a.ndim <= len(shape)
+                            and all(m in (1, n) for m, n in zip(reversed(a.shape), reversed(shape), strict=False))
+                        )
+                    ),
+                }
+                fields[key] = place(options[key]())
+        if line.made is not None:
+            fields.update(line.made(self.rng, shape, self.is_open))
+        text = line.text.format(**fields)
+        found = tuple(next(self.name) for _ in range(line.outputs))
+        made = self.evaluate(text, [self.values[name] for name in inputs])
+        if (
+            any(
+                a.size > ELEMENTS or a.ndim > 6 or (a.dtype.kind == "f" and a.size and not np.abs(a).max() < LARGEST)
+                for a in made
+            )
+            or len(made) != line.outputs
+        ):
+            raise ValueError("too large")
+        self.nodes.append(Node(text, tuple(inputs), found))
+        self.values.update(zip(found, made, strict=True))
+
+    def _with(self, fits: Callable[[Array], bool]) -> str | None:
+        found = [name for name, a in self.values.items() if a.dtype.kind == "f" and fits(a)]
+        return chosen(self.rng, found) if found else None
+
+    def program(self, inputs: Sequence[str], more: Sequence[Mapping[str, Array]] = ()) -> Program:
+        """The program of the lines so far."""
+        first = {name: self.values[name] for name in inputs}
+        axes = {name: (0,) for name in inputs} if self.is_open else {}
+        return Program(tuple(self.nodes), (first, *more), {}, axes)
+
+
+def source(program: Program) -> str:
+    """The program as a function `f`."""
+    lines = [f"def f({', '.join(program.sets[0])}):"]
+    for node in program.nodes:
+        lines.append(f"    {', '.join(node.outputs)} = {node.op.format(*node.inputs)}")
+    return "\n".join([*lines, f"    return ({', '.join(program.results)},)"])
+
+
+# -- fields of lines
+
+
+def axis(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> dict[str, Any]:
+    """`{axis}`: never that of a size that a call decides."""
+    first = 1 if is_open else 0
+    if len(shape) <= first:
+        raise ValueError("no axis")
+    found = rng.randrange(first, len(shape))
+    return {"axis": found, "n": shape[found]}
+
+
+def axes(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> dict[str, Any]:
+    """`{axes}`: some of them."""
+    first = 1 if is_open else 0
+    rest = range(first, len(shape))
+    found = tuple(sorted(rng.sample(rest, rng.randint(1, len(rest)))))
+    return {"axes": found, "keep": bool(rng.randrange(2))}
+
+
+def indices(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> dict[str, Any]:
+    """`{indices}` along `{axis}`, a list."""
+    found = axis(rng, shape, is_open)
+    n = found["n"]
+    count = rng.randint(1, 4)
+    return {**found, "indices": [rng.randint(0, n - 1) for _ in range(count)]}
+
+
+def bounds(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> dict[str, Any]:
+    """`{start}` and `{stop}` along `{axis}`, and `{index}`, text within brackets."""
+    found = axis(rng, shape, is_open)
+    start, stop = sorted((rng.randint(0, found["n"]), rng.randint(0, found["n"])))
+    step = rng.choice([1, 1, 2])
+    index = ", ".join([":"] * found["axis"] + [f"{start}:{stop}:{step}"])
+    return {**found, "start": start, "stop": stop, "count": stop - start, "index": index}
+
+
+def order(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> dict[str, Any]:
+    """`{order}`: a permutation of the axes."""
+    found = list(range(len(shape)))
+    rest = found[1:] if is_open else found
+    rng.shuffle(rest)
+    return {"order": tuple([0, *rest] if is_open else rest)}
