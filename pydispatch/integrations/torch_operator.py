@@ -47,7 +47,7 @@ def to_torch(function: Any, name: str) -> TorchFunction:
     ranks, contiguous or not, and numbers; its results are new tensors, of rank 0 for numbers. `torch.compile` and
     `torch.export` know the shapes of its results; `torch.vmap` calls it for one element after another. It has the
     derivative that `pydispatch.vjp` stated, which is the operator `name` with `_vjp` behind it; without one,
-    `torch.library.register_autograd` gives it one. The program stays alive until `close`.
+    derivatives are errors until `torch.library.register_autograd` gives it one. The program stays alive until `close`.
 
     Raises InvalidArgumentError for another object, a closed program, element types that PyTorch does not have, and a
     name that is in use.
@@ -59,7 +59,9 @@ def to_torch(function: Any, name: str) -> TorchFunction:
 class TorchFunction:
     """A function of a program as an operator of PyTorch, a `torch._ops.OpOverload` in `op`; see `to_torch`."""
 
-    def __init__(self, function: PublicFunction, name: str, gradient: Gradient | None = None) -> None:
+    def __init__(
+        self, function: PublicFunction, name: str, gradient: Gradient | None = None, is_rule: bool = False
+    ) -> None:
         with importing("to_torch", "torch"):
             import torch
         found = _NAME.fullmatch(name)
@@ -69,9 +71,9 @@ class TorchFunction:
         self._function = function
         self._name = name
         self.places = () if gradient is None else gradient.places
-        self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp")
+        self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", is_rule=True)
         try:
-            self._register(torch, found, gradient is not None)
+            self._register(torch, found, gradient is not None or is_rule)
         except BaseException:
             if self.rule is not None:
                 self.rule.close()
@@ -98,8 +100,9 @@ class TorchFunction:
             try:
                 if known is None:
                     made = _define(torch, library, name, schema, address, isinstance(function, Procedure))
-                    if is_differentiable:
-                        _differentiable(torch, name, made)
+                    _differentiable(torch, name, made)
+                    if not is_differentiable:
+                        _let_users_differentiate(torch, name)
                     _operators[name] = _Operator(schema, number, made)
             except BaseException:
                 self._target.close()
@@ -179,9 +182,38 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
 
 
 def _differentiable(torch: Any, name: str, library: Any) -> None:
-    torch.library.register_autograd(
-        name, lambda context, *given: _backward(name, context, given), setup_context=_keep, lib=library
-    )
+    """Register a derivative that functional transforms take too, unlike that of `torch.library.register_autograd`."""
+    namespace, _, operator = name.partition("::")
+    op = getattr(getattr(torch.ops, namespace), operator).default
+
+    def forward(*args: Any) -> Any:
+        # A call is differentiated without gradients on; the outer levels of functional transforms need them.
+        with torch._C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(True):
+            return op(*args)
+
+    def backward(context: Any, *gradients: Any) -> tuple[Any, ...]:
+        return _backward(name, context, gradients)
+
+    # Functional transforms come here once for each of their levels, so that a call is differentiated for one level.
+    methods = {"forward": forward, "setup_context": _keep, "backward": backward}
+    members = {key: staticmethod(value) for key, value in methods.items()}
+    call = type(operator, (torch.autograd.function._SingleLevelFunction,), members)
+    single_level = importlib.import_module("torch._functorch.autograd_function").enable_single_level_autograd_function
+
+    def kernel(*args: Any) -> Any:
+        is_needed = torch.is_grad_enabled() and any(getattr(arg, "requires_grad", False) for arg in args)
+        if not is_needed:
+            with torch._C._AutoDispatchBelowAutograd():
+                return op(*args)
+        with single_level():
+            return call.apply(*args)
+
+    library.impl(operator, kernel, "Autograd")
+
+
+def _let_users_differentiate(torch: Any, name: str) -> None:
+    """Let `torch.library.register_autograd` replace the derivative that refuses."""
+    torch.library._impls.discard(f"{name.replace('::', '/')}/Autograd")
 
 
 def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
@@ -197,7 +229,8 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
     function = _functions.get(name)
     if function is None or function.rule is None:
         raise InvalidArgumentError(
-            f"the operator {name} has no derivative; state one with pydispatch.vjp before pydispatch.to_torch"
+            f"the operator {name} has no derivative; state one with pydispatch.vjp before pydispatch.to_torch, or with "
+            f"torch.library.register_autograd"
         )
     kept = iter(context.saved_tensors)
     args = [next(kept) if other is None else other for other in context.others]
@@ -208,7 +241,14 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
 
 def _mapped(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
     """The operator for one element of a batch after another, and the dimensions of the results that are its."""
-    function = _functions[name]
+    function = _functions.get(name)
+    if function is None:
+        raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
+    if info.batch_size == 0:  # PyTorch computes the shapes of the results for elements of a batch
+        shapes = [arg if dim is None else arg.new_empty(arg.movedim(dim, 0).shape[1:])
+                  for arg, dim in zip(args, dims, strict=True)]  # fmt: skip
+        empty = [result.new_empty((0, *result.shape)) for result in function._shapes(shapes)]
+        return (empty[0], 0) if len(empty) == 1 else (tuple(empty), (0,) * len(empty))
     made = [
         function.op(*(arg if dim is None else arg.select(dim, i) for arg, dim in zip(args, dims, strict=True)))
         for i in range(info.batch_size)

@@ -96,3 +96,33 @@ def test_derivatives_that_do_not_fit() -> None:
             pd.vjp(scaled, np.exp)  # type: ignore[arg-type]
     finally:
         pd.vjp(scaled, scaled_vjp)
+
+
+def test_functional_transforms() -> None:
+    x = torch.randn(5, dtype=torch.float64)
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return layer(x).sum()
+
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        return (x * torch.sigmoid(1.5 * x)).sum()
+
+    torch.testing.assert_close(torch.func.grad(loss)(x), torch.func.grad(plain)(x))
+    torch.testing.assert_close(torch.func.jacrev(layer)(x), torch.func.jacrev(lambda x: x * torch.sigmoid(1.5 * x))(x))
+    rows = torch.randn(3, 5, dtype=torch.float64)
+    torch.testing.assert_close(torch.vmap(torch.func.grad(loss))(rows), torch.vmap(torch.func.grad(plain))(rows))
+
+
+def test_no_derivative_is_an_error_and_not_zero() -> None:
+    x = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    (first,) = torch.autograd.grad(layer(x).sum(), x, create_graph=True)
+    with pytest.raises(pd.InvalidArgumentError, match="vjps::swish_vjp has no derivative"):
+        first.sum().backward()
+    with pytest.raises(pd.InvalidArgumentError, match="has no derivative"):
+        torch.func.grad(lambda x: torch.func.grad(lambda x: layer(x).sum())(x).sum())(x.detach())
+
+
+def test_vmap_over_no_element() -> None:
+    x = torch.empty(0, 4, dtype=torch.float64)
+    a, b = torch.vmap(torch.ops.vjps.scaled)(x, x)
+    assert a.shape == b.shape == (0, 4)
