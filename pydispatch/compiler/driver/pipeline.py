@@ -23,6 +23,7 @@ from pydispatch.compiler.constants.hoist import hoist_constants
 from pydispatch.compiler.constants.pack import pack_constants
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.executables import emit_executables
+from pydispatch.compiler.driver.faults import translated
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
 from pydispatch.compiler.driver.progress import Progress, Tracker
 from pydispatch.compiler.driver.sources import load_source
@@ -82,6 +83,7 @@ class Options:
     chooser: Chooser | None = None
 
 
+@translated
 def compile(
     source: Any,
     *,
@@ -123,6 +125,7 @@ def compile(
     return artifact
 
 
+@translated
 def compile_formed(module: ModuleOp, options: Options, reports: Sequence[Report]) -> Artifact:
     """The artifact of a program whose dispatches are formed, and which is changed. reports: of its functions."""
     pipeline = Pipeline(module, options)
@@ -134,6 +137,7 @@ def compile_formed(module: ModuleOp, options: Options, reports: Sequence[Report]
     return pipeline.artifact()
 
 
+@translated
 def compile_to(
     phase: str,
     source: Any,
