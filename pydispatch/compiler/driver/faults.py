@@ -65,8 +65,9 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
 
 
 def _is_own(error: BaseException) -> bool:
-    """Whether no code of the user ran when an exception was raised."""
-    return all(frame.f_code.co_filename.startswith((*_LIBRARIES, "<")) for frame in _frames(error))
+    """Whether the compiler ran when an exception was raised, and no code of the user: arguments may not fit a call."""
+    files = [frame.f_code.co_filename for frame in _frames(error)]
+    return bool(files) and all(file.startswith((*_LIBRARIES, "<")) for file in files)
 
 
 def _operation(error: BaseException) -> Operation | None:
