@@ -259,9 +259,10 @@ def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
     without it the module's `hal.device.targets` hold, else this machine's CPU.
     cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own.
     cpu_features: LLVM features, "+avx2,+fma".
-    object_search_path: where object files are looked for, after the working directory and before the folder of the
-    source file. dump: a folder for every intermediate. transform_spec, pdl_spec: specs that match and replace, each
-    like `source`, a list of these, or a mapping from the phase that they attach to (see docs/match-and-replace.md).
+    object_search_path: where object files are looked for, after the folder of the source file; a file there and another
+    one of that path here are an error. The working directory is used last, with a warning. dump: a folder for every
+    intermediate. transform_spec, pdl_spec: specs that match and replace, each like `source`, a list of these, or a
+    mapping from the phase that they attach to (see docs/match-and-replace.md).
     patterns: Python patterns. require_match: one that matches nothing is an error, not a warning. explain: print to
     stderr which operations went into which dispatch and why neighbours did not.
     reassociate: sums and products of floats may be computed in another order than the written one, the same in every

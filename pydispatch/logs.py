@@ -66,5 +66,14 @@ def set_up(level: str) -> None:
     logger.setLevel(level.upper())
 
 
+def caller_level() -> int:
+    """Return the stack level of the first frame outside this package, relative to the caller, as `warnings` counts."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pydispatch":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 if os.environ.get("PYDISPATCH_LOG"):
     set_up(os.environ["PYDISPATCH_LOG"])

@@ -12,14 +12,13 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch.compiler.driver.progress import Tracker
 from pydispatch.compiler.host.contract_program import Numbers
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
-from pydispatch.compiler.match import caller_level
 from pydispatch.compiler.target.backend import Dump, backend_named
-from pydispatch.compiler.target.variants import build_variant, variants_of
+from pydispatch.compiler.target.variants import Folders, build_variant, variants_of
 from pydispatch.errors import CompileWarning
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.logs import caller_level
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from pydispatch.formats.artifact.artifact import Executable
     from pydispatch.formats.artifact.artifact import Variant as PackedVariant
@@ -31,7 +30,7 @@ MANIFEST_NOTES = {
 
 
 def emit_executables(
-    module: ModuleOp, object_search_path: Sequence[str], dump: Dump | None, tracker: Tracker, contracts: Numbers
+    module: ModuleOp, folders: Folders, dump: Dump | None, tracker: Tracker, contracts: Numbers
 ) -> list[Executable]:
     """All executables, their variants emitted side by side: linkers run while the next one is generated."""
     from pydispatch.formats.artifact import artifact as formats
@@ -41,7 +40,7 @@ def emit_executables(
         return _emit(variant, dump)
 
     ops = [op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)]
-    built = [[build_variant(op, v, object_search_path) for v in variants_of(op)] for op in ops]
+    built = [[build_variant(op, v, folders) for v in variants_of(op)] for op in ops]
     tracker.code(sum(len(variant.exports) for variants in built for variant in variants))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
         pending = [[workers.submit(emit, variant) for variant in variants] for variants in built]

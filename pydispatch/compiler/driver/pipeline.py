@@ -44,6 +44,7 @@ from pydispatch.compiler.outline.form import form_dispatches, host_functions
 from pydispatch.compiler.outline.share import share_executables
 from pydispatch.compiler.target.backend import Dump, require_backend
 from pydispatch.compiler.target.select import in_written_order, select_targets
+from pydispatch.compiler.target.variants import Folders
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.files import writing
@@ -67,15 +68,16 @@ class Options:
     """What the caller chose.
 
     targets: names of targets, None for the module's own. cpu: CPU names, one variant for each. cpu_features: LLVM
-    features for every CPU target. object_search_path: folders for object files. dump: receives (file name, content)
-    of every intermediate. rewrites: specs and patterns to apply. reassociate, progress: see `compile`. chooser: decides
-    between ways to compute.
+    features for every CPU target. object_search_path: folders for object files. source_folders: of the program and
+    of specs. dump: receives (file name, content) of every intermediate. rewrites: specs and patterns to apply.
+    reassociate, progress: see `compile`. chooser: decides between ways to compute.
     """
 
     targets: tuple[str, ...] | None = None
     cpu: tuple[str, ...] = ()
     cpu_features: str = ""
     object_search_path: tuple[str, ...] = ()
+    source_folders: tuple[str, ...] = ()
     dump: Dump | None = None
     rewrites: Rewrites = field(default_factory=Rewrites)
     reassociate: bool = True
@@ -183,7 +185,7 @@ def _prepare(
     )
     module, path = load_source(source, options=read_options)
     if path is not None:
-        options = replace(options, object_search_path=(*options.object_search_path, str(path.parent)))
+        options = replace(options, source_folders=(str(path.parent),))
     return options, module
 
 
@@ -197,7 +199,7 @@ def _with_rewrites(
         return options
     rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
     rewrites.rewrites += patterns_of(patterns_for(read_options.kernels))
-    return replace(options, rewrites=rewrites, object_search_path=(*options.object_search_path, *folders))
+    return replace(options, rewrites=rewrites, source_folders=(*options.source_folders, *folders))
 
 
 def dump_into(folder: Path) -> Dump:
@@ -346,7 +348,8 @@ class Pipeline:
         self.tracker.phase("program")
         program, constants = schedule(self.module)
         contracts, numbers = contract_program(self.module)
-        executables = emit_executables(self.module, options.object_search_path, options.dump, self.tracker, numbers)
+        folders = Folders(options.source_folders, options.object_search_path)
+        executables = emit_executables(self.module, folders, options.dump, self.tracker, numbers)
         data = program.encode()
         self.done = "program"
         if options.dump:

@@ -7,7 +7,6 @@ there), or after global optimization (where the program is in its normal form).
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.compiler.match.report import Report
 from pydispatch.errors import CompileError, CompileWarning, InvalidArgumentError
+from pydispatch.logs import caller_level
 
 PHASES = {
     "input": "input",
@@ -89,15 +89,6 @@ class Rewrites:
 
 
 _WARNED = 8
-
-
-def caller_level() -> int:
-    """The stack level of the first frame outside this package, relative to the caller, as `warnings` counts."""
-    level = 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pydispatch":
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def apply_one(

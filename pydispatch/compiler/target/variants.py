@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -23,10 +25,11 @@ from pydispatch import files
 from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.target.backend import architecture, config_string
-from pydispatch.errors import CompileError, SystemError_
+from pydispatch.errors import CompileError, CompileWarning, SystemError_
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.hal.flops import flops_of
+from pydispatch.logs import caller_level
 
 
 def exports_of(variant: hal.ExecutableVariantOp) -> list[hal.ExecutableExportOp]:
@@ -91,9 +94,14 @@ def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
     return {e.sym_name.data: o for e, o in zip(exports, given, strict=True)}
 
 
-def build_variant(
-    executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, search_path: Sequence[str | Path]
-) -> Variant:
+class Folders(NamedTuple):
+    """Where object files are looked for. source: next to the program or its specs. search: named by the user."""
+
+    source: Sequence[str]
+    search: Sequence[str]
+
+
+def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, folders: Folders) -> Variant:
     """Everything that a target needs to emit one variant. CompileError for an object that cannot be found."""
     ordinals = ordinals_of(op)
     exports = [
@@ -118,7 +126,7 @@ def build_variant(
         target=target_of(op.target),
         exports=tuple(sorted(exports, key=lambda e: e.ordinal)),
         module=modules[0] if modules else None,
-        objects=tuple(load_object(cast(hal.ExecutableObjectAttr, o), op, search_path) for o in objects),
+        objects=tuple(load_object(cast(hal.ExecutableObjectAttr, o), op, folders) for o in objects),
         constants=constant_words(op),
         alignment=users_alignment(op),
         location=location_of(op),
@@ -204,28 +212,59 @@ def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
     return (values[0], values[1], values[2])
 
 
-def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, search_path: Sequence[str | Path]) -> ObjectFile:
-    """The bytes of an object: in place, or from a file relative to the working directory or a search path."""
+def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders) -> ObjectFile:
+    """Return the bytes of an object: in place, or those of the file with its path.
+
+    A file next to the program or a spec holds, then the first of the search path, and the working directory is used
+    last, with a warning. CompileError names both of two files that differ, unless the search path orders them.
+    """
     name = attribute.path or "inline.o"
     if "\0" in name:
         raise CompileError(f"object file {name!r}: a path cannot hold a NUL character", location_of(op))
     if attribute.data is not None:
         return ObjectFile(name, inline_bytes(attribute.data, op), location_of(op))
-    tried = [Path(name)] if Path(name).is_absolute() else [Path(name), *(Path(root) / name for root in search_path)]
-    tried = list(dict.fromkeys(tried))
-    for path in tried:
-        if path.exists() and not path.is_dir():
-            try:
-                return ObjectFile(str(path), files.read(path), location_of(op))
-            except SystemError_ as error:
-                raise CompileError(f"object file '{name}': {error}", location_of(op)) from None
-        files.record(missed=[str(path)])
+    is_absolute = Path(name).is_absolute()
+    near, far = ([] if is_absolute else list(dict.fromkeys(Path(each) / name for each in part)) for part in folders)
+    found = [file for path in near if (file := _read(name, path, op)) is not None]
+    searched = filter(None, (_read(name, path, op) for path in far))
+    found += itertools.islice(searched, 1)
+    for other in found[1:]:
+        if other.data != found[0].data:
+            raise CompileError(
+                f"object file '{name}' is ambiguous: {found[0].name} and {other.name} differ",
+                location_of(op),
+                "rename one of them, or name its folder in the path",
+            )
+    if found:
+        return found[0]
+    here = _read(name, Path(name), op)
+    if here is not None:
+        if near or far:
+            warnings.warn(
+                f"object file '{name}' is that of the working directory, {Path(name).absolute()}; name its folder with "
+                "object_search_path=[...], or put it next to the program",
+                CompileWarning,
+                stacklevel=caller_level(),
+            )
+        return here
+    tried = dict.fromkeys((*near, *far, Path(name)))
     raise CompileError(
         f"object file '{name}' was not found",
         location_of(op),
         f"looked at {', '.join(str(p) for p in tried)}; name its folder with --iree-hal-executable-object-search-path= "
         "or object_search_path=[...]",
     )
+
+
+def _read(name: str, path: Path, op: Operation) -> ObjectFile | None:
+    """Return the object file at a path, None where there is none."""
+    if not path.exists() or path.is_dir():
+        files.record(missed=[str(path)])
+        return None
+    try:
+        return ObjectFile(str(path), files.read(path), location_of(op))
+    except SystemError_ as error:
+        raise CompileError(f"object file '{name}': {error}", location_of(op)) from None
 
 
 def inline_bytes(data: Attribute, op: Operation) -> bytes:
