@@ -1,5 +1,6 @@
 # make demo   sets everything up in .venv, compiles, inspects and runs the example
 # make test   sets everything up and runs every test; it ends with what it leaves out and for what that is
+# make test-changed   the tests nearest to a change, in half a minute
 # make test-NAME  a suite of tests/suites: torch, docs, models, onnx, stablehlo, jax, ray, levels, cross, machines, pythons, ptx, gpu
 # make test-all   `make test` and every suite
 # make wheels   the sdist and wheels for Linux on x86_64 and aarch64, in dist/
@@ -112,6 +113,10 @@ wheels: tools $(VENV)/.demo  ## dist/: the sdist, and wheels for any Linux with 
 
 test-wheel: $(VENV)/.test
 	$(call watch,wheel) $(BIN)/python tests/wheel/check.py
+
+# The tests nearest to what git says is changed, for half a minute; CHANGED="FILE ..." names other files.
+test-changed: $(VENV)/.test
+	$(BIN)/python tests/changed.py $(CHANGED)
 
 test-thorough: tools $(VENV)/.test  ## The Python tests with every case of every table, and ten times as many examples of properties.
 	PYDISPATCH_TEST_THOROUGH=1 $(call watch,Python tests) $(BIN)/python -m pytest -n 2 --dist worksteal tests
