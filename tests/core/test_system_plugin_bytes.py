@@ -164,3 +164,28 @@ def test_libraries_of_this_machine_are_taken() -> None:
     assert libraries
     for path in libraries:
         elf.check_system(path.read_bytes())
+
+
+EXECUTABLES = """
+import sys
+import pydispatch as pd
+for path in sys.argv[1:]:
+    try:
+        pd.device("cpu").add_executable("kernels", path)
+        print("ok", flush=True)
+    except pd.ArtifactError as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+"""
+
+
+def test_executables_that_are_cut_off(library: bytes, tmp_path: Path) -> None:
+    """What plugins are refused for, executables are refused for."""
+    paths = []
+    for number in range(1, 10):
+        paths.append(tmp_path / f"cut{number}.so")
+        paths[-1].write_bytes(library[: len(library) * number // 10])
+    done = subprocess.run([sys.executable, "-c", EXECUTABLES, *paths], capture_output=True, text=True, check=False)
+    said = done.stdout.splitlines()
+    assert done.returncode == 0 and len(said) == len(paths), done
+    refused = [line for line in said if "is it cut off?" in line]
+    assert refused and all(line.startswith("ArtifactError: add_executable 'kernels'") for line in said)

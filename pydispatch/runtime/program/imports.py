@@ -89,10 +89,12 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
 
 def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> Code:
     """A file that is not an embedded ELF may be a library for the system's loader."""
+    from pydispatch._core import elf
     from pydispatch._core.plugin import check_library
 
     try:
         check_library(data)  # opening it would run its constructors
+        elf.check_system(data)  # the system's loader trusts what it maps: a file that is cut off ends the process
     except Error as error:
         raise ArtifactError(f"{what}: {path}: {error}") from None
     try:
