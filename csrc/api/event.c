@@ -90,13 +90,14 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* g
   return PYD_STATUS_OK;
 }
 
-// A task that is not submitted.
+// A task that is not submitted, with two references: for hand_out.
 static pyd_status_t make(const char* function, pyd_api_device_t* device, const pyd_task_kind_t* kind, pyd_task_t** out_task) {
   if (!device->sched) return pyd_status_make(PYD_CODE_UNSUPPORTED, "%s: the device has no threads", function);
   pyd_status_t status = pyd_task_create(device->sched, kind, sizeof(flight_t), out_task);
   if (!pyd_ok(status)) return status;
   ((flight_t*)pyd_task_payload(*out_task))->device = device;
   pyd_api_retain(&device->references);
+  pyd_task_retain(*out_task);  // of the submitting function: |on_done| may release the event before it returns
   return status;
 }
 
@@ -106,6 +107,16 @@ static pyd_status_t submit_call(pyd_api_call_t* call, pyd_task_t* task, const py
   if (pyd_call_may_block(call->call)) pyd_task_set_blocking(task);
   pyd_status_t status = pyd_call_check_bound(call->call);
   return pyd_ok(status) ? pyd_task_submit(task, options) : status;
+}
+
+// After submitting: the event is the caller's, if it is wanted; the reference of the submitting function goes.
+static void hand_out(pyd_task_t* task, pyd_status_t status, pyd_api_event_t** out_event) {
+  if (pyd_ok(status) && out_event) {
+    *out_event = task;
+  } else {
+    pyd_task_release(task);
+  }
+  pyd_task_release(task);
 }
 
 pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event) {
@@ -125,11 +136,7 @@ pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* o
   }
   if (!pyd_ok(status)) pyd_api_call_leave(call);
   pyd_api_call_release(call);
-  if (pyd_ok(status) && out_event) {
-    *out_event = task;
-  } else {
-    pyd_task_release(task);
-  }
+  hand_out(task, status, out_event);
   return status;
 }
 
@@ -146,11 +153,7 @@ pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t co
   if (!pyd_ok(status)) return status;
   ((flight_t*)pyd_task_payload(task))->loop = (pyd_sched_job_t){body, context, count, (pyd_sched_cost_t*)cost, NULL};
   status = pyd_task_submit(task, &read);
-  if (pyd_ok(status) && out_event) {
-    *out_event = task;
-  } else {
-    pyd_task_release(task);
-  }
+  hand_out(task, status, out_event);
   return status;
 }
 
@@ -173,6 +176,10 @@ pyd_status_t pyd_api_event_wait(pyd_api_event_t* event, uint64_t nanoseconds, co
     pyd_status_t status = pyd_api_interrupt_of("event_wait", interrupt, &asked);
     if (!pyd_ok(status)) return status;
   }
+  if (pyd_task_is_done(event)) {  // in |on_done| perhaps, where nobody may have a reference
+    if (out_outcome) *out_outcome = pyd_api_event_outcome(event);
+    return PYD_STATUS_OK;
+  }
   pyd_task_retain(event);  // |on_done| may release it meanwhile
   pyd_wait_t waited = pyd_task_wait(event, nanoseconds, interrupt ? &asked : NULL);
   if (out_outcome && waited != PYD_WAIT_INTERRUPTED) *out_outcome = pyd_api_event_outcome(event);
@@ -185,7 +192,7 @@ pyd_status_t pyd_api_event_status(pyd_api_event_t* event) {
 }
 
 uint32_t pyd_api_event_cancel(pyd_api_event_t* event) {
-  if (!event) return 0;
+  if (!event || pyd_task_is_done(event)) return 0;
   pyd_task_retain(event);  // it may end here, and |on_done| release it
   const bool was_pending = pyd_task_cancel(event);
   pyd_task_release(event);

@@ -53,6 +53,7 @@ void* pyd_task_payload(pyd_task_t* task);
 // Before submit: the task may sleep, as one with host commands does. It is run as a whole by |run| of its kind, on a thread that is no
 // pool thread: a call that computes meanwhile finds the pool free. With lent threads it runs as other tasks do.
 void pyd_task_set_blocking(pyd_task_t* task);
+// By whoever has a reference: in |on_done| the payload may be gone.
 void pyd_task_retain(pyd_task_t* task);
 // A submitted task runs on. NULL is allowed.
 void pyd_task_release(pyd_task_t* task);

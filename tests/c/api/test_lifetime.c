@@ -83,7 +83,9 @@ typedef struct held_s {
 
 static void release_held(void* context, pyd_api_event_t* event) {
   held_t* held = context;
-  CHECK(pd.event_outcome(event) == PYD_API_SUCCEEDED);
+  uint32_t outcome;
+  CHECK_OK(pd.event_wait(event, 0, NULL, &outcome));
+  CHECK(outcome == PYD_API_SUCCEEDED && !pd.event_cancel(event));
   pd.event_release(held->event);
   pd.call_release(held->call);
   release_all(held->world);
