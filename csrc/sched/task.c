@@ -399,6 +399,8 @@ pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_inter
 void pyd_task_cancel_all(pyd_sched_t* sched) {
   pyd_task_lock(sched);
   for (pyd_task_t* task = sched->queue.live; task; task = task->live_next) {
+    // Without a payload it has run, and only its status is missing. Its payload may have held what the scheduler is destroyed with.
+    if (!atomic_load_explicit(&task->payload_references, memory_order_acquire)) continue;
     atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
   }
   pyd_task_unlock(sched);

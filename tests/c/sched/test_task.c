@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "pydispatch/task.h"
+#include "sched/task.h"
 #include "sched/tuning.h"
 
 #ifdef UNDER_TSAN
@@ -194,6 +195,32 @@ static void test_chain_of_skipped(void) {
   pyd_sched_destroy(shared);
 }
 
+// A task that has run does not end as cancelled because the scheduler is stopped meanwhile.
+static bool advance_at_once(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  (void)self, (void)task, (void)worker;
+  *out_status = PYD_STATUS_OK;
+  return true;
+}
+static void stop_meanwhile(void* self) {
+  (void)self;
+  pyd_task_cancel_all(shared);
+}
+static void note_success(void* context, pyd_task_t* task) {
+  CHECK(pyd_ok(pyd_task_status(task)), "%s", pyd_status_text(pyd_task_status(task)));
+  atomic_fetch_add((_Atomic int*)context, 1);
+}
+static void test_stop_after_its_run(void) {
+  static const pyd_task_kind_t kind = {.advance = advance_at_once, .drop = stop_meanwhile};
+  shared = make_sched(2, -1);
+  _Atomic int succeeded = 0;
+  pyd_task_t* task;
+  CHECK(pyd_ok(pyd_task_create(shared, &kind, 16, &task)), "create");
+  submit(task, &(pyd_submit_options_t){.on_done = note_success, .context = (void*)&succeeded});
+  pyd_task_release(task);
+  while (!atomic_load(&succeeded)) usleep(100);
+  pyd_sched_destroy(shared);
+}
+
 static void test_cancel(void) {
   shared = make_sched(1, -1);
   _Atomic uint64_t sum = 0;
@@ -346,6 +373,7 @@ int main(int argc, char** argv) {
   test_cancel();
   test_failure();
   test_chain_of_skipped();
+  test_stop_after_its_run();
   for (uint32_t workers = 1; workers <= 4; ++workers) {
     test_order(workers);
     test_close_begins_nothing(workers);
