@@ -197,7 +197,7 @@ def _differentiable(torch: Any, name: str, library: Any) -> None:
     # Functional transforms come here once for each of their levels, so that a call is differentiated for one level.
     methods = {"forward": forward, "setup_context": _keep, "backward": backward}
     members = {key: staticmethod(value) for key, value in methods.items()}
-    call = type(operator, (torch.autograd.function._SingleLevelFunction,), members)
+    call: Any = type(operator, (torch.autograd.function._SingleLevelFunction,), members)
     single_level = importlib.import_module("torch._functorch.autograd_function").enable_single_level_autograd_function
 
     def kernel(*args: Any) -> Any:
