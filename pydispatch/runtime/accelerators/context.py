@@ -80,7 +80,11 @@ class Context(Protocol):
         """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
         block = self.allocate(size)
         if self.is_poisoned and size:
-            self.upload(block, np.full(size, POISON_BYTE, np.uint8), size)
+            try:
+                self.upload(block, np.full(size, POISON_BYTE, np.uint8), size)
+            except BaseException:
+                self.release(block)
+                raise
         return block
 
     def allocate(self, size: int) -> Any:

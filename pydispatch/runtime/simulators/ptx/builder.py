@@ -6,14 +6,25 @@ holds for all of them. Several slots may be views of one register, one per type 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.ptx.module import SIZES, Immediate, Instruction, Not, Operand, Pair, Register, Symbol, Vector
+from pydispatch.formats.ptx.module import (
+    SIZES,
+    Function,
+    Immediate,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, literal
 
 Step = Callable[[list[Any]], None]
@@ -65,24 +76,21 @@ class Unused:
 
 
 class Builder:
-    """The slots of one function.
-
-    module: its name, for messages. symbols: constant addresses by name. undefined: functions that are declared only.
-    """
+    """The slots of one function. module, lines: its name and text, for messages. symbols: constant addresses by name.
+    functions: those of the module by name."""
 
     def __init__(
         self,
         module: str,
-        text: str,
+        lines: Sequence[str],
         types: dict[str, str],
-        symbols: dict[str, int | Special],
+        symbols: Mapping[str, int | Special],
         is_special: Callable[[str], bool],
-        undefined: frozenset[str] = frozenset(),
+        functions: Mapping[str, Function],
     ) -> None:
-        self.module, self.undefined = module, undefined
+        self.module = module
         self._is_special = is_special
-        self._lines = text.split("\n")
-        self.symbols = symbols
+        self._lines, self.symbols, self.functions = lines, symbols, functions
         self.storages: list[Storage] = []
         self._index: dict[str, int] = {}
         for name, type_ in types.items():

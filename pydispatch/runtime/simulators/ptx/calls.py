@@ -61,8 +61,8 @@ class _Call:
             self.name = callee.name
             if self.name not in b.symbols:
                 b.fail(i, f"calls '{self.name}', which is not declared")
-            if self.name in b.undefined:
-                b.fail(i, f"calls '{self.name}', which is defined nowhere (a GPU's driver may have it)")
+            if problem := _why_not(self.name, b.functions.get(self.name)):
+                b.fail(i, f"calls '{self.name}', {problem}")
         else:
             self.address = b.source(i, callee, "u64")
 
@@ -70,14 +70,14 @@ class _Call:
         image = batch.launch.kernel.loaded
         if self.name:
             code = image.code(self.name)
-            assert code is not None, self.name
+            assert code is not None, "checked when the module was loaded"
             self._begin(batch, group, frame, code, None, after)
         else:
             pointers = np.broadcast_to(frame.regs[self.address], frame.n)
             for pointer in np.unique(pointers):
                 code = image.code_at(int(pointer))
                 here = pointers == pointer
-                if code is None:
+                if code is None or code.function.is_entry:
                     frame.fault(self.i, int(np.argmax(here)), f"calls {int(pointer):#x}, no function's address")
                 self._begin(batch, group, frame, code, np.flatnonzero(here), after)
         group.leave_frame()
@@ -110,6 +110,17 @@ class _Call:
             given, taken = _placed(done.code, param.name), caller.code.placed[storage]
             if given >= 0 and taken >= 0:
                 _copy(caller.stores[taken], target, done.stores[given][at])
+
+
+def _why_not(name: str, function: Function | None) -> str | None:
+    """Why a name of a module cannot be called, or None."""
+    if function is None:
+        return "which is no function"
+    if function.is_entry:
+        return "which is an entry, and only functions (.func) are called"
+    if function.body is None:
+        return "which is defined nowhere (a GPU's driver may have it)"
+    return None
 
 
 def _placed(code: Code, name: str) -> int:

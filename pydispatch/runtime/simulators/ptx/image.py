@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import ChainMap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 FUNCTIONS = 0x7C00_0000_0000
 """The first of the synthetic addresses of functions, 16 bytes apart."""
+MAX_VARIABLE_BYTES = 1 << 31
+"""Of all variables of a module: what a GPU's code can address. More would let a few words of PTX reserve terabytes."""
+_HOST: dict[str, int | Special] = dict.fromkeys(HOST, 0)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Loaded:
             assert found is not None
             self._symbols[name] = FUNCTIONS + 16 * len(self._functions)
             self._functions.append(found)
+        self._lines = module.text.split("\n")
+        self._by_name = {function.name: function for function in self._functions}
         self._place()
         self._shared = _SharedLayout(module)
         self._symbols.update(self._shared.offsets)
@@ -115,6 +121,7 @@ class Loaded:
 
     def _place(self) -> None:
         inner = [v for f in self.module.functions for v in f.variables]
+        total = 0
         for variable in (*self.module.variables, *inner):
             if variable.space not in ("global", "const") or variable.name in self._variables:
                 continue
@@ -126,6 +133,11 @@ class Loaded:
                 continue
             kind = "const" if variable.space == "const" else "global"
             size = max(variable.size, len(variable.values) * SIZES[variable.type])
+            if (total := total + size) > MAX_VARIABLE_BYTES:
+                raise ArtifactError(
+                    f"{self.module.name}:{variable.line}: with '{variable.name}' the variables of the module have "
+                    f"{total} bytes, at most {MAX_VARIABLE_BYTES} are there; pass large arrays as arguments"
+                )
             address = self.memory.allocate(size, kind, variable.name)
             self._variables[variable.name] = (address, size)
             self._symbols[variable.name] = address
@@ -148,12 +160,16 @@ class Loaded:
                     "which is not declared"
                 )
             return ((address + value.offset) >> value.shift & (1 << 8 * size) - 1).to_bytes(size, "little")
-        if variable.type in ("f32", "f64", "f16"):
-            if isinstance(value, int) and variable.type == "f16":
-                return (value & 0xFFFF).to_bytes(2, "little")
-            return struct.pack({"f32": "<f", "f64": "<d", "f16": "<e"}[variable.type], value)
-        if isinstance(value, float):
-            return struct.pack("<f" if size == 4 else "<d", value)
+        floats = {"f32": "<f", "f64": "<d", "f16": "<e"}
+        if variable.type == "f16" and isinstance(value, int):
+            return (value & 0xFFFF).to_bytes(2, "little")
+        if variable.type in floats or isinstance(value, float):
+            try:
+                return struct.pack(floats.get(variable.type, "<f" if size == 4 else "<d"), value)
+            except OverflowError:
+                raise ArtifactError(
+                    f"{self.module.name}:{variable.line}: '{variable.name}' of {variable.type} cannot hold {value:g}"
+                ) from None
         return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
 
     # -- Functions -----------------------------------------------------------------------------------------------
@@ -163,12 +179,11 @@ class Loaded:
         size = max((s.offset for s in local.values() if isinstance(s, Special)), default=0)
         size = max([size] + [s.offset + v.size for v in function.variables
                              if v.space == "local" and isinstance(s := local[v.name], Special)])  # fmt: skip
-        symbols = {**self._symbols, **local, **dict.fromkeys(HOST, 0)}
         if function.is_entry:
             for param, offset in zip(function.params, offsets_of(function), strict=True):
-                symbols[param.name] = Special("param", np.dtype("u8"), offset)
-        undefined = frozenset(f.name for f in self._functions if f.body is None)
-        builder = Builder(self.module.name, self.module.text, function.registers, symbols, is_special, undefined)
+                local[param.name] = Special("param", np.dtype("u8"), offset)
+        symbols = ChainMap(local, _HOST, self._symbols)  # no copies: there may be thousands of functions
+        builder = Builder(self.module.name, self._lines, function.registers, symbols, is_special, self._by_name)
         return Translator(function, builder).run(-(-size // 16) * 16)
 
     def _kernel(self, function: Function) -> Kernel:

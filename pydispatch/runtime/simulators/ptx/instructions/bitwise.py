@@ -9,7 +9,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Immediate, Instruction
 from pydispatch.runtime.simulators.ptx.builder import Builder, Step
-from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of
+from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of, literal
 from pydispatch.runtime.simulators.ptx.instructions.integer import integer_type
 from pydispatch.runtime.simulators.ptx.registry import handles
 
@@ -57,7 +57,7 @@ def shift(b: Builder, i: Instruction) -> Step:
     bits = 8 * dtype.itemsize
     s, target = b.source(i, x, dtype), b.target(i, d, dtype)
     if isinstance(amount, Immediate):
-        count = int(amount.value) & 0xFFFFFFFF
+        count = int(literal(amount, np.dtype("u4")))
         ufunc = np.left_shift if i.opcode == "shl" else np.right_shift
         if count >= bits:
             if dtype.kind == "u" or i.opcode == "shl":
@@ -102,9 +102,9 @@ def lop3(b: Builder, i: Instruction) -> Step:
         b.fail(i)
     operands = list(i.operands)
     table = operands[4]
-    if not isinstance(table, Immediate) or len(i.modifiers) > 1:
+    if not isinstance(table, Immediate) or not isinstance(table.value, int) or len(i.modifiers) > 1:
         b.fail(i)
-    bits = int(table.value)
+    bits = table.value
     s, t, u = (b.source(i, one, "u32") for one in operands[1:4])
     target = b.target(i, operands[0], "u32")
 
