@@ -124,8 +124,14 @@ class Buffer:
             self.upload(array)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        wanted = self.dtype if dtype is None else np.dtype(dtype)
+        if copy is False and (self.element.packed or not self.is_mapped or wanted != self.dtype):
+            raise ValueError(
+                f"an array of {wanted} over {self!r} needs a copy: the CPU sees no such array in its memory; "
+                "leave out copy=False"
+            )
         array = self.download() if copy else self.numpy()
-        return array if dtype is None or array.dtype == dtype else array.astype(dtype)
+        return array if array.dtype == wanted else array.astype(wanted)
 
     def __dlpack__(self, **options: Any) -> Any:
         return capsule_of_array(self.numpy(), SMALL_FLOATS.get(self.element.word >> 24), options)
@@ -227,6 +233,13 @@ class _Shown:
 
 
 _KINDS = {"f": 0x21, "i": 0x10, "u": 0x12, "c": 0x23}
+_SMALL = (
+    0x22000010,  # bf16
+    *(kind << 24 | 8 for kind in (*range(0x24, 0x2C), 0x2D, 0x2E)),  # floats of 8 bits or less in a byte
+    *(kind << 24 | bits for kind in (0x10, 0x12) for bits in (2, 4)),
+    0x2C000004,  # float4
+)
+"""Words of the types that ml_dtypes has. Without it they are bytes of another NumPy type, which is no such type."""
 
 
 def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
@@ -239,14 +252,13 @@ def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
         raise InvalidArgumentError(f"{where}expected a NumPy dtype, got None")
     if wanted.kind == "b":
         return type_of(0x13 << 24 | 8)
-    if wanted.kind in _KINDS and wanted.isnative:
-        return type_of(_KINDS[wanted.kind] << 24 | 8 * wanted.itemsize)
-    for word in (0x22000010, *(kind << 24 | 8 for kind in (*range(0x24, 0x2C), 0x2D, 0x2E))):
+    words = [_KINDS[wanted.kind] << 24 | 8 * wanted.itemsize] if wanted.kind in _KINDS and wanted.isnative else []
+    for word in (*words, *_SMALL):
         try:
             found = type_of(word)
-        except ValueError:
+        except ValueError:  # NumPy has such a type, programs do not: float128
             continue
-        if found.dtype == wanted and wanted.kind not in "iu":
+        if found.dtype == wanted and (word in words or wanted.kind not in "iu"):
             return found
     raise InvalidArgumentError(
         f"{where}there is no element type for {wanted}; pass an array of numbers in native byte order"

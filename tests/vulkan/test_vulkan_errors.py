@@ -321,3 +321,17 @@ def test_an_artifact_for_another_device(device: Any) -> None:
     text += "return %r : tensor<4xf32> }"
     with pytest.raises(pd.DeviceUnavailableError, match=r"has the format embedded-elf(.|\n)*targets=\('vulkan', ...\)"):
         device.load(pd.compile(text, targets="cpu"))
+
+
+@pytest.mark.parametrize("call", ["vkCreateShaderModule", "vkCreateComputePipelines"])
+def test_a_driver_that_refuses_a_shader(call: str, glsl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = pd.device("vulkan:0")
+    artifact = compiled(glsl("mul", buffers("-a", "-b", "c") + PUSH + MUL))
+    monkeypatch.setattr(device._context.calls, call, lambda *a: -13)
+    for said, hint in (("", "`spirv-val kernels.spv` says which"), ("error: line 3: no such type", "no such type")):
+        monkeypatch.setattr("pydispatch.runtime.devices.vulkan.pipelines.validate", lambda code, said=said: said)
+        with pytest.raises(pd.ArtifactError, match=f"refuses a shader .*{call}: VK_ERROR_UNKNOWN: .*{hint}"):
+            device.load(artifact)
+    monkeypatch.undo()
+    x = np.ones(8, np.float32)
+    np.testing.assert_array_equal(np.asarray(device.load(artifact).mul(x, x)), x)

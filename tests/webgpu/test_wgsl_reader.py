@@ -111,6 +111,9 @@ def test_any_change_is_an_error_or_another_module() -> None:
             pass
     nested = "fn f() {" + "(" * 200_000 + ")" * 200_000 + "}"
     nested += "alias a = " + "array<" * 5000 + "u32" + ">" * 5000 + ";"
+    with pytest.raises(pd.ArtifactError, match="nested more than"):
+        read(nested.encode(), "x")
+    nested = "alias a = " + "array<" * 900 + "u32" + ">" * 90 + ";"
     assert layout(read(nested.encode(), "x"), "a") is None
 
 
@@ -130,3 +133,33 @@ def test_constants_through_constants_end_soon() -> None:
     chain = "".join(f"const c{i} = c{i + 1} + c{i + 1};" for i in range(3000)) + "const c3000 = 1;"
     assert read(chain.encode(), "a.wgsl").constant("c0") is None
     assert read(chain.encode(), "a.wgsl").constant("c2980") == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("before", "each", "middle", "after", "end"),
+    [
+        ("const d = ", "(", "1", ")", ";"),
+        ("const d = ", "- ", "1", "", ";"),
+        ("const d = 1", "+1", "", "", ";"),
+        ("const d = true", " && true", "", "", ";"),
+        ("alias T = ", "array<", "i32", ",1>", ";"),
+        ("fn f() -> f32 { return ", "abs(", "1.0", ")", "; }"),
+        ("fn f() { ", "{", "", "}", " }"),
+        ("fn f(x: i32) { if x == 0 { } ", "else if x == 1 { } ", "", "", "}"),
+    ],
+)
+def test_nesting_is_bounded(before: str, each: str, middle: str, after: str, end: str) -> None:
+    """Drivers walk the syntax tree by recursion: 4,000 levels end the process."""
+
+    def text(count: int) -> bytes:
+        return (before + each * count + middle + after * count + end).encode()
+
+    read(text(300), "x")
+    with pytest.raises(pd.ArtifactError, match=r"x:1:\d+: nested more than 1000 levels deep .* name parts of it"):
+        read(text(4000), "x")
+
+
+def test_nesting_is_counted_by_expression() -> None:
+    statements = "var a = 1 + 2 * (3 - 4); if a < 2 { a += 1; } else { a -= 1; } " * 1000
+    arguments = ", ".join(["-1.0 * (2.0 + 3.0)"] * 1000)
+    assert len(read(f"fn f() {{ {statements} g({arguments}); }}".encode(), "x").functions) == 1

@@ -7,6 +7,8 @@ from pydispatch.formats.wgsl.lex import Token, decode, place, tokens_of
 from pydispatch.formats.wgsl.module import Attribute, Declaration, Module
 from pydispatch.formats.wgsl.types import type_text
 
+MAX_NESTING = 1000
+"""Levels of a syntax tree: wgpu 0.32 ends the process at some 4,000."""
 _DIRECTIVES = ("enable", "requires", "diagnostic")
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, (")", "]", "}")
 
@@ -23,7 +25,37 @@ def is_wgsl(data: bytes) -> bool:
 def read(data: bytes | memoryview, where: str) -> Module:
     """The declarations of a module. ArtifactError, with line and column, where the text has no such form."""
     text = decode(data, where)
-    return _Reader(text, tokens_of(text, where), where).module()
+    tokens = tokens_of(text, where)
+    _check_nesting(text, tokens, where)
+    return _Reader(text, tokens, where).module()
+
+
+def _check_nesting(text: str, tokens: list[Token], where: str) -> None:
+    """ArtifactError for a syntax tree deeper than MAX_NESTING, which drivers walk by recursion.
+
+    Each bracket, each operator of an expression and each `else` is a level: `a + b + c` is two deep.
+    """
+    outer: list[int] = []  # levels where each open bracket begins
+    level = 0
+    for number, token in enumerate(tokens):
+        word = token.text
+        if word in _OPEN:
+            outer.append(level)
+            level += 1
+        elif word in _CLOSE:
+            level = outer.pop() if outer else 0
+            follows = tokens[number + 1].text if number + 1 < len(tokens) else ""
+            if word == "}" and follows != "else":
+                level = outer[-1] + 1 if outer else 0
+        elif word in (";", ","):
+            level = outer[-1] + 1 if outer else 0
+        elif token.kind == "mark" or word == "else":
+            level += 1
+        if level > MAX_NESTING:
+            raise ArtifactError(
+                f"{place(text, token.start, where)}: nested more than {MAX_NESTING} levels deep (brackets, operators "
+                "of one expression and `else`), which may end a driver's stack; name parts of it with `let` or `const`"
+            )
 
 
 class _Reader:

@@ -20,6 +20,7 @@ from pydispatch.formats.spirv import interface
 from pydispatch.formats.spirv.check import check
 from pydispatch.formats.spirv.interface import are_spilled
 from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
+from pydispatch.formats.spirv.validator import validate
 
 if TYPE_CHECKING:
     from pydispatch.compiler.backends.vulkan.functions import Generated
@@ -137,7 +138,7 @@ def _given(file: ObjectFile) -> Module:
             f"object '{file.name}' has no entry point for compute{f'; it has {others}' if others else ''}",
             file.location,
         )
-    problem = tools.validate(data)
+    problem = validate(data)
     if problem:
         raise CompileError(f"object '{file.name}' is not valid SPIR-V:\n{problem}", file.location)
     return Module(data, reflection, file.name, PurePath(file.name).name.split(".")[0], file)

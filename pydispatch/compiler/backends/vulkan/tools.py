@@ -69,19 +69,5 @@ def compile_functions(file: ObjectFile) -> bytes:
         return made.read_bytes()
 
 
-def validate(data: bytes) -> str:
-    """The errors of spirv-val for a module; '' when there are none, or spirv-val is missing."""
-    tool = shutil.which("spirv-val")
-    if tool is None:
-        return ""
-    done = subprocess.run(
-        [tool, "--target-env", "vulkan1.3", "--scalar-block-layout", "-"],
-        input=data,
-        capture_output=True,
-        timeout=SECONDS,
-    )
-    return "" if done.returncode == 0 else (done.stdout + done.stderr).decode("utf-8", "replace").strip()
-
-
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)

@@ -27,6 +27,8 @@ NAMES = {
     -1000069000: "VK_ERROR_OUT_OF_POOL_MEMORY", -1000012000: "VK_ERROR_INVALID_SHADER_NV",
 }  # fmt: skip
 
+SHADER_ERRORS = (-3, -13, -1000012000)  # VkResults that drivers have for shaders which they cannot compile
+
 
 class DeviceLostError(DeviceUnavailableError):
     """The device is gone, with what was on it: a driver reset it, or it was removed."""

@@ -13,6 +13,7 @@ from pydispatch.formats.artifact.strict import count, flag, listed, table, text
 from pydispatch.formats.spirv import interface
 from pydispatch.formats.spirv.check import check
 from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
+from pydispatch.formats.spirv.validator import validate
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.logical import OBJECT_PIPELINE, OBJECT_SHADER_MODULE, LogicalDevice
 
@@ -90,7 +91,7 @@ class Executables:
             kernel.set_layout, kernel.layout = self._layout(kernel.bindings, kernel.constants)
             known = {c.id: c.bytes for c in reflections[module].spec_constants}
             chosen = {id: (value, known[id]) for id, value in values.items() if id in known}
-            kernel.pipeline = self._pipeline(handles[module], entry, kernel, chosen)
+            kernel.pipeline = self._pipeline(handles[module], modules[module], entry, kernel, chosen)
             self.kernels[executable.index, export.ordinal] = kernel
 
     def kernel_of(self, command: Dispatch) -> Kernel:
@@ -147,7 +148,8 @@ class Executables:
         create = arena.new("VkShaderModuleCreateInfo", codeSize=len(data), pCode=code)
         made = context.ffi.new("VkShaderModule*")
         result = context.calls.vkCreateShaderModule(context.handle, create, context.ffi.NULL, made)
-        api.check(result, f"{label}: vkCreateShaderModule")
+        if result < 0:
+            self._refused(result, data, f"{label}: vkCreateShaderModule")
         self.modules.append(made[0])
         context.set_name(OBJECT_SHADER_MODULE, made[0], label)
         return made[0]
@@ -179,7 +181,20 @@ class Executables:
         self.layouts[bindings, constants] = sets[0], made[0]
         return sets[0], made[0]
 
-    def _pipeline(self, module: Any, entry: EntryPoint, kernel: Kernel, chosen: dict[int, tuple[int, int]]) -> Any:
+    def _refused(self, result: int, code: bytes, what: str) -> None:
+        """Raise the error of a driver that takes no shader: what spirv-val finds, if it is installed."""
+        if result not in api.SHADER_ERRORS:
+            api.check(result, what)
+        problem = validate(code)
+        hint = problem or "the shader is invalid, or the driver has a fault; `spirv-val kernels.spv` says which"
+        raise ArtifactError(
+            f"vulkan:{self.context.index} ({self.context.model}) refuses a shader that passed the check of its form: "
+            f"{what}: {api.NAMES[result]}: {hint}"
+        )
+
+    def _pipeline(
+        self, module: Any, code: bytes, entry: EntryPoint, kernel: Kernel, chosen: dict[int, tuple[int, int]]
+    ) -> Any:
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         create = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)
         create.stage.sType, create.stage.stage, create.stage.module = 18, _COMPUTE_STAGE, module
@@ -195,7 +210,8 @@ class Executables:
             )  # fmt: skip
         made = ffi.new("VkPipeline*")
         result = context.calls.vkCreateComputePipelines(context.handle, context.cache.handle, 1, create, ffi.NULL, made)
-        api.check(result, f"{kernel.label}: vkCreateComputePipelines")
+        if result < 0:
+            self._refused(result, code, f"{kernel.label}: vkCreateComputePipelines")
         context.set_name(OBJECT_PIPELINE, made[0], kernel.label)
         return made[0]
 

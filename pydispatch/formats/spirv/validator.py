@@ -1,0 +1,22 @@
+"""spirv-val, where it is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+SECONDS = 60
+
+
+def validate(data: bytes) -> str:
+    """The errors of spirv-val for a module; '' when there are none, or spirv-val is missing."""
+    tool = shutil.which("spirv-val")
+    if tool is None:
+        return ""
+    done = subprocess.run(
+        [tool, "--target-env", "vulkan1.3", "--scalar-block-layout", "-"],
+        input=data,
+        capture_output=True,
+        timeout=SECONDS,
+    )
+    return "" if done.returncode == 0 else (done.stdout + done.stderr).decode("utf-8", "replace").strip()
