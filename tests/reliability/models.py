@@ -39,7 +39,7 @@ SLOW_SECONDS = 300.0
 
 def child(name: str, seed: int) -> None:
     """Run programs from a seed on, for ever: a line with the seed before each one, and its result after it."""
-    import programs
+    import graph_programs as programs
 
     warnings.simplefilter("ignore")
     module, kind_name, _ = KINDS[name]

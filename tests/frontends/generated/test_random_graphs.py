@@ -11,8 +11,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "reliability" / "generated"))
 
+import graph_programs as programs
 import onnx_graphs
-import programs
 
 KIND = onnx_graphs.OnnxGraphs()
 

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from graph_programs import Array, Program
 from jax import lax
-from programs import Array, Program
 from written import Growing, Line, axes, axis, bounds, indices, order, source
 
 import pydispatch as pd

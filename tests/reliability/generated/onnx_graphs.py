@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from graph_programs import Array, Node, Program, chosen, names
 from onnx_meaning import MEANING
-from programs import Array, Node, Program, chosen, names
 
 import pydispatch as pd
 

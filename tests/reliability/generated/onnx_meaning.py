@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from programs import Array
+from graph_programs import Array
 
 
 def _windows(x: Array, a: Mapping[str, Any], fill: float) -> tuple[Array, Array]:

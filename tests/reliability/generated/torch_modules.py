@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
-from programs import Array, Program
+from graph_programs import Array, Program
 from written import Growing, Line, axes, axis, bounds, indices, order, source
 
 import pydispatch as pd

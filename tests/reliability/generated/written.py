@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from programs import Array, Node, Program, chosen, names
+from graph_programs import Array, Node, Program, chosen, names
 
 LARGEST = 1e4
 ELEMENTS = 4000
