@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import NoReturn
 
+import numpy as np
 import pytest
 
 import pydispatch as pd
@@ -35,3 +37,40 @@ def test_exceptions_of_the_user_pass() -> None:
 def test_a_text_without_lines_is_no_path() -> None:
     with pytest.raises(pd.CompileError, match=r"cannot read 'xxx.*File name too long"):
         pd.compile("x" * 5000)
+
+
+REFUSED = {
+    "a constant of another rank": (
+        """func.func @f() -> tensor<?x1xf32> {
+          %0 = flow.tensor.dynamic_constant dense<1.0> : tensor<f32> -> tensor<?x1xf32>
+          return %0 : tensor<?x1xf32> }""",
+        "a constant of type tensor<f32> is no tensor<?x1xf32>",
+    ),
+    "an argument that is part of a dispatch": (
+        """func.func @f(%a: !flow.dispatch.tensor<readonly:tensor<4xf32>>) -> tensor<4xf32> {
+          %0 = tensor.empty() : tensor<4xf32>
+          return %0 : tensor<4xf32> }""",
+        "callers of @f cannot pass or get a !iree_tensor_ext.dispatch.tensor",
+    ),
+    "memory": (
+        "func.func @f(%m: memref<?xf32>) {\n  return\n}",
+        "callers of @f cannot pass or get a memref<?xf32>",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_in_words_of_the_program(name: str) -> None:
+    source, message = REFUSED[name]
+    with pytest.raises(pd.CompileError, match=re.escape(message)) as caught:
+        pd.compile(source)
+    assert caught.value.location is not None
+
+
+def test_tensors_without_elements_are_joined() -> None:
+    @pd.program
+    def joined(x: pd.View[pd.f32, 0, 2], y: pd.View[pd.f32, 0, 2]) -> object:
+        return np.concatenate([x, y])
+
+    empty = np.ones((0, 2), np.float32)
+    assert joined(empty, empty).shape == (0, 2)

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, ComplexType, DictionaryAttr, FunctionType, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    ComplexType,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -88,6 +96,11 @@ class _SizeNames:
         shape = getattr(type, "get_shape", None)
         if shape is None:
             return spelled(type), None
+        if not isinstance(type, TensorType):
+            raise CompileError(
+                f"callers of @{symbol_name(self._function)} cannot pass or get a {type}", location_of(self._function),
+                "make the function private, or pass tensors and numbers",
+            )
         element = spelled(cast(Any, type).element_type)
         sizes: Sequence[int] = shape()
         if stated is not None or all(size >= 0 for size in sizes):

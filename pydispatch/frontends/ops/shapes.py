@@ -306,8 +306,8 @@ def concat(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
         joined = np.concatenate([t.known for t in tensors if t.known is not None], axis)
         return b.constant(joined, first.dtype)
     kept = [t for t in tensors if t.shape[axis] != 0]
-    if len(kept) == 1:
-        return kept[0]
+    if len(kept) <= 1:
+        return kept[0] if kept else first
     parts = zip(*(b.parts(t) for t in kept), strict=True)
     result = tensor_type(first.dtype.element, shape)
     return b.wrap(first.dtype, shape, *(b.add(tensor.ConcatOp(list(p), axis, result)).result for p in parts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, StringAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -23,6 +23,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
@@ -133,6 +134,15 @@ class _ConstantOp(IRDLOperation):
     result = result_def()
     traits = traits_def(Pure())
     assembly_format = "attr-dict custom<TypedConstant>($value, type($result))"
+
+    def verify_(self) -> None:
+        given, made = getattr(self.value, "type", None), self.result.type
+        if not isinstance(given, TensorType) or not isinstance(made, TensorType):
+            return
+        same_rank = given.get_num_dims() == made.get_num_dims()
+        fits = all(n in (m, DYNAMIC_INDEX) for m, n in zip(given.get_shape(), made.get_shape(), strict=False))
+        if given.element_type != made.element_type or not same_rank or not fits:
+            raise VerifyException(f"a constant of type {given} is no {made}")
 
 
 @op_definition
