@@ -30,7 +30,7 @@ DOCUMENT = ROOT / "docs" / "reliability.md"
 NOT_PARTS = {"run", "coverage", "mutation"}
 SHARES = {"fuzz": 0.4, "differential": 0.15, "models": 0.2, "readers": 0.15, "sequences": 0.1}
 """Of the whole time. A part that is not here takes a count, PER_SECOND of the time that is given."""
-PER_SECOND = {"cycles": 1.0, "kill9": 0.05}
+PER_SECOND = {"cycles": 1.0, "kill9": 0.05, "device_states": 0.05}
 
 
 def parts() -> dict[str, Path]:
