@@ -52,6 +52,20 @@ REFUSED = {
           return %0 : tensor<4xf32> }""",
         "callers of @f cannot pass or get a !iree_tensor_ext.dispatch.tensor",
     ),
+    "a kernel without a body": (
+        """stream.executable private @e {
+          stream.executable.export public @k workgroups() -> (index, index, index) {
+            %c1 = arith.constant 1 : index
+            stream.return %c1, %c1, %c1 : index, index, index
+          }
+          builtin.module { func.func private @k(!stream.binding) }
+        }
+        func.func @f() -> tensor<1xf32> {
+          %0 = flow.dispatch @e::@k() : () -> tensor<1xf32>
+          return %0 : tensor<1xf32>
+        }""",
+        "the kernel @k has no blocks, expected one",
+    ),
     "memory": (
         "func.func @f(%m: memref<?xf32>) {\n  return\n}",
         "callers of @f cannot pass or get a memref<?xf32>",
@@ -63,7 +77,7 @@ REFUSED = {
 def test_refused_in_words_of_the_program(name: str) -> None:
     source, message = REFUSED[name]
     with pytest.raises(pd.CompileError, match=re.escape(message)) as caught:
-        pd.compile(source)
+        pd.compile(source, targets="cpu")
     assert caught.value.location is not None
 
 

@@ -201,7 +201,15 @@ pdl.pattern @again : benefit(1) {
     pdl.replace %root with %q
   }
 }"""
+GROWING = FOREVER.replace("pdl.replace %root with %q", """
+    %r = pdl.result 0 of %q
+    %p = pdl.operation "math.absf" (%r : !pdl.value) -> (%type : !pdl.type)
+    %s = pdl.result 0 of %p
+    %sum = pdl.operation "arith.addf" (%r, %s : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+    pdl.replace %root with %sum""")
 WRONG = {
+    "growing": (GROWING, "@again still matches after the program has grown to", "contains what it matches"),
+    "twice": (DIVISIONS.replace("pdl.replace %root with %q", "pdl.replace %root with %q\n    pdl.replace %root with %q"), "'arith.mulf' was replaced or erased before", "each operation once"),
     "endless": (FOREVER, "@again still matches after", "contains what it matches"),
     "no pattern": ("func.func @f() { return }", "has no pdl.pattern", None),
     "unknown constraint": (SPEC.replace("checkTensorElementType", "checkTensor"), "no native constraint 'checkTensor'", "checkTensorElementType"),
@@ -210,6 +218,7 @@ WRONG = {
     "other type": (DIVISIONS.replace('%q = pdl.operation "arith.divf" (%p, %b : !pdl.value, !pdl.value) -> (%type', '%f = pdl.type : f32\n    %q = pdl.operation "arith.divf" (%p, %b : !pdl.value, !pdl.value) -> (%f'), "the pattern makes a bad 'arith.divf'", None),
     "still used": (DIVISIONS.replace("pdl.replace %root with %q", "pdl.erase %root"), "'arith.mulf' is erased, but its result is still used", "replace it"),
     "sizes": (SPEC.replace("%dims = pdl.range %m, %n : !pdl.value, !pdl.value", "%dims = pdl.range %m : !pdl.value"), "have 2 sizes, 2 of them dynamic, but 1 are given", "every dimension"),
+    "replaced operand": (SPEC.replace("%outs = pdl.range %out", "%outs = pdl.range %mi"), "cannot replace a result of type i32", "tensors that operations of the match give"),
     "index": (SPEC.replace("%rest = pdl.range %mi", "%rest = pdl.range %m"), "cannot be given a index", "cast an index"),
 }  # fmt: skip
 

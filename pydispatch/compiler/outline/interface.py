@@ -32,6 +32,13 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
 
     written: the bindings that some dispatch writes, None when nothing is known.
     """
+    if len(function.body.blocks) != 1:
+        name = function.sym_name.data
+        count = len(function.body.blocks) or "no"
+        raise CompileError(
+            f"the kernel @{name} has {count} blocks, expected one", location_of(function),
+            "an export names a function with a body, whose control flow is scf",
+        )
     block = function.body.block
     constants = bindings = 0
     ordinals: dict[object, int] = {}

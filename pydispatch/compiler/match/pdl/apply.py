@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from xdsl.dialects import pdl
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +22,10 @@ from pydispatch.ir.core.locations import location_of
 
 SWEEPS = 32
 """So often the program is gone through; a set of patterns that still matches then would do so forever."""
+GROWTH = 64
+"""How many times the operations of the program, and of a small one, patterns may leave: more would not end."""
+SMALL_PROGRAM = 64
+"""Operations that a program counts as at least."""
 EXPLAINED = 8
 
 
@@ -36,24 +40,38 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
         tree.add(pattern.path(), pattern)
     # What an operation itself has is compared first; where that differs, it does for all operations of its kind.
     refused: dict[Hashable, set[int]] = {}
+    most = GROWTH * max(SMALL_PROGRAM, sum(1 for _ in program.walk()))
     for _ in range(SWEEPS):
         changed = False
-        for op in list(program.walk()):
+        for op in _counted(program, most, patterns, report):
             if op.parent is not None and _inside(op, program):
                 changed = _apply_at(op, tree, program, report, refused) or changed
         if not changed:
             break
         cleanup.eliminate_dead(program)
     else:
-        last = report.found[-1].pattern
-        culprit = next((p.op for p in patterns if p.name == last), spec)
-        raise CompileError(f"{last} still matches after {SWEEPS} rounds", location_of(culprit),
-                           "its replacement contains what it matches")  # fmt: skip
+        raise _endless(patterns, report, f"{SWEEPS} rounds")
     for pattern in [p for p in patterns if p.name in report.unmatched][:EXPLAINED]:
         for op in program.walk():
             match = pattern.match(op)
             if isinstance(match, Mismatch):
                 report.miss(pattern.name, op, match)
+
+
+def _counted(program: ModuleOp, most: int, patterns: Sequence[PdlPattern], report: Report) -> list[Operation]:
+    """Return the operations of a program. CompileError where patterns have made more than `most`."""
+    ops = list(program.walk())
+    if len(ops) > most:
+        raise _endless(patterns, report, f"the program has grown to {len(ops)} operations")
+    return ops
+
+
+def _endless(patterns: Sequence[PdlPattern], report: Report, when: str) -> CompileError:
+    """Return the error about the pattern that was applied last."""
+    last = report.found[-1].pattern
+    culprit = next(p.op for p in patterns if p.name == last)
+    note = "its replacement contains what it matches"
+    return CompileError(f"{last} still matches after {when}", location_of(culprit), note)
 
 
 def _inside(op: Operation, program: ModuleOp) -> bool:

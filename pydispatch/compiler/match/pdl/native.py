@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.tensor import DimOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.edit.symbols import clone, table_of
 from pydispatch.errors import CompileError
@@ -54,6 +54,7 @@ def rewrite_as_dispatch(given: Sequence[Any], place: Operation, program: ModuleO
         if not isinstance(value.type, TensorType | IntegerType | AnyFloat):
             raise CompileError(f"'{name.data}' cannot be given a {value.type}", location_of(spec),
                                "operands are tensors, integers and floats; cast an index to i32 or i64")  # fmt: skip
+    _check_replaced(replaced, name.data, spec)
     operands = [*inputs, *others]
     tensors = [v for v in operands if isinstance(v.type, TensorType)]
     scalars = [v for v in operands if not isinstance(v.type, TensorType)]
@@ -82,6 +83,14 @@ def rewrite_as_dispatch(given: Sequence[Any], place: Operation, program: ModuleO
             if use.operation not in (dispatch,) and not _is_before(use.operation, dispatch):
                 use.operation.operands[use.index] = new
     return [dispatch]
+
+
+def _check_replaced(replaced: Sequence[SSAValue], name: str, spec: Operation) -> None:
+    for value in replaced:
+        if not isinstance(value, OpResult) or not isinstance(value.type, TensorType):
+            what = f"a result of type {value.type}" if isinstance(value, OpResult) else "an argument"
+            raise CompileError(f"a dispatch of '{name}' cannot replace {what}", location_of(spec),
+                               "the replaced values are tensors that operations of the match give")  # fmt: skip
 
 
 def _is_before(user: Operation, dispatch: Operation) -> bool:

@@ -172,11 +172,18 @@ def _replace(self: Rewriting, op: pdl.ReplaceOp) -> None:
     _erase_op(self, target, op)
 
 
+def _present(target: Operation, op: Operation) -> None:
+    if target.parent is None:
+        raise CompileError(f"'{target.name}' was replaced or erased before", location_of(op),
+                           "replace each operation once")  # fmt: skip
+
+
 def _erase(self: Rewriting, op: pdl.EraseOp) -> None:
     _erase_op(self, self.get(op.op_value), op)
 
 
 def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
+    _present(target, op)
     if any(list(r.uses) for r in target.results):
         raise CompileError(f"'{target.name}' is erased, but its result is still used", location_of(op),
                            "replace it, or erase its users first")  # fmt: skip
