@@ -9,6 +9,7 @@ from typing import Any
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
+from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.entities import Entity, Literal, Memory, Scalar
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
@@ -39,12 +40,16 @@ class Lowered:
     @property
     def text(self) -> str:
         """A program with one public function."""
+        return self.program(self.name)
+
+    def program(self, function: str) -> str:
+        """Return the text of a program with one public function of that name."""
         arguments = ", ".join(f"%a_{name}: {type}" for name, type in self.arguments)
         types = ", ".join(type for _, type in self.results)
         values = ", ".join(f"%r_{name}" for name, _ in self.results)
-        head = f"func.func @{self.name}({arguments}) -> ({types}) {{"
-        function = [head, *self.body, f"return {values} : {types}", "}"]
-        return "\n".join([f"module @{self.name} {{", *self.executable, *function, "}", ""])
+        symbol = function if function.isascii() else f'"{function}"'
+        lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}", "}"]
+        return ascii_names("\n".join([f"module @{self.name} {{", *self.executable, *lines, "}", ""]))
 
 
 def lower(

@@ -14,6 +14,7 @@ from pydispatch.frontends.graph.dtypes import DTYPES
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops import elementwise
 from pydispatch.frontends.ops.shapes import element
+from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.kernels.module import EXECUTABLE, Lowered
 from pydispatch.programs.array import Array
@@ -78,10 +79,8 @@ def _function(trace: Trace, kernel: KernelSource, grid_in_call: bool) -> tuple[L
     if found is None:
         lowered = kernel.lowered(grid_in_call)
         name = f"{kernel.name}_{len(known)}"
-        text = lowered.text.replace(EXECUTABLE, f"@{name}_kernel").replace(
-            f"func.func @{kernel.name}(%a_", f"func.func @{name}(%a_"
-        )
-        module = ir.parse(text, kernel.name)
+        text = lowered.program(name).replace(EXECUTABLE, f"@{name}_kernel")
+        module = ir.parse(ascii_names(text), kernel.name)
         function = None
         for op in list(module.body.block.ops):
             op.detach()

@@ -191,7 +191,8 @@ class Builder(Writer):
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
         tensors = []
         for given, argument in zip(inputs, block.args, strict=True):
-            argument.name_hint = given.name if given.name.isidentifier() else None
+            is_plain = given.name.isascii() and given.name.isidentifier()  # callers use pyd.name
+            argument.name_hint = given.name if is_plain else None
             value: SSAValue = argument
             shape: list[Size] = []
             for axis, n in enumerate(given.shape):

@@ -19,6 +19,7 @@ from pydispatch.compiler.match.python.sizes import disagreement, to_compare
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.structured import as_structured
+from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.patterns import Pattern
 from pydispatch.patterns.sizes import Dynamic
 
@@ -105,11 +106,11 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
     arguments = ", ".join(f"%in_{name}: {type.mlir}" for name, type in pattern.inputs)
     body = "\n".join(lowering.lines)
     text = f"func.func @{pattern.name}({arguments}) {{\n{body}\nreturn\n}}"
-    function = ir.parse(text, f"<pattern {pattern.name}>").body.block.first_op
+    function = ir.parse(ascii_names(text), f"<pattern {pattern.name}>").body.block.first_op
     assert function is not None
     block = function.regions[0].block
     for argument, (name, _) in zip(block.args, pattern.inputs, strict=True):
-        argument.name_hint = name
+        argument.name_hint = ascii_names(f"%{name}")[1:]
     last = block.last_op
     assert last is not None
     position = next(iter(roots))[2:]

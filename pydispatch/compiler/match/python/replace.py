@@ -16,6 +16,7 @@ from pydispatch.compiler.match.python.match import Compiled, MatchInfo, failed
 from pydispatch.compiler.match.python.text import Signature, dispatch_of_c, dispatch_of_whole, signature_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.patterns import Pattern, Replacement
 from pydispatch.patterns.kernels import CFunction, Generated, Traced, WholeKernel, unfit
@@ -128,11 +129,12 @@ class Replacer:
             return known[self.known[key]]
         from pydispatch import ir
 
-        unique, n = name, 1
+        plain = ascii_names(f"@{name}")[1:]
+        unique, n = plain, 1
         while unique in known or f"{unique}_kernel" in known:
-            unique, n = f"{name}_{n}", n + 1
+            unique, n = f"{plain}_{n}", n + 1
         self.known[key] = unique
-        made = ir.parse(text.replace("@NAME", f"@{unique}"), f"<pattern {name}>")
+        made = ir.parse(ascii_names(text.replace("@NAME", f"@{unique}")), f"<pattern {name}>")
         first = self.program.body.block.first_op
         assert first is not None
         for op in list(made.body.block.ops):
