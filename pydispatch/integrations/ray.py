@@ -121,11 +121,11 @@ class Predictor:
 
     def _nothing(self) -> Batch:
         """Return the results for no rows: arrays of the right types, whose open sizes are 0."""
-        outputs = zip(self._outputs, self._program_outputs, strict=True)
-        return {
-            name: np.empty((0, *(n if isinstance(n, int) else 0 for n in value.shape[1:])), value.dtype)
-            for name, value in outputs
-        }
+        found: Batch = {}
+        for name, value in zip(self._outputs, self._program_outputs, strict=True):
+            shape = [0, *(n if isinstance(n, int) else 0 for n in (value.shape or ())[1:])]
+            found[name] = np.empty(shape, value.dtype)
+        return found
 
     def _columns(self, what: str, wanted: Mapping[str, str], batch: Batch) -> Batch:
         """Return the column of each name. InvalidArgumentError for a column that the batch does not have."""
