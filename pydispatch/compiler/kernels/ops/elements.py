@@ -39,6 +39,10 @@ class Kept:
     dims: list[Index]
     filled: Builder | None = None
 
+    def holds(self, row: Sequence[Index], indices: Sequence[Index]) -> bool:
+        """Return whether the element at `indices` is stored: it is one of the row `row`, the only one in the buffer."""
+        return self.filled is not None and list(indices[: len(row)]) == list(row)
+
 
 class LoopCompanion(Protocol):
     """A reduction that is computed in the loop of another one, `host`, and leaves its values in `results`."""
@@ -161,7 +165,7 @@ class Elements:
             self.loads.append((value, tuple(indices)))
             place = build if isinstance(value, OpResult) else place  # what is written here is not read before it
             result = self._load(place, self._buffers[value], value, indices)
-        elif kept is not None and kept.filled is not None and kept.filled not in build.chain():
+        elif kept is not None and kept.holds(self.row, indices) and kept.filled not in build.chain():
             place = build
             result = self._load(place, (kept.buffer, kept.index_map), value, indices)
         else:
