@@ -4,8 +4,8 @@
 
 enum { kAskNanoseconds = 50000000 };  // between two questions whether to go on waiting
 
-void pyd_gate_init(pyd_gate_t* gate, const pyd_sched_t* sched) {
-  *gate = (pyd_gate_t){.is_taken = false};
+void pyd_gate_init(pyd_gate_t* gate, pyd_sched_t* sched) {
+  *gate = (pyd_gate_t){.sched = sched};
   if (sched) gate->scopes = pyd_sched_scopes(sched);
   pthread_mutex_init(&gate->mutex, NULL);
   pthread_cond_init(&gate->is_open, NULL);
@@ -53,6 +53,13 @@ pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, 
   pyd_status_t status = PYD_STATUS_OK;
   pthread_mutex_lock(&gate->mutex);
   if (is_inside(gate)) status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s", refusal);
+  const bool waits = pyd_ok(status) && gate->is_taken;
+  pyd_blocking_t blocking;
+  if (waits) {
+    pthread_mutex_unlock(&gate->mutex);
+    pyd_sched_block_begin(gate->sched, &blocking);
+    pthread_mutex_lock(&gate->mutex);
+  }
   while (pyd_ok(status) && gate->is_taken) status = wait_a_while(gate, interrupt);
   if (pyd_ok(status)) {
     gate->is_taken = true;
@@ -61,6 +68,7 @@ pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, 
     pthread_cond_signal(&gate->is_open);  // a signal that came to this thread meanwhile belongs to the next one
   }
   pthread_mutex_unlock(&gate->mutex);
+  if (waits) pyd_sched_block_end(&blocking);
   if (!pyd_ok(status)) return status;
   *scope = (pyd_scope_t){.outer = pyd_scope_now(gate->scopes), .owner = gate};
   pyd_scope_set(gate->scopes, scope);

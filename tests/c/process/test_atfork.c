@@ -1,4 +1,4 @@
-// links: base process
+// links: base platform sched process
 // tsan: 3
 // Order and sides of fork handlers; announced code stays a whole list while threads add and remove around forks.
 #include <pthread.h>

@@ -11,22 +11,27 @@ enum { IS_FAILING = 1 };
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void __libc_free(void*);
-static bool fails(void) { return until_failure >= 0 && until_failure-- == 0; }
+static size_t failed;  // bytes of the allocation that failed; another try of it fails too
+static bool fails(size_t size) {
+  const bool is_retry = failed && failed == size, is_chosen = !is_retry && until_failure >= 0 && until_failure-- == 0;
+  failed = is_chosen ? size : is_retry ? 0 : failed;
+  return is_retry || is_chosen;
+}
 void* malloc(size_t size) {
-  if (fails()) return NULL;
+  if (fails(size)) return NULL;
   void* block = __libc_malloc(size);
   live += block != NULL;
   return block;
 }
 void* calloc(size_t count, size_t size) {
-  if (fails()) return NULL;
+  if (fails(count * size)) return NULL;
   void* block = __libc_calloc(count, size);
   live += block != NULL;
   return block;
 }
 void* __libc_realloc(void*, size_t);
 void* realloc(void* block, size_t size) {
-  if (fails()) return NULL;
+  if (fails(size)) return NULL;
   void* moved = __libc_realloc(block, size);
   live += moved && !block;
   return moved;
@@ -37,6 +42,7 @@ void free(void* block) {
 }
 #else
 enum { IS_FAILING = 0 };
+static size_t failed;
 #endif
 
 static float buffers[3][64];
@@ -130,7 +136,7 @@ static void fail_in_turn(pyd_status_t (*life)(pyd_span_t), pyd_span_t bytes, lon
     until_failure = n;
     pyd_status_t status = life(bytes);
     bool ran_through = until_failure >= 0;
-    until_failure = -1;
+    until_failure = -1, failed = 0;
     if (ran_through) {
       CHECK_OK(status);
       break;

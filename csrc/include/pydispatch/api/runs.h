@@ -47,7 +47,8 @@ typedef struct pyd_api_device_options_s {
   uint32_t lends_threads;  // 1: the device starts no thread; those of device_lend_thread are its threads
   // Called on each thread of the device, never on callers, before and after it works for it: to name it, to bind it to CPUs, to
   // set up what bodies need. They may be NULL, and are called on any thread, also after device_create has returned, until the device has
-  // no thread any more. |worker| < device_workers(); a thread that is started again, or lent again, is told again.
+  // no thread any more. |worker| is below device_workers() for threads that run workgroups and not below it for threads that run submitted
+  // calls with host commands. A thread that is started again, or lent again, calls again.
   void (*on_thread_start)(void* context, uint32_t worker);
   void (*on_thread_stop)(void* context, uint32_t worker);
   void* context;
