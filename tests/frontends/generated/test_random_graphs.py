@@ -24,6 +24,13 @@ def test_a_random_graph(seed: int) -> None:
     assert finding in (None, programs.REFUSED, programs.UNSTABLE), f"{finding}\n{program}"
 
 
+@pytest.mark.parametrize("axis", [0, 1, 3])
+def test_no_element_is_gathered(axis: int) -> None:
+    x, none = np.ones((1, 1, 2, 2), np.float32), np.zeros(0, np.int64)
+    node = programs.Node("Gather", ("x", "none"), ("y",), {"axis": axis})
+    assert programs.check(KIND, programs.Program((node,), ({"x": x},), {"none": none})) is None
+
+
 def test_a_failing_graph_becomes_smaller() -> None:
     """A reference that is wrong about one operator stands for a defect."""
 

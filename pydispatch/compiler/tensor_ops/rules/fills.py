@@ -37,7 +37,10 @@ class Constant(TensorOp):
             return build.pure(arith.ConstantOp(splat))
         number = build.join(indices, shape_of(result))
         if isinstance(number, int):
-            return build.pure(arith.ConstantOp(cast(Any, list(attribute.iter_attrs())[number])))
+            elements = list(attribute.iter_attrs())
+            if not elements:  # a loop without iterations reads one
+                return e.zero(build, attribute.get_element_type())
+            return build.pure(arith.ConstantOp(cast(Any, elements[number])))
         return e.table(build, attribute, indices)
 
     def is_fill(self, op: Any) -> bool:
