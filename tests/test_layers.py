@@ -53,7 +53,7 @@ SIDES = {
     },
     "pydispatch.frontends": {
         "pydispatch.errors", "pydispatch.extensions", "pydispatch.files", "pydispatch.formats", "pydispatch.ir",
-        "pydispatch.packages", "pydispatch.patterns", "pydispatch.programs",
+        "pydispatch.logs", "pydispatch.packages", "pydispatch.patterns", "pydispatch.programs",
     },
     "pydispatch.compiler": {
         "pydispatch._core",

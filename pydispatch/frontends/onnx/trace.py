@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -11,7 +12,7 @@ from xdsl.dialects import arith, builtin
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import SSAValue
 
-from pydispatch.errors import CompileError
+from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.faults import guarded
@@ -25,12 +26,15 @@ from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
 from pydispatch.frontends.ops import elementwise
 from pydispatch.frontends.ops.custom import custom_call, result_types
 from pydispatch.frontends.source import ReadOptions
+from pydispatch.logs import caller_level
 
 Conversion = Callable[..., Any]
 """Gets a `Call` and the operands, None for those left out; gives a result, or a sequence of them."""
 
 _KNOWN_ELEMENTS = 1024  # constants of at most so many elements take part in arithmetic while the program is written
 _OLDEST, _NEWEST = 1, 26
+_TESTED = range(11, 24)
+"""Operator sets that are compared with onnxruntime; others are read in the same way, with a warning."""
 
 
 class Tracer:
@@ -343,6 +347,13 @@ class Tracer:
             raise self.builder.fail(
                 f"the model uses version {version} of the operators; versions {_OLDEST} to {_NEWEST} are known",
                 "onnx.version_converter.convert_version makes a model of another version",
+            )
+        if "" in found and version not in _TESTED:
+            warnings.warn(
+                f"the model uses version {version} of ONNX's operators; versions {_TESTED[0]} to {_TESTED[-1]} are "
+                "tested. Compare its results with onnxruntime, or convert it with onnx.version_converter.convert_version",
+                CompileWarning,
+                stacklevel=caller_level(),
             )
         return found
 

@@ -181,3 +181,14 @@ def test_shapes_and_constants_that_the_caller_gives() -> None:
         read(data, ReadOptions(inputs={"q": (1,)}))
     with pytest.raises(pd.CompileError, match="'s' has shape"):
         read(data, ReadOptions(inputs={"x": (1, "n")}, constants={"s": np.array([3, 1, 1])}))
+
+
+@pytest.mark.parametrize(("opset", "warns"), [(7, True), (10, True), (11, False), (23, False), (24, True)])
+def test_operator_sets_that_are_not_tested(
+    opset: int, warns: bool, recwarn: pytest.WarningsRecorder, tmp_path: Path
+) -> None:
+    (tmp_path / "model.onnx").write_bytes(model([RELU], [X], [Y], opset=opset))
+    program = pd.device("cpu").load(pd.compile(tmp_path / "model.onnx"))
+    np.testing.assert_array_equal(program.main(np.float32([-1, 2])), np.float32([0, 2]))
+    found = [str(w.message) for w in recwarn if issubclass(w.category, pd.CompileWarning)]
+    assert [f"version {opset} of ONNX's operators" in text for text in found] == [True] * warns
