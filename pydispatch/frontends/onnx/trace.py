@@ -351,7 +351,8 @@ class Tracer:
         if "" in found and version not in _TESTED:
             warnings.warn(
                 f"the model uses version {version} of ONNX's operators; versions {_TESTED[0]} to {_TESTED[-1]} are "
-                "tested. Compare its results with onnxruntime, or convert it with onnx.version_converter.convert_version",
+                "tested. Compare its results with onnxruntime, or convert it with "
+                "onnx.version_converter.convert_version",
                 CompileWarning,
                 stacklevel=caller_level(),
             )
