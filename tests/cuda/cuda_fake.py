@@ -38,6 +38,12 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeDriver
 
 
 @pytest.fixture
+def unfilled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is not filled before use, which takes calls of the driver; before `device`."""
+    monkeypatch.delenv("PYDISPATCH_CHECK", raising=False)
+
+
+@pytest.fixture
 def device(fake: FakeDriver) -> Any:
     """cuda:0 on it."""
     return pd.device("cuda:0")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_device_programs import CONSTANTS, REVERSE, SCALE, STEPS, WIDE
-from cuda_fake import device, fake, install
+from cuda_fake import device, fake, install, unfilled
 from cuda_programs import MIXED, MUL, TWO, export, layout, size, source, target, vectors
 from fake_driver import CUresult, FakeDriver
 from pydispatch._core.commands import Copy, Fill, Slot
@@ -21,7 +21,7 @@ import pydispatch as pd
 from pydispatch.runtime.devices.cuda import steps
 from pydispatch.runtime.devices.cuda.graph import Graph
 
-__all__ = ["device", "fake"]  # fixtures
+__all__ = ["device", "fake", "unfilled"]  # fixtures
 
 SM_75, SM_80, SM_90 = (DATA / f"kernels_sm_{n}.ptx" for n in (75, 80, 90))
 WAITS = ("cuStreamSynchronize", "cuStreamQuery", "cuMemcpyDtoHAsync")
@@ -131,7 +131,7 @@ def test_a_change_that_a_graph_does_not_take_makes_a_new_one(fake: FakeDriver, d
     assert fake.calls["cuGraphExecDestroy"] == 1  # the one before it
 
 
-def test_a_loop_of_calls_settles(fake: FakeDriver, device: Any) -> None:
+def test_a_loop_of_calls_settles(unfilled: None, fake: FakeDriver, device: Any) -> None:
     f = device.load(mixed()).mixed_invocation
     a, b = given(2, 1000)
     x, z = device.upload(a), device.upload(b)
@@ -150,7 +150,7 @@ def test_a_loop_of_calls_settles(fake: FakeDriver, device: Any) -> None:
         np.testing.assert_array_equal(each, b * (a * b))
 
 
-def test_a_single_dispatch_needs_no_graph(fake: FakeDriver, device: Any) -> None:
+def test_a_single_dispatch_needs_no_graph(unfilled: None, fake: FakeDriver, device: Any) -> None:
     f = device.load(built({target(): [SM_75]}, MUL, vectors("simple_mul"))).simple_mul
     a, b = given(2, 200)
     x, z = device.upload(a), device.upload(b)

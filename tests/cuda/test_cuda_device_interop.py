@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_device_programs import STEPS
-from cuda_fake import device, fake, install
+from cuda_fake import device, fake, install, unfilled
 from cuda_programs import MIXED, MUL, TWO, source, target, vectors
 from fake_driver import FakeDriver
 from pydispatch._core.dlpack import make_capsule, open_capsule
@@ -21,7 +21,7 @@ from tools import DATA
 
 import pydispatch as pd
 
-__all__ = ["device", "fake"]  # fixtures
+__all__ = ["device", "fake", "unfilled"]  # fixtures
 
 N = 100
 
@@ -105,7 +105,7 @@ class Array:
         }  # fmt: skip
 
 
-def test_tensors_of_others_are_used_where_they_lie(fake: FakeDriver, device: Any) -> None:
+def test_tensors_of_others_are_used_where_they_lie(unfilled: None, fake: FakeDriver, device: Any) -> None:
     other, f = Other(fake), device.load(mixed()).mixed_invocation
     a, b = given(2, N)
     x, y = other.array(a), other.array(b)

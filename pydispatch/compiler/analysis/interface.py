@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.analysis.known_sizes import Sizes
@@ -69,6 +69,10 @@ def interface_of(function: Operation) -> FunctionEntry:
     return FunctionEntry(symbol_name(function), str(type), inputs, outputs)
 
 
+def _which(value: SSAValue | None) -> str:
+    return f"argument {value.index}" if isinstance(value, BlockArgument) else "a result"
+
+
 class _SizeNames:
     """The names of the sizes of one function."""
 
@@ -98,8 +102,8 @@ class _SizeNames:
             return spelled(type), None
         if not isinstance(type, TensorType):
             raise CompileError(
-                f"callers of @{symbol_name(self._function)} cannot pass or get a {type}", location_of(self._function),
-                "make the function private, or pass tensors and numbers",
+                f"{_which(value)} of @{symbol_name(self._function)} has the type {type}, "
+                "which callers cannot pass or get", location_of(self._function), "make the function private, or pass tensors and numbers",
             )
         element = spelled(cast(Any, type).element_type)
         sizes: Sequence[int] = shape()

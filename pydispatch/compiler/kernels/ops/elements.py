@@ -39,9 +39,14 @@ class Kept:
     dims: list[Index]
     filled: Builder | None = None
 
-    def holds(self, row: Sequence[Index], indices: Sequence[Index]) -> bool:
-        """Return whether the element at `indices` is stored: it is one of the row `row`, the only one in the buffer."""
-        return self.filled is not None and list(indices[: len(row)]) == list(row)
+    def holds(self, row: Sequence[Index], indices: Sequence[Index], build: Builder) -> bool:
+        """Return whether code at `build` finds the element at `indices` stored.
+
+        The buffer has elements of the row `row` only, and the loop that stores them has ended there.
+        """
+        return (
+            self.filled is not None and self.filled not in build.chain() and list(indices[: len(row)]) == list(row)
+        )
 
 
 class LoopCompanion(Protocol):
@@ -165,7 +170,7 @@ class Elements:
             self.loads.append((value, tuple(indices)))
             place = build if isinstance(value, OpResult) else place  # what is written here is not read before it
             result = self._load(place, self._buffers[value], value, indices)
-        elif kept is not None and kept.holds(self.row, indices) and kept.filled not in build.chain():
+        elif kept is not None and kept.holds(self.row, indices, build):
             place = build
             result = self._load(place, (kept.buffer, kept.index_map), value, indices)
         else:

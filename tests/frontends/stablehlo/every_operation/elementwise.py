@@ -263,10 +263,10 @@ def exact(e: Element, to: Element) -> bool:
 
 def converted(to: Element) -> Callable[..., Any]:
     def function(e: Element, x: Array) -> Array:
-        if to.kind == "bool":
-            return x != 0
         if e.kind == "complex" and to.kind != "complex":
             x = x.real
+        if to.kind == "bool":
+            return x != 0
         if to.is_integer and e.kind in ("float", "complex"):
             return np.trunc(x).astype(np.int64)
         return x.astype(object if to.is_integer else np.float64 if to.kind == "float" else np.complex128)
