@@ -103,7 +103,8 @@ class _SizeNames:
         if not isinstance(type, TensorType):
             raise CompileError(
                 f"{_which(value)} of @{symbol_name(self._function)} has the type {type}, "
-                "which callers cannot pass or get", location_of(self._function), "make the function private, or pass tensors and numbers",
+                "which callers cannot pass or get",
+                location_of(self._function), "make the function private, or pass tensors and numbers",
             )
         element = spelled(cast(Any, type).element_type)
         sizes: Sequence[int] = shape()
