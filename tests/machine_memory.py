@@ -7,9 +7,11 @@ the results, but products of subnormal numbers take CPUs of Intel a hundred time
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -71,6 +73,13 @@ func.func @checked_{name}({parameters}) -> ({results}, tensor<i32>, tensor<i32>)
 _FUNCTION = re.compile(r"func\.func (?:public )?@(\w+)\((.*)\) -> \(?(tensor<[^>]*>)")
 
 
+def unfilled_device() -> Any:
+    """A device whose memory holds what kernels put there, and no pattern; with a limit of its own it shares no pool."""
+    with mock.patch.dict(os.environ):
+        os.environ.pop("PYDISPATCH_CHECK", None)
+        return pd.device("cpu?workers=1&memory=17GiB")
+
+
 def reads_unwritten(text: str, calls: dict[str, list[list[Any]]], folder: Path, cpu: str) -> list[str]:
     """The functions of a program that compute with memory which they did not write in one of their calls.
 
@@ -83,6 +92,6 @@ def reads_unwritten(text: str, calls: dict[str, list[list[Any]]], folder: Path, 
         plain = ", ".join(f"{n.strip()}: {t.strip()}" for n, t in pairs)
         twins += CHECKED.format(name=name, parameters=plain, arguments=given, types=types, results=results)
     artifact = pd.compile(text + EXECUTABLE + twins, targets="cpu", cpu=cpu, object_search_path=[folder])
-    loaded: Any = pd.device("cpu?workers=1").load(artifact)
+    loaded: Any = unfilled_device().load(artifact)
     return [name for name, every in calls.items() for arguments in every
             if np.asarray(getattr(loaded, f"checked_{name}")(*arguments)[2])]  # fmt: skip

@@ -50,7 +50,7 @@ REFUSED = {
         """func.func @f(%a: !flow.dispatch.tensor<readonly:tensor<4xf32>>) -> tensor<4xf32> {
           %0 = tensor.empty() : tensor<4xf32>
           return %0 : tensor<4xf32> }""",
-        "callers of @f cannot pass or get a !iree_tensor_ext.dispatch.tensor",
+        "argument 0 of @f has the type !iree_tensor_ext.dispatch.tensor",
     ),
     "a kernel without a body": (
         """stream.executable private @e {
@@ -68,7 +68,7 @@ REFUSED = {
     ),
     "memory": (
         "func.func @f(%m: memref<?xf32>) {\n  return\n}",
-        "callers of @f cannot pass or get a memref<?xf32>",
+        "argument 0 of @f has the type memref<?xf32>",
     ),
 }  # fmt: skip
 

@@ -24,12 +24,6 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86
 CPUS = machine_levels.parameters(["generic", "x86-64-v3", "x86-64-v4", "native"])
 
 
-@pytest.fixture(autouse=True)
-def unfilled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory holds what these tests put there, and no pattern."""
-    monkeypatch.delenv("PYDISPATCH_CHECK", raising=False)
-
-
 def test_it_is_found(tmp_path: Path) -> None:
     """A kernel that reads memory of its workgroup before it writes it."""
     assert reads_unwritten(CARELESS, {"careless": [[]]}, tmp_path, "generic") == ["careless"]
