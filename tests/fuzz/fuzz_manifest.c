@@ -1,5 +1,5 @@
 // The manifest on any bytes: nothing outside them is read, and what is accepted keeps the promises of manifest.h.
-// links: base platform elf fatelf artifact imports executable memory plugin sched program api standalone
+// links: base platform elf fatelf artifact imports executable memory plugin sched process program api standalone
 #include <stdlib.h>
 
 #include "standalone/manifest.h"

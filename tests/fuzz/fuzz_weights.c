@@ -1,5 +1,5 @@
 // Any bytes as a safetensors file: what is accepted lies within them, and has as many bytes as its sizes say.
-// links: base platform elf fatelf artifact imports executable memory plugin sched program api standalone
+// links: base platform elf fatelf artifact imports executable memory plugin sched process program api standalone
 #include <stdlib.h>
 
 #include "standalone/weights.h"

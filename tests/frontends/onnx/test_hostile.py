@@ -192,3 +192,11 @@ def test_operator_sets_that_are_not_tested(
     np.testing.assert_array_equal(program.main(np.float32([-1, 2])), np.float32([0, 2]))
     found = [str(w.message) for w in recwarn if issubclass(w.category, pd.CompileWarning)]
     assert [f"version {opset} of ONNX's operators" in text for text in found] == [True] * warns
+
+
+@pytest.mark.parametrize("op", ["Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"])
+def test_indices_that_are_no_integers(op: str, tmp_path: Path) -> None:
+    operands = ["x", "x", "x"] if "Scatter" in op else ["x", "x"]
+    (tmp_path / "model.onnx").write_bytes(model([node(op, operands, ["y"])], [X], [Y]))
+    with pytest.raises(pd.CompileError, match=f"{op}: its indices are .*f32.*; expected integers"):
+        pd.compile(tmp_path / "model.onnx")

@@ -17,7 +17,13 @@ from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.indexing import Places, elements_at
 
 
+def _check_integers(c: Call, indices: Tensor) -> None:
+    if not indices.dtype.is_integer:
+        raise c.fail(f"its indices are {indices}; expected integers")
+
+
 def _gather(c: Call, x: Tensor, indices: Tensor) -> Tensor:
+    _check_integers(c, indices)
     return gathers.take(c.b, x, indices, c.axis(c.integer("axis", 0), x.rank))
 
 
@@ -28,6 +34,7 @@ def _gather_elements(c: Call, x: Tensor, indices: Tensor) -> Tensor:
 
 
 def _check_within(c: Call, x: Tensor, indices: Tensor, axis: int) -> None:
+    _check_integers(c, indices)
     if indices.rank != x.rank:
         raise c.fail(f"its operands are {x} and indices {indices}; expected as many axes")
     for d, (n, m) in enumerate(zip(x.shape, indices.shape, strict=True)):
@@ -36,6 +43,7 @@ def _check_within(c: Call, x: Tensor, indices: Tensor, axis: int) -> None:
 
 
 def _gather_nd(c: Call, x: Tensor, indices: Tensor) -> Tensor:
+    _check_integers(c, indices)
     batch = c.integer("batch_dims", 0)
     if not 0 <= batch < max(1, min(x.rank, indices.rank)) or not indices.rank:
         raise c.fail(f"batch_dims is {batch} for {x} and {indices}")
@@ -53,6 +61,7 @@ def _scatter_elements(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> T
 
 
 def _scatter_nd(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    _check_integers(c, indices)
     return scatters.put_nd(c.b, x, indices, updates, _COMBINE[c.text("reduction", "none", tuple(_COMBINE))])
 
 
