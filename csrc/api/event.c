@@ -90,7 +90,7 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* g
   return PYD_STATUS_OK;
 }
 
-// A task that is not submitted, with two references: for hand_out.
+// Makes a task that is not submitted, with two references, which hand_out releases or passes on.
 static pyd_status_t make(const char* function, pyd_api_device_t* device, const pyd_task_kind_t* kind, pyd_task_t** out_task) {
   if (!device->sched) return pyd_status_make(PYD_CODE_UNSUPPORTED, "%s: the device has no threads", function);
   pyd_status_t status = pyd_task_create(device->sched, kind, sizeof(flight_t), out_task);
@@ -109,7 +109,7 @@ static pyd_status_t submit_call(pyd_api_call_t* call, pyd_task_t* task, const py
   return pyd_ok(status) ? pyd_task_submit(task, options) : status;
 }
 
-// After submitting: the event is the caller's, if it is wanted; the reference of the submitting function goes.
+// After submitting: passes one reference to a caller that wants the event, and releases the other one.
 static void hand_out(pyd_task_t* task, pyd_status_t status, pyd_api_event_t** out_event) {
   if (pyd_ok(status) && out_event) {
     *out_event = task;
@@ -176,7 +176,7 @@ pyd_status_t pyd_api_event_wait(pyd_api_event_t* event, uint64_t nanoseconds, co
     pyd_status_t status = pyd_api_interrupt_of("event_wait", interrupt, &asked);
     if (!pyd_ok(status)) return status;
   }
-  if (pyd_task_is_done(event)) {  // in |on_done| perhaps, where nobody may have a reference
+  if (pyd_task_is_done(event)) {  // also in |on_done|, where the caller may have released the event
     if (out_outcome) *out_outcome = pyd_api_event_outcome(event);
     return PYD_STATUS_OK;
   }

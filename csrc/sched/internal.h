@@ -254,7 +254,7 @@ bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_ta
 // affinity.c: decides on which CPU each worker is. False: there is no memory.
 bool pyd_sched_assign_cpus(pyd_sched_t* sched);
 
-// destroy.c: the thread of the pool that calls, its own or a lent one; NULL when it is none.
+// destroy.c: returns the pool thread, started or lent, that is the calling thread; NULL when there is none.
 pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched);
 // Has the calling thread destroy the scheduler when it leaves the pool. False, without effect, when it is no thread of the pool.
 bool pyd_sched_destroy_later(pyd_sched_t* sched);
@@ -265,11 +265,11 @@ void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self, c
 // Frees everything, when there are no threads.
 void pyd_sched_free(pyd_sched_t* sched);
 
-// blocking.c: no thread is there.
+// blocking.c: clears the threads and tasks, at creation and in the child of a fork.
 void pyd_blocking_reset(pyd_sched_t* sched);
-// While closing: waits for the threads other than |self|, which may be NULL.
+// While the scheduler is closing: joins the threads other than |self|, which may be NULL.
 void pyd_blocking_stop(pyd_sched_t* sched, const pyd_blocking_thread_t* self);
-// The thread for tasks that may sleep that calls; NULL when it is none.
+// Returns the thread for tasks that may sleep that is the calling thread; NULL when there is none.
 pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched);
 
 // lend.c, under the lifecycle mutex while closing: waits until no thread is lent.

@@ -184,7 +184,7 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   uint32_t helpers = useful_helpers(sched, slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
   if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
-  if (!pyd_permit_is_free(sched->permits)) {  // a thread would be woken in vain
+  if (!pyd_permit_is_free(sched->permits)) {  // a woken thread would find no permit
     atomic_store_explicit(&sched->lacks_permits, 1, memory_order_relaxed);
     return false;
   }

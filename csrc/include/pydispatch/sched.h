@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct pyd_sched_s pyd_sched_t;
 
-// Whether the thread of a scope holds a compute permit: as in the scope around it, yes, or no although the scope around it may.
+// Whether the thread of a scope holds a compute permit. INHERITED: as in the outer scope.
 typedef enum pyd_scope_permit_e { PYD_SCOPE_PERMIT_INHERITED, PYD_SCOPE_PERMIT_HELD, PYD_SCOPE_PERMIT_NONE } pyd_scope_permit_t;
 
 // A chain, innermost first, of the operations that a thread works for. The scope of a job on a pool thread links to the
@@ -40,9 +40,9 @@ typedef struct pyd_scope_access_s {
 // alone: its workers, or the CPUs where these are more.
 typedef struct pyd_permits_s pyd_permits_t;
 
-// NULL: out of memory.
+// Returns NULL when there is no memory.
 pyd_permits_t* pyd_permits_create(void);
-// No scheduler may use it any more. NULL is allowed.
+// After the last scheduler that uses the permits is destroyed. NULL is allowed.
 void pyd_permits_destroy(pyd_permits_t* permits);
 // Around fork, before the handlers of its schedulers in the child.
 void pyd_permits_fork_prepare(pyd_permits_t* permits);

@@ -51,9 +51,9 @@ typedef struct pyd_submit_options_s {
 pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task);
 void* pyd_task_payload(pyd_task_t* task);
 // Before submit: the task may sleep, as one with host commands does. It is run as a whole by |run| of its kind, on a thread that is no
-// pool thread: a call that computes meanwhile finds the pool free. With lent threads it runs as other tasks do.
+// pool thread, so that calls which compute have the whole pool. With lent threads it runs as other tasks do.
 void pyd_task_set_blocking(pyd_task_t* task);
-// By whoever has a reference: in |on_done| the payload may be gone.
+// The caller has a reference. In |on_done| the payload may have been released.
 void pyd_task_retain(pyd_task_t* task);
 // A submitted task runs on. NULL is allowed.
 void pyd_task_release(pyd_task_t* task);
