@@ -63,10 +63,6 @@ def pytest_configure(config: pytest.Config) -> None:
     samples.configure(config)
 
 
-def pytest_report_header() -> str:
-    return samples.header()
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     samples.choose(config, items)
@@ -81,6 +77,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(samples.header())
     for reason, count in sorted(skipped.items()):
         allowed = "" if REASONS.search(reason) else "  (fails the run: a tool is missing)"
         terminalreporter.write_line(f"not run, {count} tests: {reason}{allowed}")
