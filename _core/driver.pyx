@@ -95,7 +95,7 @@ cdef extern from *:
     // Copies between the process and a buffer that is mapped meanwhile. Returns the status of the mapping.
     static int32_t pyd_wgpu_copy(const uintptr_t functions[4], void* device, void* buffer, int is_read, size_t at,
                                  size_t length, size_t skip, char* host, size_t size, void* box) {
-      // The driver has the address until it calls back; where it never does, as after a loss of the device, it keeps it.
+      // The driver has the address until it calls back; where it never does, the word is not released.
       int32_t *told = calloc(1, sizeof *told), status = 0;
       if (told == NULL) return -1;
       pyd_wgpu_map_info_t info = {NULL, 3 /* spontaneous */, pyd_wgpu_mapped, box, told};
