@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.called_kernels import is_closed, options_of, require_open
+from pydispatch.integrations.captures import Captures
 from pydispatch.programs.array import Array
 from pydispatch.programs.program import ProgramSource
 from pydispatch.runtime.buffer import Buffer
@@ -19,7 +21,7 @@ class TracedProgram(ProgramSource):
         super().__init__(function, statics)
         self.derivative: Any = None  # see `pydispatch.vjp`
         self.__name__, self.__doc__, self.__wrapped__ = self.name, function.__doc__, function
-        self._loaded: dict[str, Callable[..., Any]] = {}
+        self._loaded: dict[str, tuple[Callable[..., Any], Captures]] = {}
 
     def specialize(self, **statics: Any) -> TracedProgram:
         """The program with values for static parameters. InvalidArgumentError for a name that is none."""
@@ -34,17 +36,29 @@ class TracedProgram(ProgramSource):
             return self.function(*args, **{**self.statics, **named})
         first = next((each for each in args if type(each) is Buffer), None)
         device = "cpu" if first is None else first.device
-        function = self._loaded.get(device)
-        if function is None or is_closed(function):
+        loaded = self._loaded.get(device)
+        if loaded is None or is_closed(loaded[0]):
             require_open(first)
-            function = self._loaded[device] = self._load(device)
-        return function(*args, **named)
+            loaded = self._load(device)
+        elif (changed := loaded[1].changed()) is not None:
+            self._require_no_state(changed)
+            loaded = self._load(device)
+        return loaded[0](*args, **named)
 
-    def _load(self, device: str) -> Callable[..., Any]:
+    def _load(self, device: str) -> tuple[Callable[..., Any], Captures]:
         import pydispatch
 
         artifact = pydispatch.compile(self, **options_of(device))
-        return pydispatch.device(device).load(artifact).functions[self.name]
+        function = pydispatch.device(device).load(artifact).functions[self.name]
+        loaded = self._loaded[device] = function, Captures(self.function, self.statics)
+        return loaded
+
+    def _require_no_state(self, changed: str) -> None:
+        if self.has_state:
+            raise InvalidArgumentError(
+                f"program '{self.name}': '{changed}' has changed since the first call, and compiling the program again "
+                f"would lose its state; pass the value as an argument, or begin anew with {self.name}.specialize()"
+            )
 
 
 def program(function: Callable[..., Any], /) -> TracedProgram:

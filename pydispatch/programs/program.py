@@ -15,7 +15,8 @@ from pydispatch.patterns.types import DType, TensorType
 from pydispatch.programs import functions as _functions  # the rows of NumPy's functions
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import dtype_from
-from pydispatch.programs.trace import Trace, current
+from pydispatch.programs.retrace import require_same
+from pydispatch.programs.trace import Copied, Trace, current
 
 
 class ProgramSource:
@@ -28,6 +29,8 @@ class ProgramSource:
             )
         self.function, self.name = function, function.__name__
         self.statics = dict(statics or {})
+        self.has_state = False
+        """Whether the traced program has state that calls change."""
         self.parameters = self._parameters()
 
     def _parameters(self) -> dict[str, TensorType | None]:
@@ -69,7 +72,13 @@ class ProgramSource:
             )
         if current() is not None:
             raise InvalidArgumentError(f"program '{self.name}': a program is not compiled while another one is traced")
-        trace = Trace(self.function.__code__.co_filename, weights)
+        trace = self._traced(weights)
+        require_same(self.name, trace.module, self._traced(weights, trace.copies).module)
+        self.has_state = trace.states is not None
+        return trace.module
+
+    def _traced(self, weights: str, copies: dict[int, Copied] | None = None) -> Trace:
+        trace = Trace(self.function.__code__.co_filename, weights, copies)
         given = {name: type for name, type in self.parameters.items() if type is not None}
         with trace.at(f"line {self.function.__code__.co_firstlineno}"):
             tensors = trace.begin([_input(name, type) for name, type in given.items()])
@@ -78,7 +87,7 @@ class ProgramSource:
                 made = self.function(**arrays, **self.statics)
                 results = {name: trace.tensor_of(each) for name, each in self._named(trace, made).items()}
                 trace.finish(self.name, results)
-        return trace.module
+        return trace
 
     def _named(self, trace: Trace, made: Any) -> dict[str, Any]:
         if made is None:

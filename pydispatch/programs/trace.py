@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,19 +17,51 @@ from pydispatch.frontends.graph.dtypes import DTYPES, DType, dtype_of_numpy
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 
-_NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(np.__file__).resolve().parent))
+_NOT_THE_USERS = tuple(
+    str(folder) for path in (Path(__file__).parents[1], Path(np.__file__).parent) for folder in (path, path.resolve())
+)
+"""Folders of this package and of NumPy, as frames name them: through links or not."""
 LARGEST_CONSTANT = 64
 """Elements of a constant that is written into the program; larger arrays are weights."""
 
 _running: list[Trace] = []
 
 
+class Copied(NamedTuple):
+    """An array of the user, its elements when it was used, and the copy that was made before they changed."""
+
+    array: np.ndarray[Any, Any]
+    copy: np.ndarray[Any, Any]
+    previous: Copied | None
+
+
+def is_frozen(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the elements of an array cannot change: it is read-only, and so is each array that it is a view of."""
+    each: Any = array
+    while isinstance(each, np.ndarray):
+        if each.flags.writeable:
+            return False
+        each = each.base
+    return True
+
+
+def _has_equal_bytes(copy: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
+    if copy is array:
+        return True
+    if copy.shape != array.shape or copy.dtype != array.dtype:
+        return False
+    now = np.ascontiguousarray(array)
+    return np.array_equal(copy.reshape(-1).view(np.uint8), now.reshape(-1).view(np.uint8))
+
+
 class Trace(Builder):
     """Writes the program of one function."""
 
-    def __init__(self, filename: str, weights: str = "embed") -> None:
+    def __init__(self, filename: str, weights: str = "embed", copies: dict[int, Copied] | None = None) -> None:
         super().__init__(filename, weights)
-        self._kept: dict[int, tuple[Any, Tensor]] = {}
+        self.copies: dict[int, Copied] = {} if copies is None else copies
+        """Arrays of the user by their id: several traces of one function share the copies."""
+        self._kept: dict[int, Tensor] = {}
         self.states: Any = None
         """What the program keeps between calls (`state.py`)."""
 
@@ -72,15 +104,25 @@ class Trace(Builder):
     def _constant(self, array: np.ndarray[Any, Any]) -> Tensor:
         if array.dtype == object:
             return self.constant(array)
-        known = self._kept.get(id(array))
-        if known is None:
+        copy = self._copied(array)
+        made = self._kept.get(id(copy))
+        if made is None:
             dtype = dtype_of_numpy(array)
             if array.size <= LARGEST_CONSTANT:
-                made = self.constant(array, dtype)
+                made = self.constant(copy, dtype)
             else:
-                made = self.weight(f"constant{len(self._kept)}", np.ascontiguousarray(array), dtype)
-            known = self._kept[id(array)] = (array, made)  # the array stays alive, and its number its own
-        return known[1]
+                made = self.weight(f"constant{len(self._kept)}", copy, dtype)
+            self._kept[id(copy)] = made
+        return made
+
+    def _copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The elements of an array as they are now, in C order: a copy, or the array itself when it never changes."""
+        known = self.copies.get(id(array))
+        if known is None or not _has_equal_bytes(known.copy, array):
+            copy = np.ascontiguousarray(array) if is_frozen(array) else np.array(array, order="C")
+            # all copies stay alive, so that their ids are their own
+            known = self.copies[id(array)] = Copied(array, copy.reshape(array.shape), known)
+        return known.copy
 
 
 def current() -> Trace | None:

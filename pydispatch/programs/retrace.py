@@ -1,0 +1,61 @@
+"""Whether a function gives the same program each time it is traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
+
+_NOTE = (
+    "random numbers, clocks and counters would become constants of the program: compute such a value before, and "
+    "pass it as an argument; state of the program is pydispatch.state"
+)
+
+
+def require_same(name: str, made: ModuleOp, again: ModuleOp) -> None:
+    """Refuse a program that differs from its second trace. CompileError at the first operation that differs."""
+    for number, (op, other) in enumerate(zip(made.walk(), again.walk(), strict=False)):
+        if number and not _is_same(op, other):  # the first one is the module
+            raise CompileError(
+                f"program '{name}' is another one each time it is traced: this value has changed since the first "
+                "trace",
+                _place(other, again) or _place(op, made), _NOTE,
+            )  # fmt: skip
+    if sum(1 for _ in made.walk()) != sum(1 for _ in again.walk()):
+        raise CompileError(f"program '{name}' has another length each time it is traced", None, _NOTE)
+
+
+def _place(op: Operation, module: ModuleOp) -> Any:
+    """The line of an operation; of a weight, that of its first use."""
+    if op.name == "util.global":
+        name = op.properties["sym_name"]
+        for user in module.walk():
+            used = user.properties.get("global")
+            if used is not None and getattr(used, "root_reference", None) == name:
+                return location_of(user)
+    return location_of(op)
+
+
+def _is_same(a: Operation, b: Operation) -> bool:
+    return (
+        a.name == b.name
+        and _are_same(a.properties, b.properties)
+        and _are_same(a.attributes, b.attributes)
+        and [each.type for each in a.results] == [each.type for each in b.results]
+    )
+
+
+def _are_same(a: dict[str, Attribute], b: dict[str, Attribute]) -> bool:
+    return a.keys() == b.keys() and all(value == b[key] or _are_equal_arrays(value, b[key]) for key, value in a.items())
+
+
+def _are_equal_arrays(a: Attribute, b: Attribute) -> bool:
+    if not isinstance(a, NumPyArrayAttr) or not isinstance(b, NumPyArrayAttr) or a.type != b.type:
+        return False
+    return np.array_equal(a.raw(), b.raw())
