@@ -19,6 +19,7 @@ from pydispatch._core.c_numpy cimport (
 import numpy as np
 
 from pydispatch._core.dlpack import read_only_text
+from pydispatch._core.scalars import array_of_number
 from pydispatch._core.status import ArtifactError, InvalidArgumentError
 
 cnp.import_array()
@@ -87,6 +88,10 @@ cdef object input_array(str function, int index, str name, ElementType kind, tup
     """The argument as a contiguous array of the right type and rank. InvalidArgumentError."""
     if fits(given, kind, len(dims)):
         return given
+    if not dims:
+        array = number_array(function, index, name, kind, given)
+        if array is not None:
+            return array
     where = place(function, "argument", index, name)
     expected = f"{type_text(kind, dims)} ({dtype_text(kind.dtype)} array of rank {len(dims)})"
     array = take_array(where, expected, given)
@@ -99,6 +104,18 @@ cdef object input_array(str function, int index, str name, ElementType kind, tup
     if wrong is not None:
         raise InvalidArgumentError(f"{where}: expected {expected}, {wrong}")
     return array
+
+
+cdef object number_array(str function, int index, str name, ElementType kind, object given):
+    """Return a number as an array of rank 0, or None for another object. InvalidArgumentError for a number that the
+    element type does not take."""
+    try:
+        return array_of_number(given, kind)
+    except (TypeError, OverflowError) as error:
+        remedy = "; pass int(x)" if isinstance(given, float) and kind.numerical <= 0x12 else ""
+        raise InvalidArgumentError(
+            f"{place(function, 'argument', index, name)}: expected {kind.name} (a number, or a "
+            f"{dtype_text(kind.dtype)} array of rank 0), got {given_text(given)}: {error}{remedy}") from None
 
 
 cdef object output_array(str function, int index, ElementType kind, tuple shape, object given):

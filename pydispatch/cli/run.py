@@ -197,7 +197,7 @@ def inputs_of(
     function: Function | Procedure, texts: list[str], reader: values.Reader
 ) -> tuple[list[Value], dict[str, Value]]:
     """The arguments of a call: in order, and by name."""
-    kinds = [kind if dims is None else None for _, kind, dims in function.arguments]
+    kinds = [None if dims else kind for _, kind, dims in function.arguments]
     names = {name: kind for (name, _, _), kind in zip(function.arguments, kinds, strict=True) if name != "out"}
     in_order: list[str] = []
     named: dict[str, Value] = {}

@@ -6,7 +6,7 @@ f32=3                     a tensor of rank 0
 4xi1=01,00,01,00          i1, complex (cf64) and opaque (x8) elements are bytes in hexadecimal
 4xf32=@file.bin           raw bytes; =+file.bin continues in the open file
 @a.npy  +a.npy  *a.npy    the first array of a file, the next one, all that are left
-3.5                       a number
+3.5                       a number, or a tensor of rank 0
 (null)  (ignored)         0 for a number
 """
 
@@ -60,7 +60,10 @@ class Reader:
     streams: dict[str, IO[bytes]] = field(default_factory=dict)
 
     def read_all(self, texts: list[str], scalars: list[ElementType | None]) -> list[Value]:
-        """One value per text (`*` gives several). scalars: per position the type of a number, None for a tensor."""
+        """Read one value per text (`*` gives several).
+
+        scalars: per position the type of a number, or of a tensor of rank 0; None for another tensor.
+        """
         values: list[Value] = []
         for text in texts:
             wanted = scalars[len(values)] if len(values) < len(scalars) else None
@@ -71,7 +74,7 @@ class Reader:
         try:
             if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
                 raise ValueError("expected a value in ASCII")
-            if scalar is not None and text[:1] not in "@+*":
+            if scalar is not None and text[:1] not in "@+*&" and "=" not in text:
                 return [_number(0 if text in _ABSENT else text, scalar)]
             if text[:1] == "@":
                 return [_read_npy(self.open(text[1:], restart=True))]
@@ -187,11 +190,16 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
         return np.where(np.isnan(given), single >> 16 | 0x40, rounded).astype(dtype)
 
 
-def _number(text: str | int, kind: ElementType) -> int | float:
+def _number(text: str | int, kind: ElementType) -> Value:
     if isinstance(text, int):
         return text
     try:
-        return float(text) if kind.dtype.kind == "f" or kind.name == "bf16" else int(text, 0)
+        if kind.dtype.kind == "c":
+            return np.array(complex(text), kind.dtype)
+        if kind.numerical >= Numerical.FLOAT:
+            return float(text)
+        number = int(text, 0)
+        return bool(number) if kind.dtype.kind == "b" and number in (0, 1) else number
     except ValueError:
         raise ValueError(f"expected a number for {kind.name}") from None
 

@@ -75,6 +75,8 @@ def run(pdx: str, capsys: pytest.CaptureFixture[str]) -> Run:
     ("function", "text", "printed", "options"),
     [
         ("f32_0", "f32=3.5", "f32=3.5", []),
+        ("f32_0", "3", "f32=3", []),
+        ("i8_0", "-5", "i8=-5", []),
         ("f32_1", "3xf32=1 2.5e-7 inf", "3xf32=1 2.5E-07 INF", []),
         ("f32_1", "3xf32=-inf nan -nan", "3xf32=-INF NAN -NAN", []),
         ("f32_1", "0xf32", "0xf32=", []),
@@ -164,6 +166,8 @@ def test_expected_output(run: Run) -> None:
     [
         ("i1_1", ["--input=4xi1=1"], "'1': expected 2 hexadecimal digits per element"),
         ("i1_1", ["--input=4xi1=01000100"], "expected 2 hexadecimal digits"),
+        ("i8_0", ["--input=300"], "argument 0 'a0': expected i8 (a number, or a np.int8 array of rank 0), got int 300"),
+        ("i32_0", ["--input=1.5"], "input '1.5': expected a number for i32"),
         ("f32_1", ["--input=3xf32=1 2 3 4"], "expected 3 values, one, or none, got 4"),
         ("f32_1", ["--input=3xf32=1 2"], "got 2"),
         ("f32_1", ["--input=3xf32=1 zz 2"], "input '3xf32=1 zz 2': could not convert string to float: 'zz'"),
@@ -178,7 +182,7 @@ def test_expected_output(run: Run) -> None:
         ("f32_1", ["--input=(null)"], "a tensor is needed here"),
         ("f32_1", ["--input=3xf64=1"], "got a float64 array"),
         ("i8_1", ["--input=1xi8=256"], "256 does not fit i8"),
-        ("numbers", ["--input=f32=3", "--input=1"], "expected a number for i32"),
+        ("numbers", ["--input=f32=3", "--input=1"], "argument 0 'a0': expected i32 (a number), got"),
         ("numbers", ["--input=4294967296", "--input=1"], "4294967296 is outside [-2147483648, 4294967295]"),
         ("f32_1", ["--input=@/nowhere.npy"], "/nowhere.npy"),
         ("mix", ["--input=2xf32", "--input=7", "--output=-"], "--output: @mix has 2 results, got 1"),

@@ -301,3 +301,17 @@ def test_errors_of_programs() -> None:
     with pytest.raises(Exception, match="at most two elements"):
         jax.block_until_ready(jax.jit(made)(jnp.ones(5)))
     made.close()
+
+
+def test_numbers_for_arguments_of_rank_0() -> None:
+    add = pd.to_jax(loaded(
+        "func.func @main(%x: tensor<i32>) -> tensor<i32> {\n %r = arith.addi %x, %x : tensor<i32>\n"
+        " return %r : tensor<i32>\n}"
+    ).main, "test.rank0")  # fmt: skip
+    assert add(5) == 10
+    assert add(np.int8(3)) == 6
+    assert jax.jit(lambda: add(4))() == 8
+    for wrong in (1.5, 2**31):
+        with pytest.raises(pd.InvalidArgumentError, match="argument 0 'x': expected i32, got"):
+            add(wrong)
+    add.close()
