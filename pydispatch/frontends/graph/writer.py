@@ -155,6 +155,20 @@ class Writer:
         equal = self.add(arith.CmpiOp(self.index(a), self.index(b), "eq"))
         self.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = builtin.UnitAttr()
 
+    def require_positive(self, count: Size, message: str, unless_zero: Size = 1) -> None:
+        """Refuses calls in which a size is 0, unless a second one is 0 too. The place of the layer ends the message."""
+        if count == 0 and unless_zero != 0:
+            raise self.fail(message)
+        if not isinstance(count, Expr):
+            return
+        zero = self.index(0)
+        holds = self.add(arith.CmpiOp(self.index(count), zero, "sgt")).result
+        if isinstance(unless_zero, Expr):
+            is_exempt = self.add(arith.CmpiOp(self.index(unless_zero), zero, "eq")).result
+            holds = self.add(arith.OrIOp(holds, is_exempt)).result
+        if unless_zero != 0:
+            self.add(cf.AssertOp(holds, message))
+
     @property
     def symbols(self) -> frozenset[str]:
         """The names of sizes that were given a value so far."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydispatch.frontends.graph.dtypes import DTYPES, F16, F32, I64, DType
+from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import (
     elementwise,
@@ -32,9 +33,18 @@ def _reduction(name: str) -> Callable[..., Array]:
         x = t.tensor_of(a)
         if name in ("add", "mul"):
             x = elementwise.convert(t, x, _summed(x, dtype))
+        else:
+            _require_elements(t, f"numpy.{name}", x, axes_of(axis))
         return Array(t, reductions.reduce(t, name, x, axes_of(axis), keepdims))
 
     return made
+
+
+def _require_elements(t: Trace, name: str, x: Tensor, axes: Sequence[int] | None) -> None:
+    """Refuse a reduction that has results and combines no elements for them, in the trace or in a call."""
+    gone = shapes.axes_of(t, axes, x.rank)
+    others = product(n for axis, n in enumerate(x.shape) if axis not in gone)
+    t.require_positive(reductions.count(x, gone), f"{name} of no elements, of an array {x}", unless_zero=others)
 
 
 def _truths(name: str) -> Callable[..., Array]:
@@ -72,6 +82,7 @@ def _argument(name: str) -> Callable[..., Array]:
         x = t.tensor_of(a)
         if axis is None:
             x, axis = shapes.reshape(t, x, shapes.inferred(t, x, (-1,))), 0
+        t.require_positive(x.shape[axis], f"numpy.arg{name} of no elements, of an array {x}")
         return Array(t, reductions.argument(t, name, x, axis, keepdims))
 
     return made

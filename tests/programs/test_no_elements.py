@@ -1,0 +1,61 @@
+"""Extremes of no elements are refused as NumPy refuses them: in the trace, or by the call that has the sizes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+Dynamic = Annotated[np.ndarray, pd.f32["n", "m"]]
+NAMES = ("max", "min", "argmax", "argmin")
+
+
+@pd.program
+def extremes(x: Dynamic) -> Any:
+    return tuple(getattr(x, name)(axis=1) for name in NAMES)
+
+
+@pd.program
+def whole(x: Dynamic) -> Any:
+    return x.max(), np.argmin(x), pd.loop(2, lambda i, v: v + np.min(x), np.zeros((), np.float32))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
+def test_extremes_of_elements(shape: tuple[int, int]) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for mine, theirs in zip(extremes(x), extremes.python(x), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_call_without_elements_is_refused_with_the_line() -> None:
+    first = extremes.function.__code__.co_firstlineno
+    for program, line in ((extremes, first + 2), (whole, whole.function.__code__.co_firstlineno + 2)):
+        x = np.zeros((2, 0), np.float32)
+        with pytest.raises(ValueError):
+            program.python(x)
+        with pytest.raises(
+            pd.InvalidArgumentError, match=r"numpy\.max of no elements, of an array f32\[n, m\]"
+        ) as error:
+            program(x)
+        assert f"line {line}" in str(error.value)
+    assert whole(np.ones((1, 2), np.float32))[2] == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_static_sizes_are_refused_in_the_trace(name: str) -> None:
+    @pd.program
+    def nothing(x: Annotated[np.ndarray, pd.f32[2, 0]]) -> Any:
+        return getattr(x, name)(axis=1)
+
+    @pd.program
+    def empty(x: Annotated[np.ndarray, pd.f32[0, 2]]) -> Any:
+        return getattr(x, name)(axis=1)
+
+    with pytest.raises(
+        pd.CompileError, match=rf"line \d+: error: numpy\.{name} of no elements, of an array f32\[2, 0\]"
+    ):
+        nothing.module()
+    assert empty.module()
