@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 import samples
 
+from pydispatch.compiler.toolchain.programs import zig_environment
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -31,12 +33,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests start wo
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
-if os.name == "posix" and "HOME" not in os.environ:  # zig, which tests call themselves, has no folder then
-    os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"zig-{os.getuid()}"))
-
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have their controller's: a run uses what it compiled itself
     CACHE = tempfile.TemporaryDirectory(prefix="pydispatch-tests-")
     os.environ["PYDISPATCH_CACHE_DIR"] = CACHE.name
+    os.environ.update(zig_environment())  # tests call zig themselves
 
 LEVEL = os.environ.get("PYDISPATCH_TEST_CPU", "")
 if LEVEL:

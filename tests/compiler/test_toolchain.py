@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from pydispatch.compiler.driver.plugin import build_system
 from pydispatch.compiler.toolchain import cache as toolchain_cache
 from pydispatch.compiler.toolchain import clang, linker, programs
 from pydispatch.compiler.toolchain import tools as toolchain
@@ -159,6 +160,44 @@ def test_a_cache_that_cannot_be_made_is_replaced(tmp_path, monkeypatch):
     folder = toolchain_cache.directory()
     assert folder.is_dir() and os.access(folder, os.W_OK) and blocked not in folder.parents
     assert toolchain.find().compile_c(SOURCE, arch="x86_64")[:4] == b"\x7fELF"
+
+
+def test_zig_has_a_cache_that_can_be_written(tmp_path, monkeypatch):
+    """zig hangs when its cache cannot be written: its own is replaced then, and only then."""
+    blocked, own = tmp_path / "file", tmp_path / "own"
+    blocked.write_text("")
+    variables = {"ZIG_GLOBAL_CACHE_DIR": "", "XDG_CACHE_HOME": "zig", "HOME": ".cache/zig"}
+    monkeypatch.setenv("PYDISPATCH_CACHE_DIR", str(own))
+    for name in variables:
+        monkeypatch.delenv(name, raising=False)
+    assert programs.zig_environment()["ZIG_GLOBAL_CACHE_DIR"] == str(own / "zig")
+    for name, below in reversed(variables.items()):  # the last to be set is the first that zig reads
+        monkeypatch.setenv(name, str(blocked / "below"))
+        assert programs.zig_environment()["ZIG_GLOBAL_CACHE_DIR"] == str(own / "zig")
+        monkeypatch.setenv(name, str(tmp_path / name))
+        assert programs.zig_environment()["ZIG_GLOBAL_CACHE_DIR"] == str(tmp_path / name / below)
+    monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", str(blocked))
+    monkeypatch.setattr(toolchain_cache, "directory", lambda: None)
+    with pytest.raises(ToolchainError, match="none can be written: set ZIG_GLOBAL_CACHE_DIR"):
+        programs.zig_environment()
+
+
+def test_a_plugin_without_a_system_compiler(tmp_path, monkeypatch):
+    """zig compiles it, with the environment that keeps zig from hanging."""
+    zig, source = tmp_path / "compiler", tmp_path / "f.c"
+    zig.write_text('#!/bin/sh\necho "$1 $ZIG_GLOBAL_CACHE_DIR" >&2\nexit 1\n')
+    zig.chmod(0o755)
+    source.write_text(SOURCE.decode())
+    for name, value in {"PATH": "", "HOME": "/proc", "PYDISPATCH_CACHE_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("CC", "XDG_CACHE_HOME", "ZIG_GLOBAL_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(programs, "_zig", lambda: str(zig))
+    with pytest.raises(ToolchainError, match=f"building the system plugin failed\ncc {tmp_path}/zig$"):
+        build_system([source], exports=["f"])
+    monkeypatch.setattr(programs, "_zig", lambda: None)
+    with pytest.raises(ToolchainError, match="no C compiler for this machine: install gcc or clang, set CC"):
+        build_system([source], exports=["f"])
 
 
 def test_an_old_linker_on_the_path_is_passed_over(monkeypatch, tmp_path, caplog):

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from pathlib import Path
 from pydispatch._core import elf as core_elf
 from pydispatch.compiler import devlib
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
-from pydispatch.compiler.toolchain import objects
+from pydispatch.compiler.toolchain import objects, programs
 from pydispatch.compiler.toolchain.tools import ARCHES, ToolchainError, find
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import read
@@ -214,10 +213,13 @@ def build_system(
             made.write_bytes(query_source(name, description, exports))
             inputs.append(os.fspath(made))
         output = Path(scratch, "plugin.so")
-        command = [*_host_compiler(), "-shared", "-fPIC", opt, "-fvisibility=hidden", "-DPYD_PLUGIN_SYSTEM"]
+        compiler, environment = _host_compiler()
+        command = [*compiler, "-shared", "-fPIC", opt, "-fvisibility=hidden", "-DPYD_PLUGIN_SYSTEM"]
         command += [f"-D{define}" for define in defines] + [f"-I{folder}" for folder in include_dirs]
         command += [*inputs, "-o", os.fspath(output), *extra_args]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment
+        )
         if done.returncode != 0:
             raise ToolchainError("building the system plugin failed", command, done.stderr)
         data = output.read_bytes()
@@ -229,15 +231,16 @@ def build_system(
     return data
 
 
-def _host_compiler() -> list[str]:
+def _host_compiler() -> tuple[list[str], dict[str, str] | None]:
+    """Return the command of the C compiler for this machine, and its environment: None for that of this process."""
     named = os.environ.get("CC")
     if named:
-        return named.split()
+        return named.split(), None
     for candidate in ("cc", "gcc", "clang"):
         path = shutil.which(candidate)
         if path:
-            return [path]
-    return [sys.executable, "-m", "ziglang", "cc"]
+            return [path], None
+    return programs.zig_cc(), programs.zig_environment()
 
 
 def package(built: dict[str, bytes], output: Path) -> bytes:

@@ -20,6 +20,7 @@ from pathlib import Path
 from pydispatch import logs
 from pydispatch.compiler.toolchain import cache
 from pydispatch.errors import Error
+from pydispatch.formats.storage.cache import first_writable
 
 MIN_CLANG = 17
 MIN_LLD = 15  # the first that relaxes calls of RISC-V
@@ -29,6 +30,7 @@ INSTALL = "install the bundled one: pip install 'pydispatch[c]'"
 _CLANG = ("clang", "PYDISPATCH_CLANG", MIN_CLANG)
 _LLD = ("ld.lld", "PYDISPATCH_LLD", MIN_LLD)
 """Name, the variable that names it outright, the oldest version."""
+_ZIG_CACHE = "ZIG_GLOBAL_CACHE_DIR"
 _VERSION = r"(?:version|LLD) (\d+)\.(\d+)\.(\d+)"
 
 
@@ -90,6 +92,34 @@ def state() -> list[tuple[str, int, int]]:
         with contextlib.suppress(OSError):
             found.append((path, *_status(path)))
     return found
+
+
+def zig_cc() -> list[str]:
+    """Return the command of the C compiler for this machine inside the ziglang wheel; run it with zig_environment().
+
+    Raises ToolchainError when the wheel is not installed.
+    """
+    zig = _zig()
+    if zig is None:
+        raise ToolchainError(f"no C compiler for this machine: install gcc or clang, set CC, or {INSTALL}")
+    return [zig, "cc"]
+
+
+def zig_environment() -> dict[str, str]:
+    """Return the environment for `zig cc`, with a cache directory that can be written: zig hangs without one.
+
+    Raises ToolchainError when no directory can be written.
+    """
+    if os.name == "nt":
+        return dict(os.environ)
+    given = {name: os.environ[name] for name in (_ZIG_CACHE, "XDG_CACHE_HOME", "HOME") if os.environ.get(name)}
+    below = {_ZIG_CACHE: "", "XDG_CACHE_HOME": "zig", "HOME": ".cache/zig"}  # as zig looks for it
+    chosen = next((Path(given[name], folder) for name, folder in below.items() if name in given), None)
+    own = cache.directory()
+    found = first_writable([*([chosen] if chosen else []), *([own / "zig"] if own else [])])
+    if found is None:
+        raise ToolchainError(f"zig needs a cache directory, and none can be written: set {_ZIG_CACHE}")
+    return {**os.environ, _ZIG_CACHE: str(found)}
 
 
 def _zig() -> str | None:

@@ -12,6 +12,7 @@ import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydispatch.formats.storage import whole_file
@@ -29,6 +30,16 @@ def directory() -> Path | None:
     """$PYDISPATCH_CACHE_DIR, $XDG_CACHE_HOME/pydispatch, ~/.cache/pydispatch, or one in the temporary folder; the first
     that can be written. None when there is none."""
     return _directory(os.environ.get("PYDISPATCH_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME"))
+
+
+def first_writable(candidates: Iterable[Path]) -> Path | None:
+    """Return the first directory that exists or can be created, and that can be written; None when there is none."""
+    for candidate in candidates:
+        with contextlib.suppress(OSError, ValueError):
+            candidate.mkdir(parents=True, exist_ok=True)
+            if os.access(candidate, os.W_OK | os.X_OK):
+                return candidate.absolute()
+    return None
 
 
 def load(*parts: str) -> bytes | None:
@@ -94,11 +105,8 @@ def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | Non
     candidates = [Path(own)] if own else []
     candidates += [Path(xdg, "pydispatch")] if xdg else []
     candidates += [Path(home, ".cache", "pydispatch")] if home else []
-    for candidate in candidates:
-        with contextlib.suppress(OSError, ValueError):
-            candidate.mkdir(parents=True, exist_ok=True)
-            if os.access(candidate, os.W_OK | os.X_OK):
-                return candidate.absolute()
+    if (found := first_writable(candidates)) is not None:
+        return found
     with contextlib.suppress(OSError):
         # One folder per user, so that no other user can plant objects in it.
         user = os.getuid() if hasattr(os, "getuid") else None
