@@ -113,7 +113,7 @@ class Kernel(KernelSource):
     def _explained(self, error: KernelError | InvalidArgumentError) -> KernelError | InvalidArgumentError:
         """An error with the line of the kernel that it is about: a workgroup of a CPU returns the code of an assertion,
         other devices run the kernel to its end, and its program says which one did not hold."""
-        asserts = self._plain.asserts
+        asserts = self.launched.asserts
         if isinstance(error, InvalidArgumentError):
             text = next((text for text in asserts.values() if text in str(error)), None)
             return error if text is None else KernelError(f"{text}, in '{self.name}'")

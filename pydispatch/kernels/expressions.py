@@ -244,7 +244,8 @@ class Expressions(Numbers):
 
         def chain(*values: Scalar | Literal) -> Scalar | Literal:
             made: Scalar | Literal = Literal(True)
-            for symbol, left, right in zip(symbols, values, values[1:], strict=False):
+            for place, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
+                self.compared(operands[place : place + 2], symbol, (left, right))
                 made = self._both(made, compare(self.writer, symbol, left, right))
             return made
 

@@ -65,10 +65,15 @@ class KernelSource(KernelLike):
     def _plain(self) -> Lowered:
         return self.lowered()
 
+    @cached_property
+    def launched(self) -> Lowered:
+        """The program of the kernel with the grid as three more arguments. Raises as `lowered`."""
+        return self.lowered(grid_in_call=True)
+
     @property
     def written(self) -> tuple[int, ...]:
         """Which of the parameters that calls give the kernel writes, by position. Raises as `lowered`."""
-        return self._plain.written
+        return self.launched.written
 
     def mlir(self) -> str:
         """The program as MLIR text: an executable, and a function of the kernel's parameters whose results are the

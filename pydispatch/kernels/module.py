@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.entities import Entity, Literal, Memory, Scalar
+from pydispatch.kernels.grids import workgroup_counts
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
 from pydispatch.kernels.source import Source
@@ -61,9 +61,12 @@ def lower(
     grid_in_call: bool = False,
     checks: bool = False,
 ) -> Lowered:
-    """The program of a kernel. grid: numbers of workgroups, or a function of the parameters; None covers the first view
-    that is written. grid_in_call: three more arguments of the function are the grid. checks: every index
-    is compared with its size, and accesses with those of other invocations. CompileError."""
+    """Return the program of a kernel. CompileError.
+
+    grid: numbers of workgroups, or a function of the parameters. None: inferred from the numbers of invocations
+    (`Coverage`); with tiles, the grid covers the first view that is written. grid_in_call: three more arguments of the
+    function are the grid. checks: every index is compared with its size, and accesses with those of other invocations.
+    """
     passed = [each for each in parameters if each.type is not None]
     kind = TileKernel if has_tiles(source) else Phases
     phases = kind(source, parameters, workgroup, statics)
@@ -212,7 +215,7 @@ def _host(
     """The body of the function that runs the kernel."""
     writer = Writer(source)
     _state_sizes(writer, passed, symbols, types)
-    counts = _grid(source, writer, passed, symbols, phases, statics, written, grid, grid_in_call)
+    counts = workgroup_counts(source, writer, passed, symbols, phases, statics, written, grid, grid_in_call)
     sizes = list(dict.fromkeys(symbols.values()))
     watched = _watched(passed, phases)
     stamps = _stamps(writer, watched, symbols)
@@ -251,120 +254,3 @@ def _state_sizes(
             name = symbol.removeprefix("%n_")
             message = f"'{name}' is {{a}} in {defined[symbol]} and {{b}} in {what}"
             writer.line(f'cf.assert {equal.name}, "{message}" {{pyd.shows_values}}')
-
-
-def _called(source: Source, grid: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    try:
-        return grid(*arguments)
-    except Exception as error:
-        names = ", ".join(source.function.__code__.co_varnames[: source.function.__code__.co_argcount])
-        raise InvalidArgumentError(
-            f"kernel '{source.name}': grid: {error}; it is called with the kernel's parameters ({names}) and computes "
-            f"with + - * // of their sizes"
-        ) from error
-
-
-class Size:
-    """A size while the grid is computed: arithmetic writes operations."""
-
-    def __init__(self, writer: Writer, name: str) -> None:
-        self.writer, self.name = writer, name
-
-    def _with(self, operation: str, other: object, is_turned: bool = False) -> Size:
-        if isinstance(other, int):
-            other = Size(self.writer, self.writer.constant(other, "index").name)
-        if not isinstance(other, Size):
-            return NotImplemented
-        a, b = (other, self) if is_turned else (self, other)
-        return Size(self.writer, self.writer.value(f"{operation} {a.name}, {b.name} : index", "index").name)
-
-    def __add__(self, other: object) -> Size:
-        return self._with("arith.addi", other)
-
-    def __radd__(self, other: object) -> Size:
-        return self._with("arith.addi", other, True)
-
-    def __sub__(self, other: object) -> Size:
-        return self._with("arith.subi", other)
-
-    def __rsub__(self, other: object) -> Size:
-        return self._with("arith.subi", other, True)
-
-    def __mul__(self, other: object) -> Size:
-        return self._with("arith.muli", other)
-
-    def __rmul__(self, other: object) -> Size:
-        return self._with("arith.muli", other, True)
-
-    def __floordiv__(self, other: object) -> Size:
-        return self._with("arith.floordivsi", other)
-
-    def __rfloordiv__(self, other: object) -> Size:
-        return self._with("arith.floordivsi", other, True)
-
-    def __neg__(self) -> Size:
-        return self._with("arith.subi", 0, True)
-
-
-class _Shape:
-    """What a grid's function sees of a view."""
-
-    def __init__(self, shape: tuple[Size | int, ...]) -> None:
-        self.shape, self.ndim = shape, len(shape)
-
-
-def _grid(
-    source: Source,
-    writer: Writer,
-    passed: Sequence[Parameter],
-    symbols: Mapping[tuple[str, int], str],
-    phases: Phases | TileKernel,
-    statics: Mapping[str, Any],
-    written: Sequence[int],
-    grid: Callable[..., Any] | Sequence[int] | None,
-    grid_in_call: bool,
-) -> list[str]:
-    """Three names of numbers of workgroups."""
-    if grid_in_call:
-        return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
-
-    def shape(parameter: Parameter) -> tuple[Size | int, ...]:
-        sizes = (parameter.type and parameter.type.shape) or ()
-        return tuple(
-            size if isinstance(size, int) else Size(writer, symbols[parameter.name, d]) for d, size in enumerate(sizes)
-        )
-
-    if grid is None:
-        view = passed[written[0]]
-        extents = phases.covered(view.name)
-        sizes = shape(view)[::-1]
-        if extents is None:
-            raise source.error(
-                source.tree,
-                f"kernel '{source.name}' writes '{view.name}' in a loop or a condition, which says of no grid",
-                "give one: @pydispatch.kernel(grid=lambda ...: (...))",
-            )
-        chosen: Any = [-(-size // extent) for size, extent in zip(sizes, extents, strict=False)]
-        chosen += list(sizes[len(extents) :])
-        if len(chosen) > 3:
-            raise source.error(
-                source.tree,
-                f"the grid over '{passed[written[0]].name}' would have {len(chosen)} dimensions",
-                "give one: @pydispatch.kernel(grid=lambda ...: (...))",
-            )
-    elif callable(grid):
-        views = {each.name: _Shape(shape(each)) if each.is_view else None for each in passed}
-        arguments = [
-            views.get(name, statics.get(name))
-            for name in source.function.__code__.co_varnames[: source.function.__code__.co_argcount]
-        ]
-        chosen = _called(source, grid, arguments)
-    else:
-        chosen = grid
-    chosen = list(chosen) if isinstance(chosen, (tuple, list)) else [chosen]
-    if not 1 <= len(chosen) <= 3 or not all(isinstance(each, (int, Size)) for each in chosen):
-        raise InvalidArgumentError(
-            f"kernel '{source.name}': grid: expected one to three numbers of workgroups, got {chosen!r}"
-        )
-    chosen += [1] * (3 - len(chosen))
-    return [each.name if isinstance(each, Size) else writer.constant(each, "index").name for each in chosen]

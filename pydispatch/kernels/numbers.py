@@ -53,6 +53,9 @@ class Numbers:
     def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
         """Before an element is read or written: what is done besides."""
 
+    def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
+        """Before two numbers are compared: what is done besides."""
+
     def allocated(self, memory: Memory) -> None:
         """After memory of the workgroup was made: what is done besides."""
 

@@ -10,10 +10,10 @@ from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary, cast, is_float, neutral
 from pydispatch.kernels.calls import TABLE
+from pydispatch.kernels.coverage import Coverage
 from pydispatch.kernels.entities import Entity, Formula, Kept, Literal, Scalar, Slot
 from pydispatch.kernels.expressions import known
 from pydispatch.kernels.names import assigned_in, leaves, read_in, targets_of
-from pydispatch.kernels.races import Races
 from pydispatch.kernels.source import MISSING, Source
 from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.variables import Variables, assignments, classify, split
@@ -28,7 +28,7 @@ MEETINGS: dict[Any, str] = {
 }
 
 
-class Phases(Races):
+class Phases(Coverage):
     """Writes a whole kernel. sizes: the sizes of each view, by parameter; statics: values that are known."""
 
     def __init__(
@@ -55,10 +55,6 @@ class Phases(Races):
                 self.environment[name] = Kept(Slot(name))
         self.block(body, frozenset({RETURN}))
         return self.writer.lines
-
-    def covered(self, parameter: str) -> tuple[int, ...] | None:
-        """How much of a view a workgroup writes, the last dimension first."""
-        return self.workgroup
 
     def _never_assigned(self) -> set[str]:
         return set(self.environment) - self._assigned
@@ -114,6 +110,9 @@ class Phases(Races):
     # ---- the number of the invocation
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        return self.positioned(node, kind, axis, self._position(node, kind, axis))
+
+    def _position(self, node: ast.AST, kind: str, axis: int) -> Entity:
         has_axis = axis < len(self.workgroup)
         if kind == "size":
             return Literal(self.workgroup[axis] if has_axis else 1)

@@ -1,0 +1,128 @@
+"""Inference of a kernel's grid from how it uses the numbers of its invocations and workgroups."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydispatch.errors import CompileError
+from pydispatch.kernels.entities import Entity, Literal, Memory, Scalar
+from pydispatch.kernels.races import Races
+from pydispatch.kernels.source import Source
+
+SizeOf = Scalar | Literal
+GUARDS = {"<": (0, 1), ">=": (0, 1), ">": (1, 0), "<=": (1, 0)}
+"""Of each comparison that may bound a number from above: the places of the number and of its bound."""
+
+
+@dataclass
+class Evidence:
+    """What bounds the numbers of one axis, of invocations or of workgroups.
+
+    error: for a number without a bound. stored, read: sizes of the dimensions of views that the number indexes, for
+    stores and for other accesses. compared: sizes that the number is compared with.
+    """
+
+    error: CompileError
+    stored: set[SizeOf] = field(default_factory=set)
+    read: set[SizeOf] = field(default_factory=set)
+    compared: set[SizeOf] = field(default_factory=set)
+
+    def bound(self) -> SizeOf | None:
+        """Return the only size that bounds the number, or None.
+
+        A store decides before a comparison: elements beyond the size of the view do not exist.
+        """
+        for found in (self.stored, self.compared, self.read):
+            if len(found) == 1:
+                return next(iter(found))
+        return None
+
+
+class Coverage(Races):
+    """Records what global_id and group_id of each axis index and are compared with."""
+
+    def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
+        super().__init__(source, workgroup)
+        self._axis_of: dict[str, tuple[str, int]] = {}
+        self._evidence: dict[tuple[str, int], Evidence] = {}
+
+    def positioned(self, node: ast.AST, kind: str, axis: int, made: Entity) -> Entity:
+        """Record a number of the invocation or of its workgroup, and return it."""
+        if isinstance(made, Scalar) and kind in ("global", "group"):
+            kind = kind if axis < len(self.workgroup) else "group"
+            self._axis_of[made.name] = kind, axis
+            if (kind, axis) not in self._evidence:
+                self._evidence[kind, axis] = Evidence(self._unbounded(node, kind, axis))
+        return made
+
+    def _unbounded(self, node: ast.AST, kind: str, axis: int) -> CompileError:
+        invocations = f", which has {self.workgroup[axis]} invocations along this axis" if kind == "global" else ""
+        return self.error(
+            node,
+            f"kernel '{self.source.name}' has no grid=, and how many workgroups it needs along axis {axis} does not "
+            f"follow from pydispatch.{kind}_id({axis}): no dimension of one size is indexed by it alone, or compared "
+            "with it",
+            f"state the number of workgroups{invocations}: "
+            f"@pydispatch.kernel(workgroup={self.workgroup}, grid=lambda {self._parameters()}: ...), "
+            f"or launch {self.source.name}[...](...)",
+        )
+
+    def _parameters(self) -> str:
+        code = self.source.function.__code__
+        return ", ".join(code.co_varnames[: code.co_argcount])
+
+    def _record(self, kind: str, value: Entity, size: Entity) -> None:
+        found = self._axis_of.get(value.name) if isinstance(value, Scalar) else None
+        if found is not None and isinstance(size, (Scalar, Literal)):
+            getattr(self._evidence[found], kind).add(size)
+
+    def indices(self, node: ast.expr, memory: Memory, given: Entity | None = None) -> str:
+        found = super().indices(node, memory, given)
+        self._record_indices("read", memory, found)
+        return found
+
+    def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
+        if is_write:
+            self._record_indices("stored", memory, indices)
+        super().accessed(node, memory, indices, is_write)
+
+    def _record_indices(self, kind: str, memory: Memory, indices: str) -> None:
+        for name, size in zip(indices.split(", "), memory.shape, strict=True):
+            if memory.parameter:
+                self._record(kind, Scalar(name, "index"), size)
+
+    def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
+        if symbol not in GUARDS:
+            return
+        number, bound = GUARDS[symbol]
+        if is_size(nodes[bound], values[bound]):
+            self._record("compared", values[number], values[bound])
+
+    def workgroups(self) -> list[tuple[SizeOf, int]]:
+        """Return for each axis a size and how many elements of it a workgroup covers. CompileError without grid=."""
+        grid: list[tuple[SizeOf, int]] = [(Literal(1), 1)] * 3
+        for axis in range(3):
+            used = {kind: self._evidence[kind, axis] for kind in ("global", "group") if (kind, axis) in self._evidence}
+            bounds = [(kind, bound) for kind, each in used.items() if (bound := each.bound()) is not None]
+            if len(bounds) == 1:
+                kind, size = bounds[0]
+                grid[axis] = size, self.workgroup[axis] if kind == "global" else 1
+            elif unbounded := [kind for kind in used if self._is_used(kind, axis)]:
+                raise used[unbounded[0]].error
+        return grid
+
+    def _is_used(self, kind: str, axis: int) -> bool:
+        """Return whether an operation has a number of the axis as an operand."""
+        names = [re.escape(name) for name, found in self._axis_of.items() if found == (kind, axis)]
+        operand = re.compile(rf"(?:{'|'.join(names)})\b(?! = )")
+        return any(operand.search(line) for line in self.writer.lines)
+
+
+def is_size(node: ast.AST, value: Scalar | Literal) -> bool:
+    """Return whether a bound is the size of a view, not another number."""
+    if isinstance(value, Scalar):
+        return value.name.startswith("%n_")
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
