@@ -57,6 +57,6 @@ def test_examples_follow_the_kind_of_run() -> None:
     @given(st.integers())
     def few(x: int) -> None: ...
 
-    for test, count in ((many, 500 if samples.IS_THOROUGH else 20), (few, 50 if samples.IS_THOROUGH else 5)):
+    for test, count in ((many, 500 if samples.IS_THOROUGH else 10), (few, 50 if samples.IS_THOROUGH else 5)):
         samples.scale(test)
         assert test._hypothesis_internal_use_settings.max_examples == count
