@@ -101,7 +101,7 @@ TABLES = {
 """Files with large tables of expensive cases -> one in so many cases of each of their tests runs."""
 DENSE = "cpu"
 """The device that runs twice as many cases: the other devices share most of the compiler with it."""
-SMALL = 4
+SMALL = 3
 """A table with fewer cases than this keeps all of them."""
 
 HERE = Path(__file__).resolve().parent

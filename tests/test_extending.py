@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -54,25 +55,54 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work / "site"
 
 
-def checked(toy: Path, body: str) -> None:
-    code = f"import numpy as np, pydispatch as pd\nprogram = pd.compile('''{PROGRAM}''')\n{body}"
-    done = run(toy, code)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_dialect_with_a_conversion(toy: Path) -> None:
-    checked(toy, """
+CHECKS = {
+    "a dialect with a conversion": """
 x = np.linspace(-9, 9, 21, dtype=np.float32).reshape(7, 3)
-np.testing.assert_allclose(pd.device().load(program).swish(x), x / (1 + np.exp(-x)), rtol=1e-6)
-""")
-
-
-def test_an_operation_on_tensors(toy: Path) -> None:
-    checked(toy, """
+np.testing.assert_allclose(loaded.swish(x), x / (1 + np.exp(-x)), rtol=1e-6)
+""",
+    "an operation on tensors": """
 assert len([name for d in program.executables for name in d.exports if "mirror" in name]) == 1
 x = np.linspace(-9, 9, 21, dtype=np.float32).reshape(7, 3)
-assert (pd.device().load(program).mirror(x, x) == np.abs(x)[::-1] + x).all()
+assert (loaded.mirror(x, x) == np.abs(x)[::-1] + x).all()
+""",
+    "a pass": """
+assert not [name for d in program.executables for name in d.exports if "nothing" in name]
+x = np.ones((2, 3), np.float32)
+assert (loaded.nothing(x) == x).all()
+""",
+    "a pattern": """
+x = np.arange(5, dtype=np.float32)
+assert (loaded.cube(x) == x**3 + 1000).all()
+""",
+}
+"""What an extension adds -> code that checks `program`, which uses every addition, and `loaded`, the same loaded."""
+
+
+@pytest.fixture(scope="module")
+def outcomes(toy: Path) -> dict[str, str]:
+    """The traceback of each check, empty for one that passed: one process compiles the program for all of them."""
+    done = run(toy, f"""
+import json, traceback
+import numpy as np, pydispatch as pd
+program = pd.compile({PROGRAM!r})
+loaded = pd.device().load(program)
+outcomes = {{}}
+for name, code in {CHECKS!r}.items():
+    try:
+        exec(code, {{"np": np, "program": program, "loaded": loaded}})
+        outcomes[name] = ""
+    except Exception:
+        outcomes[name] = traceback.format_exc()
+print(json.dumps(outcomes))
 """)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_what_extensions_add(outcomes: dict[str, str], check: str) -> None:
+    assert outcomes[check] == ""
 
 
 def test_an_operation_that_is_a_view(toy: Path) -> None:
@@ -108,21 +138,6 @@ else:
     raise AssertionError
 """)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_pass(toy: Path) -> None:
-    checked(toy, """
-assert not [name for d in program.executables for name in d.exports if "nothing" in name]
-x = np.ones((2, 3), np.float32)
-assert (pd.device().load(program).nothing(x) == x).all()
-""")
-
-
-def test_a_pattern(toy: Path) -> None:
-    checked(toy, """
-x = np.arange(5, dtype=np.float32)
-assert (pd.device().load(program).cube(x) == x**3 + 1000).all()
-""")
 
 
 def test_a_target(toy: Path) -> None:

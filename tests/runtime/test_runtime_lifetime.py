@@ -30,7 +30,7 @@ def test_cycles_are_collected() -> None:
     # A plan whose arguments were copied holds memory of the pool, which it gives back when it dies: as the last of all.
     device = pd.device("local-sync")
     before = device.memory()["live_blocks"]
-    for _ in range(20):
+    for _ in range(5):
         holder = SimpleNamespace(program=device.load(programs.standard(alignment=64)))
         holder.program.mul(misaligned(), A)
         holder.call = holder.program.mul.prepare(misaligned(), A)
