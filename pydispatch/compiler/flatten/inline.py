@@ -7,6 +7,10 @@ Initializers become private functions with the attribute `INITIALIZER`.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from itertools import dropwhile
+
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, Region, SSAValue
@@ -25,11 +29,16 @@ INITIALIZER = "pyd.initializer"
 DERIVED = "pyd.derived"
 """The attribute of private functions whose results are constants, see `compiler/constants`."""
 
+MOST_ADDED_OPERATIONS = 1 << 16
+"""How many operations inlining may add to a module. More of them compile for minutes and take gigabytes; with a smaller
+limit, models that call a block for each of many layers would be refused."""
+
 
 def inline_calls(module: ModuleOp) -> None:
     """Rewrites the host functions of `module` in place and drops the private ones.
 
-    CompileError, at the call, for a function that is missing, has no body, or is recursive.
+    CompileError, at the call, for a function that is missing, has no body, or is recursive; at the function, for calls
+    that add more than MOST_ADDED_OPERATIONS.
     """
     initializers = _initializers(module)
     functions = {symbol_name(op): op for op in module.body.block.ops if op.name in FUNCTIONS}
@@ -38,13 +47,14 @@ def inline_calls(module: ModuleOp) -> None:
     for function in functions.values():
         lower_branches(function.regions[0])
     find_commands(functions)
-    done: set[str] = set()
-    for name in functions:
-        _inline_into(name, functions, [], done)
+    roots = [name for name, function in functions.items() if name in initializers or not _is_private(function)]
+    _require_few_copies(functions, roots)
     for name, function in functions.items():
-        simplify(function.regions[0])
-        is_run_by_itself = name in initializers or DERIVED in function.attributes
-        if not is_run_by_itself and function.properties.get("sym_visibility") == StringAttr("private"):
+        if name in roots:
+            _inline_into(function, functions)
+            simplify(function.regions[0])
+    for name, function in functions.items():
+        if name not in roots:
             function.detach()
             function.erase(safe_erase=False)
     fold_globals(module)
@@ -79,18 +89,69 @@ def _initializers(module: ModuleOp) -> list[str]:
     return names
 
 
-def _inline_into(name: str, functions: dict[str, Operation], callers: list[str], done: set[str]) -> None:
-    """Inlines every call in the function `name`, which `callers` are on the way to."""
-    if name in done:
+def _is_private(function: Operation) -> bool:
+    """Return whether only calls of the module run a function."""
+    return DERIVED not in function.attributes and function.properties.get("sym_visibility") == StringAttr("private")
+
+
+def _calls(ops: Iterable[Operation]) -> list[Operation]:
+    return [inner for op in ops for inner in op.walk() if inner.name in CALLS]
+
+
+def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -> None:
+    """Check every call, and count the operations of `roots` once no call is left, before any is copied."""
+    calls = {name: _calls([function]) for name, function in functions.items()}
+    own = {name: sum(1 for _ in function.walk()) for name, function in functions.items()}
+    grown: dict[str, int] = {}
+    for name in functions:
+        _count(name, functions, calls, own, grown)
+    added = sum(grown[name] - own[name] for name in roots)
+    if added <= MOST_ADDED_OPERATIONS:
         return
-    for call in [op for op in functions[name].walk() if op.name in CALLS]:
-        callee = _callee(call, functions, [*callers, name])
-        _inline_into(callee, functions, [*callers, name], done)
-        _replace(call, functions[callee])
-    done.add(name)
+    copies = Counter(roots)
+    for name in reversed(grown):  # callers before their callees
+        for call in calls[name]:
+            copies[callee_name(call)] += copies[name]
+    root = max(roots, key=lambda name: grown[name] - own[name])
+    callees = {callee_name(call) for each in calls.values() for call in each}
+    most = max(sorted(callees), key=lambda name: copies[name] * own[name])
+    raise CompileError(
+        f"inlining the calls of '@{root}' makes {grown[root]:,} operations of {sum(own.values()):,}; calls may add "
+        f"{MOST_ADDED_OPERATIONS:,}", location_of(functions[root]),
+        f"each call is replaced by a copy of the function, and '@{most}' is copied {copies[most]:,} times; repeat it "
+        "with scf.for, or pass on the result of one call",
+    )  # fmt: skip
 
 
-def _callee(call: Operation, functions: dict[str, Operation], callers: list[str]) -> str:
+def _count(
+    root: str,
+    functions: dict[str, Operation],
+    calls: dict[str, list[Operation]],
+    own: dict[str, int],
+    grown: dict[str, int],
+) -> None:
+    """Add to `grown` how many operations `root`, and what it calls, have once no call is left; callees come first."""
+    way = {} if root in grown else {root: iter(calls[root])}
+    while way:
+        name, left = next(reversed(way.items()))
+        call = next(left, None)
+        if call is None:
+            grown[name] = own[name] + sum(grown[callee_name(each)] for each in calls[name])
+            del way[name]
+        elif (callee := _callee(call, functions, way)) not in grown:
+            way[callee] = iter(calls[callee])
+
+
+def _inline_into(function: Operation, functions: dict[str, Operation]) -> None:
+    """Replace every call in a function, and those in the copies. The callees keep theirs."""
+    pending = _calls([function])
+    while pending:
+        call = pending.pop()
+        pending += _calls(_replace(call, functions[callee_name(call)]))
+
+
+def _callee(call: Operation, functions: dict[str, Operation], callers: Collection[str]) -> str:
+    """Return the name of the called function. callers: the functions on the way to the call, in order."""
     name = callee_name(call)
     if name not in functions:
         raise CompileError(
@@ -98,7 +159,8 @@ def _callee(call: Operation, functions: dict[str, Operation], callers: list[str]
             f"functions: {', '.join('@' + n for n in functions) or 'none'}",
         )  # fmt: skip
     if name in callers:
-        way = " → ".join(f"@{n}" for n in [*callers[callers.index(name) :], name])
+        circle = list(dropwhile(lambda caller: caller != name, callers))
+        way = " → ".join(f"@{n}" for n in [*circle, name])
         raise CompileError(f"'@{name}' calls itself", location_of(call), f"by way of {way}; host code has no recursion")
     blocks = list(functions[name].regions[0].blocks)
     if not blocks:
@@ -118,16 +180,17 @@ def _callee(call: Operation, functions: dict[str, Operation], callers: list[str]
     return name
 
 
-def _replace(call: Operation, function: Operation) -> None:
+def _replace(call: Operation, function: Operation) -> list[Operation]:
+    """Replace a call by a copy of the function; return the copied operations."""
     if len(function.regions[0].blocks) == 1:
-        _replace_straight(call, function)
-    else:
-        _replace_branching(call, function)
+        return _replace_straight(call, function)
+    return _replace_branching(call, function)
 
 
-def _replace_straight(call: Operation, function: Operation) -> None:
+def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
     source, block = function.regions[0].block, call.parent
     assert block is not None
+    copies: list[Operation] = []
     mapping: dict[SSAValue, SSAValue] = dict(zip(source.args, call.operands, strict=True))
     for op in source.ops:
         if op.next_op is None:
@@ -138,11 +201,13 @@ def _replace_straight(call: Operation, function: Operation) -> None:
         for new, old in zip(copy.walk(), op.walk(), strict=True):
             set_location(new, old)
         block.insert_op_before(copy, call)
+        copies.append(copy)
     call.detach()
     call.erase()
+    return copies
 
 
-def _replace_branching(call: Operation, function: Operation) -> None:
+def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
     """Inserts the blocks of the function between the two halves of the calling block."""
     block = call.parent
     assert block is not None and call.next_op is not None
@@ -168,3 +233,4 @@ def _replace_branching(call: Operation, function: Operation) -> None:
             last.erase()
             inner.add_op(jump)
     call.erase()
+    return [op for inner in blocks for op in inner.ops]
