@@ -38,6 +38,7 @@ SIDES = {
     "pydispatch.errors": {"pydispatch._core"},
     "pydispatch.files": {"pydispatch.errors"},
     "pydispatch.garbage": set(),
+    "pydispatch.inlining": set(),
     "pydispatch.options": set(),
     "pydispatch.logs": set(),
     "pydispatch.bytecode": set(),
@@ -47,13 +48,13 @@ SIDES = {
     "pydispatch.extensions": {"pydispatch.errors"},
     "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
-    "pydispatch.kernels": {"pydispatch.errors", "pydispatch.patterns"},
+    "pydispatch.kernels": {"pydispatch.errors", "pydispatch.inlining", "pydispatch.patterns"},
     "pydispatch.programs": {
         "pydispatch.errors", "pydispatch.frontends", "pydispatch.ir", "pydispatch.kernels", "pydispatch.patterns",
     },
     "pydispatch.frontends": {
-        "pydispatch.errors", "pydispatch.extensions", "pydispatch.files", "pydispatch.formats", "pydispatch.ir",
-        "pydispatch.logs", "pydispatch.packages", "pydispatch.patterns", "pydispatch.programs",
+        "pydispatch.errors", "pydispatch.extensions", "pydispatch.files", "pydispatch.formats", "pydispatch.inlining",
+        "pydispatch.ir", "pydispatch.logs", "pydispatch.packages", "pydispatch.patterns", "pydispatch.programs",
     },
     "pydispatch.compiler": {
         "pydispatch._core",
@@ -83,9 +84,9 @@ SIDES = {
 
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
-    "errors", "options", "files", "logs", "garbage", "bytecode", "packages", "extensions", "ir.core", "ir.dialects",
-    "ir", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv",
-    "formats.wgsl",
+    "errors", "options", "files", "logs", "garbage", "bytecode", "inlining", "packages", "extensions", "ir.core",
+    "ir.dialects", "ir", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf", "formats.ptx",
+    "formats.spirv", "formats.wgsl",
     "formats.program", "formats.artifact", "formats.web",
     "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",
     "frontends.graph", "frontends.ops", "frontends.source", "programs", "frontends",

@@ -10,6 +10,7 @@ from pydispatch.integrations.called_kernels import is_closed, options_of, requir
 from pydispatch.integrations.captures import Captures
 from pydispatch.programs.array import Array
 from pydispatch.programs.program import ProgramSource
+from pydispatch.programs.trace import current
 from pydispatch.runtime.buffer import Buffer
 
 
@@ -33,6 +34,8 @@ class TracedProgram(ProgramSource):
         InvalidArgumentError for arguments that do not fit, CompileError for what is no part of programs.
         """
         if any(isinstance(each, Array) for each in (*args, *named.values())):
+            if (trace := current()) is not None:
+                trace.count_inlined(self.name)
             return self.function(*args, **{**self.statics, **named})
         first = next((each for each in args if type(each) is Buffer), None)
         device = "cpu" if first is None else first.device

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pydispatch.errors import CompileError
+from pydispatch.inlining import InlinedCalls
 from pydispatch.kernels.arithmetic import TypeMismatch, cast, joined
 from pydispatch.kernels.entities import Entity, Group, Literal, Memory, Scalar, Tile, described
 from pydispatch.kernels.source import Source
@@ -31,6 +32,7 @@ class Numbers:
         self.environment: Environment = {}
         self.written: set[str] = set()
         self.calling: list[Source] = []
+        self.inlined_calls = InlinedCalls()
         self.checks = False
         self.watched: frozenset[str] | None = None
         self.asserts: dict[int, str] = {}

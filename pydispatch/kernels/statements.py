@@ -319,6 +319,8 @@ class Statements(Expressions):
         """A call of a function of Python: its statements, in the place of the call."""
         if any(function is source.function for source in self.calling) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
+        if (fault := self.inlined_calls.fault(function.__name__)) is not None:
+            raise self.error(node, *fault)
         try:
             source = Source(function, "function")
         except InvalidArgumentError as error:

@@ -23,6 +23,7 @@ from pydispatch.frontends.graph.dtypes import I64, DType, Kind, dtype_of_numpy
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, is_static, symbol
 from pydispatch.frontends.graph.values import Tensor, Weight, tensor_type
 from pydispatch.frontends.graph.writer import Scope, Writer
+from pydispatch.inlining import InlinedCalls
 from pydispatch.ir.core.locations import LayerLoc
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
@@ -55,6 +56,12 @@ class Builder(Writer):
         self._weights: dict[int, util.GlobalOp] = {}
         self.state: dict[str, Tensor] = {}
         """What programs keep between calls for themselves, by name (`ops/random.py`)."""
+        self._inlined_calls = InlinedCalls()
+
+    def count_inlined(self, name: str) -> None:
+        """Count a call of the function `name` that is replaced by its body; CompileError when it is one too many."""
+        if (fault := self._inlined_calls.fault(name)) is not None:
+            raise self.fail(*fault)
 
     # -- tensors
 

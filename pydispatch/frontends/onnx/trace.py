@@ -217,6 +217,7 @@ class Tracer:
             raise self.builder.fail(
                 f"function {function.name}: {len(operands)} operands are given, {len(function.input)} are expected"
             )
+        self.builder.count_inlined(function.name)
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | attributes
         nodes = [bound_node(node, bound, self._too_deep) for node in function.node]
         values = Values(None, nodes)

@@ -11,6 +11,7 @@ import pytest
 from wire import external, message, model, node, tensor, value, varint
 
 import pydispatch as pd
+from pydispatch import inlining
 from pydispatch.frontends.onnx.read import read
 from pydispatch.frontends.source import ReadOptions
 
@@ -102,6 +103,26 @@ def test_a_function_that_calls_itself() -> None:
     )
     with pytest.raises(pd.CompileError, match="nested deeper than"):
         read(data)
+
+
+def doubling(depth: int) -> bytes:
+    """A model of functions, each of which calls the one before twice."""
+    own = message((1, "mine"), (2, 1))
+    functions = []
+    for number in range(depth):
+        operator, domain = (f"f{number - 1}", "mine") if number else ("Relu", "")
+        body = [node(operator, ["u"], ["t"], domain=domain), node(operator, ["t"], ["v"], domain=domain)]
+        opsets = [(9, own), (9, message((1, ""), (2, 17)))]
+        functions.append(message((1, f"f{number}"), (4, "u"), (5, "v"), *((7, n) for n in body), (10, "mine"), *opsets))
+    call = node(f"f{depth - 1}", ["x"], ["y"], domain="mine")
+    return model([call], [X], [Y], [], 17, *((25, function) for function in functions), (8, own))
+
+
+def test_functions_that_call_functions_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inlining, "MOST_INLINED_CALLS", 100)
+    read(doubling(3))
+    with pytest.raises(pd.CompileError, match=r"more than 100 calls of functions(.|\n)*'f0' is called 3"):
+        read(doubling(40))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,27 @@
+"""The limit of calls that frontends and kernels replace by copies of the called functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+MOST_INLINED_CALLS = 1 << 13
+"""Inlined calls of one program or kernel. More of them compile for minutes; fewer would refuse models whose layers
+are functions of functions."""
+
+
+class InlinedCalls:
+    """Counts the inlined calls of one program or kernel."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def fault(self, name: str) -> tuple[str, str] | None:
+        """Count a call of the function `name`; return message and remedy when it is one too many."""
+        self._counts[name] += 1
+        if self._counts.total() <= MOST_INLINED_CALLS:
+            return None
+        most, count = self._counts.most_common(1)[0]
+        return (
+            f"more than {MOST_INLINED_CALLS:,} calls of functions, each of which is replaced by a copy of the function",
+            f"'{most}' is called {count:,} times: call it in a loop of the program, or pass on the result of one call",
+        )
