@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
@@ -9,23 +10,33 @@ from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FloatAttr
 from pydispatch.formats.arrays import small_floats
 from pydispatch.frontends.graph.dtypes import DType, Kind, dtype_of_numpy
 from pydispatch.frontends.graph.values import tensor_type
+from pydispatch.ir.core.dense import splat_of_bytes
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 def elements_of(constant: DenseIntOrFPElementsAttr[Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """An array of `dtype.numpy`, read-only where it can share the memory of the constant."""
+    """An array of `dtype.numpy`, read-only where it can share the memory of the constant.
+
+    A splat that is stored as one element is an array whose strides are 0.
+    """
     import numpy as np
 
     data = constant.data.data
     shape = constant.get_shape()
     if dtype.is_bool:
-        return (np.frombuffer(data, np.uint8) & 1).astype(np.bool_).reshape(shape)
+        return _shaped((np.frombuffer(data, np.uint8) & 1).astype(np.bool_), shape)
     array = np.frombuffer(data, dtype.numpy)
     if dtype.kind is Kind.UINT and dtype.bits < 8:  # Widened by their sign, or not.
         array = array & dtype.numpy.type((1 << dtype.bits) - 1)
-    return array.reshape(shape)
+    return _shaped(array, shape)
+
+
+def _shaped(array: np.ndarray[Any, Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    return np.broadcast_to(array.reshape(()), shape) if array.size == 1 else array.reshape(shape)
 
 
 def constant_attribute(value: Any, dtype: DType) -> Any:
@@ -42,6 +53,8 @@ def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsA
     import numpy as np
 
     type = tensor_type(dtype.element, array.shape)
+    if array.size > 1 and not any(stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1):
+        return splat_of_bytes(type, array[(0,) * array.ndim].tobytes())
     return DenseIntOrFPElementsAttr(type, BytesAttr(np.ascontiguousarray(array).tobytes()))
 
 

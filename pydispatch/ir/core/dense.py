@@ -28,6 +28,10 @@ from xdsl.printer import Printer
 _CHUNK = 1 << 20
 """Digits that are decoded at a time: little is held twice."""
 
+_WHOLE_SPLAT_ELEMENTS = 1024
+"""Elements up to which a splat is stored as all of them, as code that reads lists of numbers expects; the bytes of a
+larger one are those of one element, whatever its size."""
+
 _BLOCK = 1 << 16
 """Bytes of a constant that are compared at a time."""
 
@@ -110,7 +114,7 @@ def blob_constant(p: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrF
     size = element_bytes(type.element_type)
     expected = math.prod(type.get_shape()) * size
     if len(data) == size:
-        data *= expected // size
+        return splat_of_bytes(type, data)
     if len(data) != expected:
         p.raise_error(f"{len(data)} bytes are given, but {type} has {expected}", at, at + 1)
     return DenseIntOrFPElementsAttr(type, BytesAttr(data))
@@ -124,7 +128,13 @@ def element_bytes(element: Any) -> int:
 def splat(type: Any, value: Any) -> DenseIntOrFPElementsAttr[Any]:
     """Every element is `value`."""
     one = DenseIntOrFPElementsAttr.from_list(type.__class__(type.element_type, [1]), [value])
-    return DenseIntOrFPElementsAttr(type, BytesAttr(one.data.data * math.prod(type.get_shape())))
+    return splat_of_bytes(type, one.data.data)
+
+
+def splat_of_bytes(type: Any, element: bytes) -> DenseIntOrFPElementsAttr[Any]:
+    """Return the constant whose elements all have the bytes `element`; a large one is stored as these alone."""
+    count = math.prod(type.get_shape())
+    return DenseIntOrFPElementsAttr(type, BytesAttr(element if count > _WHOLE_SPLAT_ELEMENTS else element * count))
 
 
 _SPLATS: WeakKeyDictionary[DenseIntOrFPElementsAttr[Any], bool] = WeakKeyDictionary()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from math import prod
 from typing import cast
 
 from xdsl.dialects import memref
@@ -21,7 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder
-from pydispatch.ir.core.dense import is_splat
+from pydispatch.ir.core.dense import element_bytes, is_splat
 
 WORKGROUP = 3
 """The memory space that a workgroup shares."""
@@ -31,7 +30,7 @@ def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
     """The element of a dense constant whose elements are all equal, None for any other attribute."""
     if not isinstance(attribute, DenseIntOrFPElementsAttr) or not is_splat(attribute):
         return None
-    return cast(IntegerAttr | FloatAttr, _first(attribute, len(attribute.data.data) // prod(attribute.get_shape())))
+    return cast(IntegerAttr | FloatAttr, _first(attribute, element_bytes(attribute.get_element_type())))
 
 
 def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:

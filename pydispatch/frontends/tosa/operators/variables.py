@@ -22,12 +22,7 @@ def declare(t: Tracer, op: VariableOp) -> None:
             raise t.b.fail(f"the variable @{op.sym_name.data} is {op.type}, whose sizes are not known")
         type = tensor_type(dtype.element, sizes)
         value = op.initial_value
-        if isinstance(value, DenseIntOrFPElementsAttr):
-            data = value.data.data
-        else:
-            import numpy as np
-
-            data = np.zeros(sizes, dtype.numpy).tobytes()
+        data = value.data.data if isinstance(value, DenseIntOrFPElementsAttr) else bytes(dtype.numpy.itemsize)
         made = GlobalOp(
             properties={"sym_name": StringAttr(op.sym_name.data), "sym_visibility": StringAttr("private"),
                         "is_mutable": UnitAttr(), "type": type,
