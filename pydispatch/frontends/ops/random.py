@@ -17,7 +17,7 @@ from pydispatch.frontends.graph.dtypes import DTYPES, F32, F64, U32, U64, DType
 from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import shapes
+from pydispatch.frontends.ops import shapes, special
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
@@ -186,6 +186,18 @@ def uniform(b: Builder, x: Tensor, dtype: DType) -> Tensor:
         return s.convert(s.binary("sub", made, s.const(1.0, inner)), dtype)
 
     return ew.apply(b, one, x)
+
+
+def quantile(b: Builder, unit: Tensor) -> Tensor:
+    """Return what uniform() gives (f32 or f64) as finite numbers of the normal distribution: the inverse of its CDF."""
+    dtype = unit.dtype
+    step = 2.0**-52 if dtype == F64 else 2.0**-23  # from an end of (-1, 1) to the nearest number
+
+    def one(s: Scalars, u: Scalar) -> Scalar:
+        centred = s.binary("sub", s.binary("mul", u, s.const(2.0, dtype)), s.const(1.0 - step, dtype))
+        return s.binary("mul", special.erf_inv(s, centred), s.const(2.0**0.5, dtype))
+
+    return ew.apply(b, one, unit)
 
 
 # -- numbers that differ from call to call

@@ -10,7 +10,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import F32
+from pydispatch.frontends.graph.dtypes import F32, F64, U32, U64, DType
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import random
 
@@ -82,3 +82,27 @@ def test_stablehlo(distribution: str) -> None:
     assert abs(np.corrcoef(one, two)[0, 1]) < 0.1
     mean, deviation = (2.5, 12**-0.5) if distribution == "UNIFORM" else (2, 3)
     assert abs(one.mean() - mean) < deviation / 10 and abs(one.std() / deviation - 1) < 0.1
+
+
+def test_stablehlo_types() -> None:
+    """f64 has all its bits, integers are drawn below the upper bound, and have no normal distribution."""
+    text = RNG.replace("f32", "f64").replace("DISTRIBUTION", "UNIFORM")
+    wide = np.array(pd.device("cpu").load(pd.compile(text)).main(np.array(0.0), np.array(1.0)))
+    assert (wide * 2**24 % 1 != 0).mean() > 0.9
+    text = RNG.replace("f32", "i32")
+    program = pd.device("cpu").load(pd.compile(text.replace("DISTRIBUTION", "UNIFORM")))
+    assert np.unique(program.main(np.array(0, np.int32), np.array(5, np.int32))).tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(pd.CompileError, match="4:8: error: normal random numbers of i32 are not defined"):
+        pd.compile(text.replace("DISTRIBUTION", "NORMAL"))
+
+
+@pytest.mark.parametrize(("bits", "dtype"), [(U32, F32), (U64, F64)])
+def test_the_quantile_of_the_ends_is_finite(bits: DType, dtype: DType) -> None:
+    """The least and the greatest number that is drawn are as far from the mean."""
+    b = Builder("test.onnx")
+    (x,) = b.begin([Input("x", bits, (3,))])
+    b.finish("main", {"y": random.quantile(b, random.uniform(b, x, dtype))})
+    of_bits = np.dtype(bits.name.replace("u", "uint"))
+    ends = np.array([0, 1 << 8 * of_bits.itemsize - 1, (1 << 8 * of_bits.itemsize) - 1], of_bits)
+    least, middle, greatest = np.array(pd.device("cpu").load(pd.compile(b.module)).main(ends))
+    assert least == -greatest and 5 < greatest < 9 and abs(middle) < 1e-6

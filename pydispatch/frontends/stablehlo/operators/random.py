@@ -11,7 +11,7 @@ from pydispatch.frontends.graph.dtypes import F32, F64, U32, U64
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import random, special
+from pydispatch.frontends.ops import random
 from pydispatch.frontends.ops.shapes import stack
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
 from pydispatch.frontends.stablehlo.types import shape_of
@@ -44,12 +44,10 @@ def _rng(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
         if not dtype.is_float:
             raise t.b.fail(f"normal random numbers of {dtype} are not defined")
 
-        def normal(s: Any, u: Any, mean: Any, scale: Any) -> Any:
-            centred = s.binary("sub", s.binary("mul", u, s.const(2.0, wide)), s.const(1.0 - 2.0**-24, wide))
-            drawn_ = s.binary("mul", special.erf_inv(s, centred), s.const(2.0**0.5, wide))
-            return s.binary("add", s.binary("mul", s.convert(drawn_, dtype), scale), mean)
+        def normal(s: Any, drawn: Any, mean: Any, scale: Any) -> Any:
+            return s.binary("add", s.binary("mul", s.convert(drawn, dtype), scale), mean)
 
-        return ew.apply(t.b, normal, unit, low, high)
+        return ew.apply(t.b, normal, random.quantile(t.b, unit), low, high)
 
     def between(s: Any, u: Any, first: Any, last: Any) -> Any:
         width = s.convert(s.binary("sub", last, first), wide)
