@@ -31,6 +31,15 @@ def test_no_element_is_gathered(axis: int) -> None:
     assert programs.check(KIND, programs.Program((node,), ({"x": x},), {"none": none})) is None
 
 
+def test_no_element_of_a_constant_is_left() -> None:
+    """The constant is read at an index that it does not have, by a loop without iterations."""
+    x, c = np.ones((1, 2, 6), np.float32), np.array([[[0.5]], [[0.25]]], np.float32)
+    slices = {"starts": [2, 3], "ends": [9, 8], "axes": [0, 2], "steps": [1, 1]}
+    constants = {"c": c, **{name: np.array(numbers, np.int64) for name, numbers in slices.items()}}
+    nodes = (programs.Node("Max", ("x", "c"), ("m",)), programs.Node("Slice", ("m", *slices), ("y",)))
+    assert programs.check(KIND, programs.Program(nodes, ({"x": x},), constants)) is None
+
+
 def test_a_failing_graph_becomes_smaller() -> None:
     """A reference that is wrong about one operator stands for a defect."""
 

@@ -38,7 +38,7 @@ class Constant(TensorOp):
         number = build.join(indices, shape_of(result))
         if isinstance(number, int):
             elements = list(attribute.iter_attrs())
-            if not elements:  # a loop without iterations reads one
+            if not 0 <= number < len(elements):  # only a loop without iterations reads outside of the constant
                 return e.zero(build, attribute.get_element_type())
             return build.pure(arith.ConstantOp(cast(Any, elements[number])))
         return e.table(build, attribute, indices)
