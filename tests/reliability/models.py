@@ -1,10 +1,10 @@
-"""Random models of each frontend on the CPU: ONNX graphs against NumPy, functions of PyTorch and JAX against these.
+"""Random models of each frontend on the CPU: ONNX graphs and StableHLO programs against NumPy, functions of PyTorch and JAX against these.
 
 Programs come from `generated`; PyTorch and JAX are left out where they are not installed. A wrong element, an exception
 that is no error of pydispatch, a refusal at the call, a dead process or one that takes longer than SLOW_SECONDS is a
 finding; it is printed with its seed and a program that was made smaller.
 
-    python tests/reliability/models.py [--seconds 60 | --count N] [--seed S] [--kinds onnx,torch,jax]
+    python tests/reliability/models.py [--seconds 60 | --count N] [--seed S] [--kinds onnx,stablehlo,torch,jax]
 
 The last line is one JSON object, as run.py reads it.
 """
@@ -29,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "generated")]
 KINDS = {
     "onnx": ("onnx_graphs", "OnnxGraphs", ()),
+    "stablehlo": ("stablehlo_programs", "StableHloPrograms", ()),
     "torch": ("torch_modules", "TorchModules", ("torch",)),
     "jax": ("jax_functions", "JaxFunctions", ("jax",)),
 }

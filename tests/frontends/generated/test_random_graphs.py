@@ -1,4 +1,5 @@
-"""Random ONNX graphs of fixed seeds against NumPy; `make reliability` runs thousands, and those of PyTorch and JAX."""
+"""Random ONNX graphs and StableHLO programs of fixed seeds against NumPy; `make reliability` runs thousands, and
+functions of PyTorch and JAX."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "reliability" / "gener
 
 import graph_programs as programs
 import onnx_graphs
+import stablehlo_programs
 
 KIND = onnx_graphs.OnnxGraphs()
 
@@ -22,6 +24,29 @@ def test_a_random_graph(seed: int) -> None:
     program = KIND.generate(random.Random(seed))
     finding = programs.check(KIND, program)
     assert finding in (None, programs.REFUSED, programs.UNSTABLE), f"{finding}\n{program}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_random_stablehlo_program(seed: int) -> None:
+    kind = stablehlo_programs.StableHloPrograms()
+    program = kind.generate(random.Random(seed))
+    finding = programs.check(kind, program)
+    assert finding is None, f"{finding}\n{kind.text(program)}"
+
+
+def test_a_failing_stablehlo_program_becomes_smaller() -> None:
+    class Wrong(stablehlo_programs.StableHloPrograms):
+        def text(self, program: programs.Program) -> str:
+            return super().text(program).replace("stablehlo.floor", "stablehlo.ceil")
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3) / 4
+    ops = ("abs", "floor", "tanh")
+    nodes = tuple(programs.Node(op, (f"v{n}",), (f"v{n + 1}",)) for n, op in enumerate(ops))
+    program = programs.Program(nodes, ({"v0": x},), open_axes={"v0": (0,)})
+    finding = programs.check(Wrong(), program)
+    assert finding is not None and finding.kind == "wrong"
+    smallest, _ = programs.reduced(Wrong(), program, finding)
+    assert [node.op for node in smallest.nodes] == ["floor"]
 
 
 @pytest.mark.parametrize("axis", [0, 1, 3])
