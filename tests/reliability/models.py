@@ -1,4 +1,6 @@
-"""Random models of each frontend on the CPU: ONNX graphs and StableHLO programs against NumPy, functions of PyTorch and JAX against these.
+"""Random models of each frontend on the CPU, against NumPy, PyTorch and JAX.
+
+ONNX graphs and StableHLO programs are compared with NumPy, functions of PyTorch and JAX with these.
 
 Programs come from `generated`; PyTorch and JAX are left out where they are not installed. A wrong element, an exception
 that is no error of pydispatch, a refusal at the call, a dead process or one that takes longer than SLOW_SECONDS is a

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from graph_programs import Array, Program
 from jax import lax
-from written import Growing, Line, axes, axis, bounds, indices, order, source
+from written import Growing, Line, axes, axis, bounds, every_value, indices, order, source, weights, width
 
 import pydispatch as pd
 
@@ -44,21 +44,12 @@ def _filters(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> Mappi
     }
 
 
-def _width(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> Mapping[str, Any]:
-    return {"n": shape[-1], "width": rng.randint(1, 6), "seed": rng.randrange(100)}
-
-
 def _pad(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> Mapping[str, Any]:
     return {"config": [(rng.randint(-1, 2), rng.randint(0, 2), rng.randint(0, 1)) for _ in shape]}
 
 
 def _starts(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> Mapping[str, Any]:
     return {"starts": tuple(rng.randint(-1, 3) for _ in shape), "sizes": tuple(rng.randint(1, n) for n in shape)}
-
-
-def weights(seed: int, *shape: int) -> Array:
-    """Constants of a line."""
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32) / 2
 
 
 def best_in_windows(x: Any, size: tuple[int, ...], strides: tuple[int, ...], pad: Any) -> Any:
@@ -98,7 +89,7 @@ LINES = [
         )
     ]
     * 3,
-    Line("{x} @ weights({seed}, {n}, {width})", (1, 4), _width),
+    Line("{x} @ weights({seed}, {n}, {width})", (1, 4), width),
     Line("jnp.einsum('...ij,...kj->...ik', {x}, {x}) * 0.2", (2, 4)),
     *(
         Line(f"{{x}}.{name}({{axes}}, keepdims={{keep}})", (1, 5), axes)
@@ -165,23 +156,11 @@ class JaxFunctions:
             rng.choice([(2, 3, 5, 6), (1, 2, 4, 4), (3, 4, 7), (4, 5), (6,), ()]) for _ in range(rng.randint(1, 3))
         ]
         inputs = [growing.input(shape) for shape in shapes]
-        for _ in range(rng.randint(6, 20)):
-            try:
-                growing.step()
-            except ValueError:
-                continue
-        if not growing.nodes:
-            growing.lines = [Line("-{x}", (0, 5))]
-            growing.step()
+        growing.grow(rng.randint(6, 20))
         return growing.program(inputs)
 
     def reference(self, program: Program, number: int, exact: bool) -> dict[str, Array]:
-        values = dict(program.sets[number])
-        if exact:
-            values = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in values.items()}
-        for node in program.nodes:
-            values.update(zip(node.outputs, _evaluate(node.op, [values[n] for n in node.inputs], exact), strict=True))
-        return values
+        return every_value(program, number, exact, _evaluate)
 
     def compiled(self, program: Program) -> Callable[..., Any]:
         space: dict[str, Any] = {}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from graph_programs import Array, Program
-from written import Growing, Line, axes, axis, bounds, indices, order, source
+from written import Growing, Line, axes, axis, bounds, every_value, indices, order, source, width
+from written import weights as numbers
 
 import pydispatch as pd
 
@@ -48,17 +49,13 @@ def _two(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> Mapping[s
     return {"rows": rng.randint(1, 3), "columns": rng.randint(1, 3)}
 
 
-def _width(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> Mapping[str, Any]:
-    return {"n": shape[-1], "width": rng.randint(1, 6), "seed": rng.randrange(100)}
-
-
 def _sides(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> Mapping[str, Any]:
     return {"left": rng.randint(0, 2), "right": rng.randint(-1, 2)}
 
 
 def weights(seed: int, *shape: int) -> torch.Tensor:
     """Constants of a line."""
-    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32) / 2)
+    return torch.from_numpy(numbers(seed, *shape))
 
 
 LINES = [
@@ -93,8 +90,8 @@ LINES = [
         (4, 4),
         _filters,
     ),
-    Line("F.linear({x}, weights({seed}, {width}, {n}), weights({seed}, {width}))", (2, 4), _width),
-    Line("{x} @ weights({seed}, {n}, {width})", (2, 4), _width),
+    Line("F.linear({x}, weights({seed}, {width}, {n}), weights({seed}, {width}))", (2, 4), width),
+    Line("{x} @ weights({seed}, {n}, {width})", (2, 4), width),
     Line("{x} @ {x}.transpose(-1, -2) * 0.2", (2, 4)),
     *(
         Line(f"{{x}}.{name}({{axes}}, keepdim={{keep}})", (2, 5), axes)
@@ -176,25 +173,19 @@ class TorchModules:
             (batch, *rng.choice([(3, 5, 6), (2, 4, 4), (4, 7), (5,), (2, 3, 2, 3)])) for _ in range(rng.randint(1, 2))
         ]
         inputs = [growing.input(shape) for shape in shapes]
-        for _ in range(rng.randint(6, 20)):
-            try:
-                growing.step()
-            except (ValueError, ZeroDivisionError):
-                continue
-        if not growing.nodes:
-            growing.lines = [Line("-{x}")]
-            growing.step()
+        growing.grow(rng.randint(6, 20))
         other = rng.choice([n for n in (2, 3, 5) if n != batch])
         more = [{name: growing.array((other, *shape[1:])) for name, shape in zip(inputs, shapes, strict=True)}]
-        return growing.program(inputs, more if is_open else ())
+        program = growing.program(inputs, more if is_open else ())
+        try:
+            for number in range(len(program.sets)):
+                self.reference(program, number, False)
+        except ValueError:  # a line fits the first sizes alone
+            return replace(program, sets=program.sets[:1], open_axes={})
+        return program
 
     def reference(self, program: Program, number: int, exact: bool) -> dict[str, Array]:
-        values = dict(program.sets[number])
-        if exact:
-            values = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in values.items()}
-        for node in program.nodes:
-            values.update(zip(node.outputs, _evaluate(node.op, [values[n] for n in node.inputs], exact), strict=True))
-        return values
+        return every_value(program, number, exact, _evaluate)
 
     def compiled(self, program: Program) -> Callable[..., Any]:
         space: dict[str, Any] = {}

@@ -97,6 +97,17 @@ class Growing:
         self.nodes.append(Node(text, tuple(inputs), found))
         self.values.update(zip(found, made, strict=True))
 
+    def grow(self, tries: int) -> None:
+        """Add up to so many lines, at least one."""
+        for _ in range(tries):
+            try:
+                self.step()
+            except (ValueError, ZeroDivisionError):
+                continue
+        if not self.nodes:
+            self.lines = [Line("-{x}", (0, 5))]
+            self.step()
+
     def _with(self, fits: Callable[[Array], bool]) -> str | None:
         found = [name for name, a in self.values.items() if a.dtype.kind == "f" and fits(a)]
         return chosen(self.rng, found) if found else None
@@ -108,6 +119,23 @@ class Growing:
         return Program(tuple(self.nodes), (first, *more), {}, axes)
 
 
+def every_value(
+    program: Program, number: int, exact: bool, evaluate: Callable[[str, list[Array], bool], list[Array]]
+) -> dict[str, Array]:
+    """Return every value of a call, as `Kind.reference` does. evaluate: runs a line on arrays."""
+    values = dict(program.sets[number])
+    if exact:
+        values = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in values.items()}
+    for node in program.nodes:
+        values.update(zip(node.outputs, evaluate(node.op, [values[n] for n in node.inputs], exact), strict=True))
+    return values
+
+
+def weights(seed: int, *shape: int) -> Array:
+    """Constants of a line."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32) / 2
+
+
 def source(program: Program) -> str:
     """The program as a function `f`."""
     lines = [f"def f({', '.join(program.sets[0])}):"]
@@ -117,6 +145,11 @@ def source(program: Program) -> str:
 
 
 # -- fields of lines
+
+
+def width(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> dict[str, Any]:
+    """`{n}` rows and `{width}` columns of `weights({seed}, ...)`."""
+    return {"n": shape[-1], "width": rng.randint(1, 6), "seed": rng.randrange(100)}
 
 
 def axis(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> dict[str, Any]:
