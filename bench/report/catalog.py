@@ -37,6 +37,13 @@ CATALOG = (
     Benchmark("contract", ("contract.py",), 1),
     Benchmark("quantized", ("quantized.py",), 2, needs=("module onnx", "module onnxruntime")),
     Benchmark("constants", ("constants.py",), 0.5, needs=()),
+    Benchmark(
+        "pauses",
+        ("pauses.py",),
+        8,
+        needs=("module onnx", "module onnxruntime"),
+        quick=("--seconds", "0.1", "--works", "mlp", "--pauses", "0", "5"),
+    ),
     Benchmark("throughput", ("throughput.py",), 3, needs=FRAMEWORKS, quick=("--seconds", "0.1", "--batches", "1")),
     Benchmark("batched", ("batched.py",), 1.5, needs=(), quick=("--requests", "200")),
     Benchmark("python-kernels", ("python_kernels.py",), 0.5, needs=("module numba", "tool gcc")),

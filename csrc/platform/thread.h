@@ -19,10 +19,7 @@ void pyd_thread_join(pyd_thread_t* thread);
 // Instead of a join: the system frees the thread when it ends.
 void pyd_thread_detach(pyd_thread_t* thread);
 
-// Whether threads can be told where to run.
-bool pyd_thread_can_pin(void);
-// Keeps the calling thread on a CPU. False: it may not use that, or the system has no such thing.
-bool pyd_thread_pin(uint32_t cpu);
+static inline pyd_thread_t pyd_thread_self(void) { return (pyd_thread_t){pthread_self()}; }
 
 // One thread waits, any thread sets. An event may be set before, while and after it is waited for.
 typedef struct pyd_event_s {
@@ -42,10 +39,14 @@ static inline void pyd_event_reset(pyd_event_t* event) {
   atomic_exchange_explicit(&event->is_set, 0, memory_order_seq_cst);
 }
 
+static inline bool pyd_event_is_set(const pyd_event_t* event) {
+  return atomic_load_explicit(&event->is_set, memory_order_seq_cst) != 0;
+}
+
 // Sets the event and returns whether it was clear, so that exactly one of several setters sees that. Wakes no thread.
 // Sequentially consistent: a claim that finds the event set comes before any later reset.
 static inline bool pyd_event_claim(pyd_event_t* event) {
-  return atomic_load_explicit(&event->is_set, memory_order_seq_cst) == 0 &&
+  return !pyd_event_is_set(event) &&
          atomic_exchange_explicit(&event->is_set, 1, memory_order_seq_cst) == 0;
 }
 

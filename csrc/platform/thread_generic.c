@@ -6,13 +6,6 @@
 
 static void set_name(const char* name) { (void)name; }
 
-bool pyd_thread_can_pin(void) { return false; }
-
-bool pyd_thread_pin(uint32_t cpu) {
-  (void)cpu;
-  return false;
-}
-
 void pyd_event_init(pyd_event_t* event) {
   atomic_init(&event->is_set, 0);
   pthread_mutex_init(&event->mutex, NULL);

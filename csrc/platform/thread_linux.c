@@ -1,7 +1,6 @@
 #include "platform/thread.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -10,19 +9,6 @@
 #include "platform/thread_start.h"
 
 static void set_name(const char* name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
-
-bool pyd_thread_can_pin(void) { return true; }
-
-bool pyd_thread_pin(uint32_t cpu) {
-  cpu_set_t* set = CPU_ALLOC(cpu + 1);
-  if (!set) return false;
-  const size_t size = CPU_ALLOC_SIZE(cpu + 1);
-  CPU_ZERO_S(size, set);
-  CPU_SET_S(cpu, size, set);
-  const bool ok = sched_setaffinity(0, size, set) == 0;
-  CPU_FREE(set);
-  return ok;
-}
 
 void pyd_event_init(pyd_event_t* event) { atomic_init(&event->is_set, 0); }
 

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "platform/cpu_set.h"
+
 // A CPU as the system counts them: a hardware thread. Of the groups that it is in, the lowest number of a CPU in it.
 typedef struct pyd_topology_cpu_s {
   uint32_t number;
@@ -16,7 +18,7 @@ typedef struct pyd_topology_cpu_s {
   bool is_sibling;    // of an earlier one in the list
 } pyd_topology_cpu_t;
 
-enum { PYD_TOPOLOGY_MOST = 4096 };  // CPUs that are looked at
+enum { PYD_TOPOLOGY_MOST = PYD_CPU_SET_CAPACITY };  // CPUs that are looked at
 
 // The CPUs that the calling thread may use, by its affinity mask, at most |most| and at least one: one for each fast core, then one
 // for each slow core, then their siblings, near ones one after another. |root| is put before every path: "" but for tests.

@@ -12,14 +12,8 @@
 
 static const char kCpus[] = "/sys/devices/system/cpu";
 
-typedef struct cpu_set_bits_s {
-  uint64_t words[PYD_TOPOLOGY_MOST / 64];
-} bits_t;
-
-static bool has(const bits_t* bits, uint32_t cpu) { return bits->words[cpu / 64] >> cpu % 64 & 1; }
-
 // "0-3,8,10-11", as far as it is one. Returns the first number, UINT32_MAX when there is none.
-static uint32_t parse_list(const char* text, bits_t* out_bits) {
+static uint32_t parse_list(const char* text, pyd_cpu_set_t* out_bits) {
   uint32_t first = UINT32_MAX;
   memset(out_bits, 0, sizeof(*out_bits));
   for (const char* at = text; isdigit((unsigned char)*at);) {
@@ -28,7 +22,7 @@ static uint32_t parse_list(const char* text, bits_t* out_bits) {
     if (*end == '-' && isdigit((unsigned char)end[1])) high = strtoul(end + 1, &end, 10);
     if (low >= PYD_TOPOLOGY_MOST) break;
     if (first == UINT32_MAX) first = (uint32_t)low;
-    for (unsigned long cpu = low; cpu <= high && cpu < PYD_TOPOLOGY_MOST; ++cpu) out_bits->words[cpu / 64] |= UINT64_C(1) << cpu % 64;
+    for (unsigned long cpu = low; cpu <= high && cpu < PYD_TOPOLOGY_MOST; ++cpu) pyd_cpu_set_add(out_bits, cpu);
     at = *end == ',' ? end + 1 : end;
   }
   return first;
@@ -52,14 +46,14 @@ static const char* read_text(reader_t* reader, const char* folder, const char* n
   return reader->text;
 }
 
-static bool read_list(reader_t* reader, const char* folder, const char* name, bits_t* out_bits, uint32_t* out_first) {
+static bool read_list(reader_t* reader, const char* folder, const char* name, pyd_cpu_set_t* out_bits, uint32_t* out_first) {
   const char* text = read_text(reader, folder, name);
   if (!text) return false;
   *out_first = parse_list(text, out_bits);
   return *out_first != UINT32_MAX;
 }
 
-static bool read_allowed(reader_t* reader, bits_t* out_bits) {
+static bool read_allowed(reader_t* reader, pyd_cpu_set_t* out_bits) {
   static const char kKey[] = "\nCpus_allowed_list:";
   const char* text = read_text(reader, "/proc/thread-self", "/status");
   const char* line = text ? strstr(text, kKey) : NULL;
@@ -69,25 +63,25 @@ static bool read_allowed(reader_t* reader, bits_t* out_bits) {
 }
 
 static void read_core(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
-  bits_t siblings;
+  pyd_cpu_set_t siblings;
   uint32_t first;
   // The second name is that of kernels before 5.3.
   if (!read_list(reader, folder, "/topology/core_cpus_list", &siblings, &first) &&
       !read_list(reader, folder, "/topology/thread_siblings_list", &siblings, &first)) {
     return;
   }
-  if (has(&siblings, cpu->number)) cpu->core = first;
+  if (pyd_cpu_set_has(&siblings, cpu->number)) cpu->core = first;
 }
 
 // The group of the cache with the highest level: it comes last.
 static void read_cluster(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
   for (int index = 7; index >= 0; --index) {
     char name[48];
-    bits_t sharing;
+    pyd_cpu_set_t sharing;
     uint32_t first;
     snprintf(name, sizeof(name), "/cache/index%d/shared_cpu_list", index);
     if (!read_list(reader, folder, name, &sharing, &first)) continue;
-    if (has(&sharing, cpu->number)) cpu->cluster = first;
+    if (pyd_cpu_set_has(&sharing, cpu->number)) cpu->cluster = first;
     return;
   }
 }
@@ -100,30 +94,30 @@ static void read_capacity(reader_t* reader, const char* folder, pyd_topology_cpu
 }
 
 static void read_nodes(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count) {
-  bits_t nodes, members;
+  pyd_cpu_set_t nodes, members;
   uint32_t first;
   if (!read_list(reader, "/sys/devices/system/node", "/has_cpu", &nodes, &first)) return;
   for (uint32_t node = first; node < PYD_TOPOLOGY_MOST; ++node) {
-    if (!has(&nodes, node)) continue;
+    if (!pyd_cpu_set_has(&nodes, node)) continue;
     char name[32];
     uint32_t unused;
     snprintf(name, sizeof(name), "/node%u/cpulist", node);
     if (!read_list(reader, "/sys/devices/system/node", name, &members, &unused)) continue;
     for (uint32_t i = 0; i < count; ++i) {
-      if (has(&members, cpus[i].number)) cpus[i].node = node;
+      if (pyd_cpu_set_has(&members, cpus[i].number)) cpus[i].node = node;
     }
   }
 }
 
 // Kernels for hybrid CPUs of Intel name the efficiency cores; capacities came later.
 static void find_fast(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count) {
-  bits_t slow;
+  pyd_cpu_set_t slow;
   uint32_t unused, best = 0;
   const bool has_slow = read_list(reader, "/sys/devices/cpu_atom", "/cpus", &slow, &unused);
   for (uint32_t i = 0; i < count; ++i) best = cpus[i].capacity > best ? cpus[i].capacity : best;
   bool has_fast = false;
   for (uint32_t i = 0; i < count; ++i) {
-    cpus[i].is_fast = 2 * cpus[i].capacity > best && !(has_slow && has(&slow, cpus[i].number));
+    cpus[i].is_fast = 2 * cpus[i].capacity > best && !(has_slow && pyd_cpu_set_has(&slow, cpus[i].number));
     has_fast |= cpus[i].is_fast;
   }
   for (uint32_t i = 0; i < count; ++i) cpus[i].is_fast |= !has_fast;  // it may use efficiency cores alone
@@ -141,15 +135,15 @@ static int by_preference(const void* left, const void* right) {
 
 uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most) {
   reader_t reader = {.root = root};
-  bits_t allowed, cores = {{0}};
+  pyd_cpu_set_t allowed, cores = {{0}};
   if (!read_allowed(&reader, &allowed)) {  // no /proc
     const uint32_t available = pyd_cpu_available();
     memset(&allowed, 0, sizeof(allowed));
-    for (uint32_t i = 0; i < available && i < PYD_TOPOLOGY_MOST; ++i) allowed.words[i / 64] |= UINT64_C(1) << i % 64;
+    for (uint32_t i = 0; i < available && i < PYD_TOPOLOGY_MOST; ++i) pyd_cpu_set_add(&allowed, i);
   }
   uint32_t count = 0;
   for (uint32_t number = 0; number < PYD_TOPOLOGY_MOST && count < most; ++number) {
-    if (!has(&allowed, number)) continue;
+    if (!pyd_cpu_set_has(&allowed, number)) continue;
     pyd_topology_cpu_t* cpu = &out_cpus[count++];
     *cpu = (pyd_topology_cpu_t){.number = number, .core = number, .capacity = 1024};
     char folder[64];
@@ -157,8 +151,8 @@ uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint3
     read_core(&reader, folder, cpu);
     read_cluster(&reader, folder, cpu);
     read_capacity(&reader, folder, cpu);
-    cpu->is_sibling = has(&cores, cpu->core);
-    cores.words[cpu->core / 64] |= UINT64_C(1) << cpu->core % 64;
+    cpu->is_sibling = pyd_cpu_set_has(&cores, cpu->core);
+    pyd_cpu_set_add(&cores, cpu->core);
   }
   read_nodes(&reader, out_cpus, count);
   find_fast(&reader, out_cpus, count);

@@ -28,17 +28,21 @@ static void order_others(uint16_t* out_others, uint32_t worker, uint32_t workers
   }
 }
 
-bool pyd_sched_assign_cpus(pyd_sched_t* sched) {
-  const uint32_t workers = sched->workers;
-  uint32_t count;
-  pyd_topology_cpu_t* cpus = read_topology(&count);
+static bool assign_cpus(pyd_sched_t* sched) {
+  const uint32_t workers = sched->workers, count = sched->machine_count;
+  const pyd_topology_cpu_t* cpus = sched->machine;
   sched->cpus = malloc(workers * sizeof(*sched->cpus));
   sched->near = malloc((size_t)workers * workers * sizeof(*sched->near));
-  const bool has_memory = cpus && sched->cpus && sched->near;
+  const bool has_memory = sched->cpus && sched->near;
   for (uint32_t i = 0; has_memory && i < workers; ++i) {
     sched->cpus[i] = cpus[i % count].number;
+    pyd_cpu_set_add(&sched->pinned, sched->cpus[i]);
     order_others(sched->near + (size_t)i * (workers - 1), i, workers, cpus, count);
   }
-  free(cpus);
   return has_memory;
+}
+
+bool pyd_sched_read_machine(pyd_sched_t* sched, bool has_affinity) {
+  sched->machine = read_topology(&sched->machine_count);
+  return sched->machine && (!has_affinity || assign_cpus(sched));
 }

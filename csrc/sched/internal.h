@@ -4,7 +4,7 @@
 //   job.c        pyd_sched_run             work.c  taking part in a published job: chunks, stealing, failures
 //   lend.c       threads of an embedder in the pool
 //   destroy.c    destruction by one of the scheduler's own threads
-//   affinity.c   workers and the CPUs of the machine
+//   affinity.c   workers and the CPUs of the machine   placement.c  no two threads on one CPU while another one is idle
 //   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs, without a caller
 //   permit.c     how many threads compute at once   blocking.c   threads for tasks that may sleep
 //   trace.c      the recorder of pydispatch/trace.h, which knows nothing of the others   events.c  what they record
@@ -23,8 +23,10 @@
 #include <stdint.h>
 
 #include "base/scope.h"
+#include "platform/affinity.h"
 #include "platform/cpu_inline.h"
 #include "platform/thread.h"
+#include "platform/topology.h"
 #include "pydispatch/sched.h"
 #include "pydispatch/task.h"
 #include "sched/delay.h"
@@ -53,6 +55,7 @@ typedef struct pyd_sched_slot_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;
   _Atomic uint32_t wakes_left;  // threads that joining threads should still wake
   _Atomic uint32_t has_left_early;  // a participant, perhaps with indices in its cell
+  _Atomic uint32_t cpu;  // of the caller, PYD_PLACEMENT_NONE without one
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
   const pyd_scope_t* scope;  // what the caller works for
@@ -69,6 +72,24 @@ typedef struct pyd_sched_slot_s {
   pyd_event_t done;
 } pyd_sched_slot_t;
 
+#define PYD_PLACEMENT_NONE 0xFFFFu
+
+typedef enum pyd_placement_state_e {
+  PYD_PLACEMENT_OWN_MASK,
+  PYD_PLACEMENT_CHANGING,  // by one thread
+  PYD_PLACEMENT_MOVED,     // the affinity mask is |moved_to|, and the thread should restore |allowed|
+  PYD_PLACEMENT_GONE,      // the thread is not in the pool
+} pyd_placement_state_t;
+
+// Where a pool thread runs (placement.c).
+typedef struct pyd_placement_s {
+  _Atomic uint32_t state;
+  _Atomic uint32_t cpu;  // the last one
+  bool is_checked;       // the thread's own: no other thread was on |cpu|
+  pyd_thread_t thread;   // written by itself
+  pyd_cpu_set_t allowed, moved_to;
+} pyd_placement_t;
+
 typedef struct pyd_sched_thread_s {
   alignas(PYD_CPU_CACHE_LINE) pyd_event_t wake;  // clear: parked
   struct pyd_sched_s* sched;
@@ -82,6 +103,7 @@ typedef struct pyd_sched_thread_s {
   uint64_t spin, last_idle;
   bool has_slept;
   uint64_t worth_spinning, worth_waking;
+  pyd_placement_t place;
 } pyd_sched_thread_t;
 
 // Tasks that wait for a thread, in the order of their submission for each priority.
@@ -123,6 +145,11 @@ struct pyd_sched_s {
   // Of workers that are each for a CPU: its number, and for each worker the workers - 1 others, nearest first. Else NULL.
   uint32_t* cpus;
   uint16_t* near;
+  pyd_cpu_set_t pinned;  // all of |cpus|
+  bool places_threads;   // the system tells where threads run, and each has a CPU
+  pyd_topology_cpu_t* machine;  // the CPUs of the process
+  uint32_t machine_count;
+  _Atomic uint16_t* occupied;  // of each of |threads| its CPU while it is awake, else PYD_PLACEMENT_NONE
   pyd_sched_slot_t* slots;
   // workers - 1 from the beginning, whose numbers are 1 and up. One more, number 0, from the first task on: it takes part in jobs of
   // tasks only, as 0 is the number of callers.
@@ -251,8 +278,8 @@ void pyd_sched_trace_exit(const pyd_sched_thread_t* self);
 // pyd_permit_take, with a trace event of the time that the thread waited.
 bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt);
 
-// affinity.c: decides on which CPU each worker is. False: there is no memory.
-bool pyd_sched_assign_cpus(pyd_sched_t* sched);
+// affinity.c: reads the CPUs of the machine, and with |has_affinity| decides on which CPU each worker is. False: there is no memory.
+bool pyd_sched_read_machine(pyd_sched_t* sched, bool has_affinity);
 
 // destroy.c: returns the pool thread, started or lent, that is the calling thread; NULL when there is none.
 pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched);

@@ -1,3 +1,4 @@
+#include "sched/placement.h"
 #include "sched/task.h"
 
 uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count) {
@@ -6,6 +7,8 @@ uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count)
   // Lowest first: the same few threads serve a light load and stay warm, the others sleep on.
   for (uint32_t i = 0; i < among && woken < count; ++i) {
     pyd_event_t* event = &sched->threads[i].wake;
+    if (pyd_event_is_set(event)) continue;
+    pyd_placement_before_wake(&sched->threads[i]);
     if (!pyd_event_claim(event)) continue;
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     pyd_event_notify(event);
@@ -89,6 +92,7 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
     }
     relay_wakes(sched, slot);
     measure_delay(sched, self, slot);
+    pyd_placement_check(self, slot);
     pyd_cpu_set_fp_mode(slot->fp_mode);
     pyd_scope_t scope = pyd_sched_scope_of(sched, slot);
     scope.permit = PYD_SCOPE_PERMIT_HELD;
@@ -137,12 +141,12 @@ static bool has_news(const pyd_sched_t* sched, uint32_t worker, memory_order ord
 }
 
 // True when there may be work, false when |spin| nanoseconds have passed or the thread was preempted.
-static bool spin_for_news(const pyd_sched_t* sched, uint32_t worker, uint64_t spin, bool* out_preempted) {
-  const uint64_t limit = spin * 1000, preempted = UINT64_C(1000) * PYD_SCHED_PREEMPTED;
+static bool spin_for_news(const pyd_sched_t* sched, pyd_sched_thread_t* self, bool* out_preempted) {
+  const uint64_t limit = self->spin * 1000, preempted = UINT64_C(1000) * PYD_SCHED_PREEMPTED;
   uint64_t start = pyd_cpu_ticks(), previous = start;
   for (;;) {
     for (int i = 0; i < PYD_SCHED_PAUSES_PER_TICK; ++i) {
-      if (has_news(sched, worker, memory_order_relaxed)) return true;
+      if (has_news(sched, self->worker, memory_order_relaxed)) return true;
       pyd_cpu_relax();
     }
     uint64_t now = pyd_cpu_ticks();
@@ -152,6 +156,7 @@ static bool spin_for_news(const pyd_sched_t* sched, uint32_t worker, uint64_t sp
       return false;
     }
     previous = now;
+    pyd_placement_record(self);
   }
 }
 
@@ -184,12 +189,14 @@ static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   self->has_slept = false;
   if (self->spin) {
     atomic_fetch_add_explicit(&sched->spinners, 1, memory_order_relaxed);
-    const bool found = spin_for_news(sched, self->worker, self->spin, &preempted);
+    const bool found = spin_for_news(sched, self, &preempted);
     atomic_fetch_sub_explicit(&sched->spinners, 1, memory_order_seq_cst);
     if (found) return;
   }
   self->has_slept = true;
+  pyd_placement_sleep(self);
   park(sched, self);
+  pyd_placement_awake(self);
   if (sched->spin_us >= 0 || sched->oversubscribed || !self->worker) return;
   // Would the longest spin have met this job? Then spin that long next time, else half as long as this time.
   uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
@@ -204,7 +211,7 @@ void pyd_sched_pool_main(void* argument) {
   pyd_sched_thread_t* self = argument;
   pyd_sched_t* sched = self->sched;
   const pyd_sched_threads_t* options = &sched->options;
-  if (sched->cpus) pyd_thread_pin(sched->cpus[self->worker]);  // false: it was taken from the process meanwhile
+  pyd_placement_enter(self);
   if (options->on_start) options->on_start(options->context, self->worker);
   while (!atomic_load_explicit(&sched->closing, memory_order_acquire) && !is_over(self)) {
     if (run_task(sched, self->worker)) continue;
@@ -218,6 +225,7 @@ void pyd_sched_pool_main(void* argument) {
       if (!has_helped) pyd_cpu_relax();  // shown and not joinable: its caller is about to hide it
     }
   }
+  pyd_placement_leave(self);
   pyd_sched_trace_exit(self);
   if (options->on_stop) options->on_stop(options->context, self->worker);
 }

@@ -5,6 +5,7 @@
 
 #include "base/aligned.h"
 #include "platform/cpu.h"
+#include "sched/placement.h"
 #include "sched/task.h"
 
 static void* allocate(size_t count, size_t size) {
@@ -25,6 +26,9 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   thread->is_taken = false;
   thread->destroys_sched = false;
   thread->has_slept = false;
+  atomic_init(&thread->place.state, PYD_PLACEMENT_GONE);
+  atomic_init(&thread->place.cpu, PYD_PLACEMENT_NONE);
+  atomic_init(&sched->occupied[index], PYD_PLACEMENT_NONE);
   thread->worth_spinning = UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING;
   thread->worth_waking = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING;
   // The last one does not spin by itself: the CPU is rather its callers'.
@@ -35,6 +39,7 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
 static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
   atomic_init(&slot->state, 0);
   atomic_init(&slot->wakes_left, 0);
+  atomic_init(&slot->cpu, PYD_PLACEMENT_NONE);
   atomic_init(&slot->failure, PYD_SCHED_NO_FAILURE);
   pyd_event_init(&slot->done);
   for (uint32_t i = 0; i < workers; ++i) {
@@ -119,6 +124,7 @@ static bool allocate_parts(pyd_sched_t* sched, pyd_permits_t* permits) {
   const size_t workers = sched->workers;
   sched->slots = allocate(PYD_SCHED_SLOTS, sizeof(*sched->slots));
   sched->threads = allocate(workers, sizeof(*sched->threads));
+  sched->occupied = allocate(workers, sizeof(*sched->occupied));
   pyd_sched_cell_t* cells = allocate(PYD_SCHED_SLOTS * workers, sizeof(*cells));
   if (sched->slots) {
     for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) sched->slots[i].cells = cells + i * workers;
@@ -127,17 +133,19 @@ static bool allocate_parts(pyd_sched_t* sched, pyd_permits_t* permits) {
   }
   sched->owns_permits = !permits;
   sched->permits = permits ? permits : pyd_permits_create();
-  return sched->slots && sched->threads && cells && sched->permits;
+  return sched->slots && sched->threads && sched->occupied && cells && sched->permits;
 }
 
 static void free_parts(pyd_sched_t* sched) {
   if (!sched) return;
   free(sched->cpus);
   free(sched->near);
+  free(sched->machine);
   if (sched->owns_permits) pyd_permits_destroy(sched->permits);
   if (sched->slots) pyd_aligned_free(sched->slots[0].cells);
   pyd_aligned_free(sched->slots);
   pyd_aligned_free(sched->threads);
+  pyd_aligned_free(sched->occupied);
   pyd_aligned_free(sched);
 }
 
@@ -150,7 +158,7 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
                            (unsigned)workers, PYD_SCHED_MAX_WORKERS);
   }
   const bool has_affinity = options->has_affinity && !options->threads.are_lent;
-  if (has_affinity && !pyd_thread_can_pin()) {
+  if (has_affinity && !pyd_affinity_is_supported()) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED, "scheduler: this system does not let a thread stay on a CPU; open the device without "
                            "affinity");
   }
@@ -161,13 +169,14 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   }
   pyd_sched_t* sched = allocate(1, sizeof(*sched));
   if (sched) sched->workers = workers;
-  if (!sched || !allocate_parts(sched, options->permits) || (has_affinity && !pyd_sched_assign_cpus(sched))) {
+  if (!sched || !allocate_parts(sched, options->permits) || !pyd_sched_read_machine(sched, has_affinity)) {
     free_parts(sched);
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "scheduler: no memory for the bookkeeping of %u workers",
                            (unsigned)workers);
   }
   pyd_permits_add(sched->permits, &sched->share, workers > cpus ? workers : cpus);
   sched->oversubscribed = workers > cpus;
+  sched->places_threads = workers > 1 && !sched->oversubscribed && pyd_affinity_cpu() != PYD_AFFINITY_UNKNOWN;
   sched->spin_us = options->spin_us;
   sched->scopes = options->scopes;
   sched->trace = options->trace;

@@ -1,4 +1,5 @@
 #include "platform/back_off.h"
+#include "sched/placement.h"
 #include "sched/task.h"
 
 static bool has_failed(const pyd_sched_slot_t* slot) {
@@ -125,13 +126,21 @@ static void use_free_permit(pyd_sched_t* sched, const pyd_sched_slot_t* slot, ui
   }
 }
 
+static void check_placement(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
+  if (!worker && !slot->task) {
+    pyd_placement_record_caller(sched, slot);
+  } else {
+    pyd_placement_check(&sched->threads[worker ? worker - 1 : sched->workers - 1], slot);
+  }
+}
+
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   const pyd_sched_job_t* job = slot->job;
   const bool may_leave = slot->task || worker;
   pyd_range_cell_t* cell = &slot->cells[worker].range;
   uint64_t cost = slot->cost;
   uint32_t chunk = chunk_size(cost, UINT32_MAX, UINT32_MAX);
-  uint64_t before = pyd_cpu_ticks(), asked = before;
+  uint64_t before = pyd_cpu_ticks(), asked = before, placed = before;
   while (!has_failed(slot)) {
     pyd_range_t range = pyd_range_load(cell);
     if (range.begin == range.end) {
@@ -160,6 +169,10 @@ bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
         pyd_sched_picoseconds(sched, pyd_cpu_elapsed(asked, after)) >= UINT64_C(1000) * PYD_SCHED_ASK_TIME) {
       asked = after;
       if (pyd_sched_is_interrupted(job)) pyd_sched_interrupt(slot);
+    }
+    if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(placed, after)) >= UINT64_C(1000) * PYD_SCHED_PLACEMENT_CHECK_NS) {
+      placed = after;
+      check_placement(sched, slot, worker);
     }
     if (atomic_load_explicit(&sched->lacks_permits, memory_order_relaxed)) {
       use_free_permit(sched, slot, cost * (pyd_range_size(range) - chunk));

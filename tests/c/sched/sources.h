@@ -6,6 +6,7 @@
 #include "sched/job.c"
 #include "sched/lend.c"
 #include "sched/permit.c"
+#include "sched/placement.c"
 #include "sched/pool.c"
 #include "sched/queue.c"
 #include "sched/scheduler.c"

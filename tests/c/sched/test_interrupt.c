@@ -315,8 +315,8 @@ static void test_pool_thread(pyd_sched_t* sched) {
   atomic_store(&sched->sleepers, 0);
   // News end a spin and keep a thread from parking.
   atomic_store(&sched->open, 1u << 5);
-  CHECK(spin_for_news(sched, 1, 1000, &preempted) && !preempted, "no news");
   self->spin = 1000;
+  CHECK(spin_for_news(sched, self, &preempted) && !preempted, "no news");
   idle(sched, self);
   park(sched, self);
   CHECK(!atomic_load(&sched->sleepers) && !atomic_load(&sched->spinners), "parked");

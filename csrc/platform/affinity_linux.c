@@ -1,0 +1,19 @@
+#include "platform/affinity.h"
+
+#include <sched.h>
+
+uint32_t pyd_affinity_cpu(void) {
+  const int cpu = sched_getcpu();
+  return cpu < 0 ? PYD_AFFINITY_UNKNOWN : (uint32_t)cpu;
+}
+
+bool pyd_affinity_is_supported(void) { return true; }
+
+bool pyd_affinity_get(const pyd_thread_t* thread, pyd_cpu_set_t* out_cpus) {
+  *out_cpus = (pyd_cpu_set_t){{0}};
+  return pthread_getaffinity_np(thread->handle, sizeof(*out_cpus), (cpu_set_t*)out_cpus) == 0;
+}
+
+bool pyd_affinity_set(const pyd_thread_t* thread, const pyd_cpu_set_t* cpus) {
+  return pthread_setaffinity_np(thread->handle, sizeof(*cpus), (const cpu_set_t*)cpus) == 0;
+}

@@ -1,0 +1,184 @@
+// Keeps threads of one scheduler off CPUs on which others of its threads, or its callers, compute.
+//
+// A thread that sleeps for a while may wake up on the CPU of another one, and wake that there: both then share a CPU while others are
+// idle, and the system takes tens of milliseconds to notice. So a waker that finds a parked thread's last CPU occupied takes the
+// occupied CPUs out of the affinity mask of that thread before it wakes it. A thread that finds itself on an occupied CPU when it joins
+// a job, or later in it, does so for itself. Each restores its mask as soon as it runs; a mask that the program has changed meanwhile stays.
+#include "platform/back_off.h"
+#include "sched/placement.h"
+
+// Leaves only CPUs that are not in |worse|, if there are any.
+static void prefer_others(pyd_cpu_set_t* cpus, const pyd_cpu_set_t* worse) {
+  pyd_cpu_set_t better = *cpus;
+  if (pyd_cpu_set_subtract(&better, worse)) *cpus = better;
+}
+
+bool pyd_placement_choose(const pyd_topology_cpu_t* machine, uint32_t count, const pyd_cpu_set_t* allowed, const pyd_cpu_set_t* occupied,
+                          pyd_cpu_set_t* out_cpus) {
+  *out_cpus = *allowed;
+  if (!pyd_cpu_set_subtract(out_cpus, occupied)) return false;
+  pyd_cpu_set_t cores = {{0}}, siblings = {{0}}, slow = {{0}};
+  for (uint32_t i = 0; i < count; ++i) {
+    if (pyd_cpu_set_has(occupied, machine[i].number)) pyd_cpu_set_add(&cores, machine[i].core);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (pyd_cpu_set_has(&cores, machine[i].core)) pyd_cpu_set_add(&siblings, machine[i].number);
+    if (!machine[i].is_fast) pyd_cpu_set_add(&slow, machine[i].number);
+  }
+  prefer_others(out_cpus, &slow);
+  prefer_others(out_cpus, &siblings);
+  return true;
+}
+
+// Leaves the first CPU only.
+static void keep_first(pyd_cpu_set_t* cpus) {
+  uint32_t first = 0;
+  while (!pyd_cpu_set_has(cpus, first)) ++first;
+  *cpus = (pyd_cpu_set_t){{0}};
+  pyd_cpu_set_add(cpus, first);
+}
+
+// ---- which CPUs are occupied
+
+static uint32_t index_of(const pyd_sched_thread_t* thread) { return (uint32_t)(thread - thread->sched->threads); }
+
+static void occupy(pyd_sched_thread_t* self, uint32_t cpu) {
+  atomic_store_explicit(&self->sched->occupied[index_of(self)], (uint16_t)cpu, memory_order_relaxed);
+}
+
+// Calls |visit| with the CPU of each thread but |thread| that is awake, and of each caller with a job. Stops when it returns true.
+static bool any_occupied(const pyd_sched_thread_t* thread, bool (*visit)(void* context, uint32_t cpu), void* context) {
+  const pyd_sched_t* sched = thread->sched;
+  for (uint32_t i = 0; i < sched->workers; ++i) {
+    const uint32_t cpu = atomic_load_explicit(&sched->occupied[i], memory_order_relaxed);
+    if (cpu != PYD_PLACEMENT_NONE && i != index_of(thread) && visit(context, cpu)) return true;
+  }
+  uint32_t slots = atomic_load_explicit(&sched->used, memory_order_relaxed) & atomic_load_explicit(&sched->callers, memory_order_relaxed);
+  for (; slots; slots &= slots - 1) {
+    const uint32_t cpu = atomic_load_explicit(&sched->slots[__builtin_ctz(slots)].cpu, memory_order_relaxed);
+    if (cpu != PYD_PLACEMENT_NONE && visit(context, cpu)) return true;
+  }
+  return false;
+}
+
+static bool is_same(void* cpu, uint32_t other) { return *(uint32_t*)cpu == other; }
+
+static bool add_to_set(void* set, uint32_t cpu) {
+  pyd_cpu_set_add(set, cpu);
+  return false;
+}
+
+// The CPUs for |thread|, which may use |allowed|: those that are occupied, and |here|, left out. False: none is left.
+static bool find_cpus(const pyd_sched_thread_t* thread, uint32_t here, const pyd_cpu_set_t* allowed, pyd_cpu_set_t* out_cpus) {
+  const pyd_sched_t* sched = thread->sched;
+  pyd_cpu_set_t occupied = {{0}};
+  pyd_cpu_set_add(&occupied, here);
+  any_occupied(thread, add_to_set, &occupied);
+  const bool is_pinned = sched->cpus != NULL;
+  if (!pyd_placement_choose(sched->machine, sched->machine_count, is_pinned ? &sched->pinned : allowed, &occupied, out_cpus)) return false;
+  if (is_pinned) keep_first(out_cpus);
+  return true;
+}
+
+// ---- affinity masks
+
+// Changes the mask of |thread|, whose state is CHANGING. Returns whether there is one to restore.
+static bool change_mask(pyd_sched_thread_t* thread, uint32_t here) {
+  pyd_placement_t* place = &thread->place;
+  if (!pyd_affinity_get(&place->thread, &place->allowed)) return false;
+  if (!find_cpus(thread, here, &place->allowed, &place->moved_to)) return false;
+  return pyd_affinity_set(&place->thread, &place->moved_to) && !thread->sched->cpus;
+}
+
+static bool begin_change(pyd_placement_t* place) {
+  uint32_t old = PYD_PLACEMENT_OWN_MASK;
+  return atomic_compare_exchange_strong_explicit(&place->state, &old, PYD_PLACEMENT_CHANGING, memory_order_acquire, memory_order_relaxed);
+}
+
+static void end_change(pyd_placement_t* place, bool is_moved) {
+  atomic_store_explicit(&place->state, is_moved ? PYD_PLACEMENT_MOVED : PYD_PLACEMENT_OWN_MASK, memory_order_release);
+}
+
+// Restores the mask of the calling thread if a waker has changed it.
+static void restore_mask(pyd_placement_t* place) {
+  if (atomic_load_explicit(&place->state, memory_order_acquire) != PYD_PLACEMENT_MOVED) return;
+  pyd_cpu_set_t now;
+  if (pyd_affinity_get(&place->thread, &now) && pyd_cpu_set_is_equal(&now, &place->moved_to)) pyd_affinity_set(&place->thread, &place->allowed);
+  end_change(place, false);
+}
+
+// ---- the calling thread is of the pool
+
+void pyd_placement_enter(pyd_sched_thread_t* self) {
+  pyd_sched_t* sched = self->sched;
+  self->place.thread = pyd_thread_self();
+  if (sched->cpus) {
+    pyd_cpu_set_t cpu = {{0}};
+    pyd_cpu_set_add(&cpu, sched->cpus[self->worker]);
+    pyd_affinity_set(&self->place.thread, &cpu);  // false: the CPU was taken from the process meanwhile
+  }
+  end_change(&self->place, false);
+  pyd_placement_record(self);
+}
+
+void pyd_placement_leave(pyd_sched_thread_t* self) {
+  occupy(self, PYD_PLACEMENT_NONE);
+  pyd_placement_t* place = &self->place;
+  uint32_t old = PYD_PLACEMENT_OWN_MASK;
+  for (uint32_t pass = 1; !atomic_compare_exchange_weak_explicit(&place->state, &old, PYD_PLACEMENT_GONE, memory_order_acquire,
+                                                                 memory_order_relaxed);
+       ++pass) {
+    restore_mask(place);
+    pyd_back_off(pass, 1);  // while another thread changes the mask
+    old = PYD_PLACEMENT_OWN_MASK;
+  }
+}
+
+void pyd_placement_record(pyd_sched_thread_t* self) {
+  if (!self->sched->places_threads) return;
+  const uint32_t cpu = pyd_affinity_cpu();
+  if (atomic_load_explicit(&self->sched->occupied[index_of(self)], memory_order_relaxed) == cpu) return;
+  atomic_store_explicit(&self->place.cpu, cpu, memory_order_relaxed);
+  occupy(self, cpu);
+  self->place.is_checked = false;
+}
+
+void pyd_placement_sleep(pyd_sched_thread_t* self) {
+  restore_mask(&self->place);
+  occupy(self, PYD_PLACEMENT_NONE);
+}
+
+void pyd_placement_awake(pyd_sched_thread_t* self) {
+  restore_mask(&self->place);
+  pyd_placement_record(self);
+}
+
+void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
+  if (!self->sched->places_threads) return;
+  pyd_placement_record(self);
+  uint32_t here = atomic_load_explicit(&self->place.cpu, memory_order_relaxed);
+  bool is_shared = atomic_load_explicit(&slot->cpu, memory_order_relaxed) == here;
+  if (!is_shared && !self->place.is_checked) is_shared = any_occupied(self, is_same, &here);
+  self->place.is_checked = true;
+  if (!is_shared || !begin_change(&self->place)) return;
+  end_change(&self->place, change_mask(self, here));
+  restore_mask(&self->place);
+  pyd_placement_record(self);
+  self->place.is_checked = true;  // once: where others have moved to the same CPU, they move on
+}
+
+// ---- the calling thread wakes another
+
+// The system has forgotten by then that the thread and its waker compute side by side, and likes to wake it where the waker runs.
+static bool has_slept_long(const pyd_sched_thread_t* thread) {
+  const uint64_t since = atomic_load_explicit(&thread->idle_since, memory_order_relaxed);
+  return since && pyd_sched_picoseconds(thread->sched, pyd_cpu_elapsed(since, pyd_cpu_ticks())) >= UINT64_C(1000) * PYD_SCHED_PLACEMENT_SLEEP_NS;
+}
+
+void pyd_placement_before_wake(pyd_sched_thread_t* thread) {
+  const uint32_t here = thread->sched->places_threads ? pyd_affinity_cpu() : PYD_AFFINITY_UNKNOWN;
+  if (here == PYD_AFFINITY_UNKNOWN) return;
+  uint32_t last = atomic_load_explicit(&thread->place.cpu, memory_order_relaxed);
+  if (!has_slept_long(thread) && last != here && !any_occupied(thread, is_same, &last)) return;
+  if (begin_change(&thread->place)) end_change(&thread->place, change_mask(thread, here));
+}
