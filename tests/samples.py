@@ -22,6 +22,8 @@ SEED = int(os.environ.setdefault("PYDISPATCH_TEST_SEED", str(datetime.date.today
 IS_THOROUGH = os.environ.get("PYDISPATCH_TEST_THOROUGH") == "1"
 FACTOR = 10.0 if IS_THOROUGH else 0.2
 """Examples of a property, by the number that its settings say."""
+FIXED_FACTOR = max(FACTOR, 0.4)
+"""As FACTOR, for properties with the same examples in every run: no other day has the examples that a run leaves out."""
 FEWEST = 5
 """A property with no more examples than this keeps all of them."""
 TABLES = {
@@ -150,7 +152,8 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
 def scale(function: Any) -> None:
     """Give a property as many examples as this run has."""
     old = function._hypothesis_internal_use_settings
-    count = max(min(FEWEST, old.max_examples), round(old.max_examples * FACTOR))
+    factor = FIXED_FACTOR if old.derandomize else FACTOR
+    count = max(min(FEWEST, old.max_examples), round(old.max_examples * factor))
     ignored = {*old.suppress_health_check, HealthCheck.too_slow}  # a matter of load
     function._hypothesis_internal_use_settings = settings(old, max_examples=count, suppress_health_check=ignored)
 

@@ -57,6 +57,11 @@ def test_examples_follow_the_kind_of_run() -> None:
     @given(st.integers())
     def few(x: int) -> None: ...
 
-    for test, count in ((many, 500 if samples.IS_THOROUGH else 10), (few, 50 if samples.IS_THOROUGH else 5)):
+    @settings(max_examples=50, derandomize=True)
+    @given(st.integers())
+    def fixed(x: int) -> None: ...
+
+    tests = ((many, 10, 500), (fixed, 20, 500), (few, 5, 50))
+    for test, sampled, thorough in tests:
         samples.scale(test)
-        assert test._hypothesis_internal_use_settings.max_examples == count
+        assert test._hypothesis_internal_use_settings.max_examples == (thorough if samples.IS_THOROUGH else sampled)
