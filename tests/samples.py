@@ -23,7 +23,7 @@ IS_THOROUGH = os.environ.get("PYDISPATCH_TEST_THOROUGH") == "1"
 FACTOR = 10.0 if IS_THOROUGH else 0.2
 """Examples of a property, by the number that its settings say."""
 FIXED_FACTOR = max(FACTOR, 0.4)
-"""As FACTOR, for properties with the same examples in every run: no other day has the examples that a run leaves out."""
+"""As FACTOR, for properties with the same examples in every run: no other run has those that one leaves out."""
 FEWEST = 5
 """A property with no more examples than this keeps all of them."""
 TABLES = {
