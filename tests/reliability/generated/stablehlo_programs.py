@@ -73,6 +73,8 @@ def _slice(rng: random.Random, given: Sequence[Array], is_open: bool) -> Attribu
 
 
 def _sides(rng: random.Random, given: Sequence[Array], is_open: bool) -> Attributes:
+    if not given[0].ndim:
+        raise ValueError("no axis")
     return {"low": [rng.randint(0, 2) for _ in given[0].shape], "high": [rng.randint(0, 2) for _ in given[0].shape]}
 
 
