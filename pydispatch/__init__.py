@@ -257,7 +257,8 @@ def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
     of these, or an object that a frontend reads.
     targets: "cpu" for this machine, or "x86_64", "aarch64", "riscv64", "vulkan", "cuda", or "sm_80" and the like;
     without it the module's `hal.device.targets` hold, else this machine's CPU.
-    cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own.
+    cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own. Without cpu and cpu_features, code
+        for this machine has both: "generic", which runs on every machine of the architecture, and "native".
     cpu_features: LLVM features, "+avx2,+fma".
     object_search_path: where object files are looked for, after the folder of the source file; a file there and another
     one of that path here are an error. The working directory is used last, with a warning. dump: a folder for every

@@ -27,6 +27,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
 
 os.environ.setdefault("PYDISPATCH_CHECK", "poison")  # an element that no kernel wrote is a NaN, in every test
 
+os.environ.setdefault("PYDISPATCH_CPU", "generic")  # one variant per program; tests/e2e/test_default_cpus.py has two
+
 REASONS = re.compile(r"this machine|the system has no|this container|x86[-_]64")
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests start would compile every module again

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--cpu", "--iree-llvmcpu-target-cpu", dest="cpu", action="append", metavar="CPU",
-        help="generic, native, x86-64-v3, ...; repeatable, each becomes a variant",
+        help="generic, native, x86-64-v3, ...; repeatable, each becomes a variant; default: generic and native",
     )  # fmt: skip
     parser.add_argument(
         "--cpu-features", "--iree-llvmcpu-target-cpu-features", dest="cpu_features", default="", metavar="+A,+B",

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch import extensions, files, logs
+from pydispatch.compiler.target.default_cpus import default_cpus
 from pydispatch.compiler.target.system_caches import stated
 from pydispatch.compiler.toolchain import cache, programs
 from pydispatch.compiler.worker import llvm_process
@@ -124,6 +125,7 @@ def _options(options: Mapping[str, Any]) -> list[object] | None:
     progress, reassociate = rest.pop("progress", None), rest.pop("reassociate", True)
     features = rest.pop("cpu_features", "")
     named = [_words(rest.pop(name, None)) for name in _NAMED]
+    named.append(list(default_cpus()))
     is_known = (progress is None or callable(progress)) and type(reassociate) is bool and type(features) is str
     if not is_known or any(words is None for words in named):
         return None

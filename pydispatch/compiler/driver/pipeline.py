@@ -290,7 +290,8 @@ class Pipeline:
 
     def targets(self) -> list[hal.ExecutableTargetAttr]:
         options = self.options
-        return select_targets(self.module, options.targets, options.cpu, options.cpu_features)
+        is_single = options.chooser is not None  # measurements are of code for one CPU
+        return select_targets(self.module, options.targets, options.cpu, options.cpu_features, is_single)
 
     @cached_property
     def _levels(self) -> list[Level]:

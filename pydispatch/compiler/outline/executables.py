@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DictionaryAttr,
     IndexType,
     IntAttr,
     IntegerAttr,
@@ -201,7 +202,7 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
         return list(attribute.data)
     if not isinstance(attribute, hal.ExecutableObjectsAttr):
         return []
-    found = objects_for(attribute, target)
+    found = objects_for(attribute, target) or objects_for(attribute, _generic(target))
     if not found and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
         listed = [k for k in attribute.targets.data if isinstance(k, hal.ExecutableTargetAttr)]
         note = f"keys: {', '.join(str(k) for k in attribute.targets.data)}"
@@ -210,6 +211,15 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
             note += f"; for them compile with targets='{backends[0]}', --target={backends[0]}"
         raise CompileError(f"no objects of '{symbol_name(op)}' match the target {target}", location_of(op), note)
     return found
+
+
+def _generic(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
+    """Return the target without its CPU where that is this machine, which runs generic objects too."""
+    config = target.configuration.data
+    if config.get("cpu") != StringAttr("native"):
+        return target
+    rest = DictionaryAttr({key: value for key, value in config.items() if key != "cpu"})
+    return hal.ExecutableTargetAttr(target.backend, target.format, rest)
 
 
 def calls_static(op: Operation) -> bool:

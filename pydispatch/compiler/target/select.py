@@ -1,7 +1,8 @@
 """Which targets a program is compiled for.
 
 Explicit arguments win; without them the module's own `hal.device.targets` hold; without those it is the CPU of this
-machine, generic. CPUs (`x86-64-v3`, `neoverse-n1`, `native`) apply to the targets of their architecture.
+machine. CPUs (`x86-64-v3`, `neoverse-n1`, `native`) apply to the targets of their architecture. A target that is named
+"cpu", or taken by default, has generic code and code for this machine unless CPUs or features are given.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from xdsl.ir import Attribute
 
 from pydispatch import extensions
 from pydispatch.compiler.target.backend import backend_named, backend_of, backends, require_backend
+from pydispatch.compiler.target.default_cpus import default_cpus
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.hal.dialect import DeviceTargetAttr, ExecutableTargetAttr
@@ -53,31 +55,50 @@ def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
 
 
 def select_targets(
-    module: ModuleOp, targets: Sequence[str] | None = None, cpu: str | Sequence[str] | None = None, features: str = ""
+    module: ModuleOp, targets: Sequence[str] | None = None, cpu: str | Sequence[str] | None = None, features: str = "",
+    is_single: bool = False,
 ) -> list[ExecutableTargetAttr]:
     """The targets to compile `module` for.
 
     targets: names such as "cpu" or "sm_80", or embedded ELF formats; None takes the module's own. cpu: one CPU name or
     several ("generic", "native", "x86-64-v3", "cortex-a76"); each gives a variant for its architecture. features: LLVM
-    features ("+avx2,+fma") added to every CPU target.
+    features ("+avx2,+fma") added to every CPU target. Without both, targets of this machine get
+    `default_cpus`, or generic code alone where is_single is set.
     """
     own = module.attributes.get("hal.device.targets")
+    of_machine: set[ExecutableTargetAttr] = set()
     if targets is not None:
         stated = [] if own is None else executable_targets(own)
+        of_machine = {t for name in targets for t in _named(name, stated) if backend_named(name)} - set(stated)
         chosen = [target for name in targets for target in _named(name, stated)]
     elif own is not None and executable_targets(own):
         chosen = executable_targets(own)
     else:
         chosen = _named(DEFAULT, [])
+        of_machine = set(chosen)
     chosen = list(dict.fromkeys(chosen))
     for target in chosen:
         require_backend(target, location=location_of(module))
     levels = [cpu] if isinstance(cpu, str) else list(cpu or ())
-    if not levels and not features:
+    if not levels and not features and is_single:
         return chosen
+    if not levels and not features:
+        return [each for target in chosen for each in (_defaults(target) if target in of_machine else [target])]
     made = [t for target in chosen for t in apply_levels(target, levels, features)]
     _check_used(levels, chosen, made)
     return made
+
+
+def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:
+    """Return the target for each default CPU; one variant where this machine has no more than generic code needs."""
+    backend = backend_of(target)
+    if backend is None or not backend.names_cpus:
+        return [target]
+    found: dict[tuple[str, ...], ExecutableTargetAttr] = {}
+    for each in backend.with_options(target, default_cpus(), ""):
+        machine = backend.contract_machine(each)
+        found.setdefault(machine.requires if machine else (), each)
+    return list(found.values())
 
 
 def _check_used(

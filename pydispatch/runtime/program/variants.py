@@ -77,6 +77,7 @@ def choose(module: Module, file: str, host: Host, index: int, executable: dict[s
     number = _choose(module, host, variants, conditions)
     if number is None:
         raise DeviceUnavailableError(_no_variant(module, file, host, name, variants, conditions))
+    _log_faster(file, host, variants[number])
     if logs.runtime.has_debug:
         _log_choice(module, file, host, name, variants, conditions, number)
     constants = [] if constants_function is None else module.evaluate(constants_function, constant_count, number)
@@ -151,6 +152,28 @@ def _log_choice(
     logs.runtime.debug(
         "%s: executable '%s': variant '%s' runs here and needs %s%s", file, name, variants[number]["name"], needs,
         "".join(reasons),
+    )  # fmt: skip
+
+
+_LEVELS = (("avx512f", "x86-64-v4"), ("avx2", "x86-64-v3"))
+"""A feature of each level of x86-64 that widens vectors, the widest first, and the level."""
+
+_advised: set[tuple[str, str]] = set()
+"""(file, level) of the advice that was logged."""
+
+
+def _log_faster(file: str, host: Host, variant: dict[str, Any]) -> None:
+    """Log once what would make generated code faster on a CPU whose vectors it does not use."""
+    if "machine_model" not in variant:  # code of the user's own
+        return
+    level = next((name for feature, name in _LEVELS if feature in host.features), "")
+    feature = next((feature for feature, name in _LEVELS if name == level), "")
+    if not level or feature in variant["requires"] or (file, level) in _advised:
+        return
+    _advised.add((file, level))
+    logs.runtime.info(
+        "%s: variant '%s' uses narrower vectors than this machine has; compile with cpu=('generic', '%s') for faster "
+        "code", file, variant["name"], level,
     )  # fmt: skip
 
 

@@ -1,0 +1,88 @@
+"""Code for this machine without `cpu=`: generic, and for all that the machine has."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.cli import __main__ as cli
+from pydispatch.compiler.target.native import host
+
+TEXT = """func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %b = arith.addf %a, %a : tensor<8xf32>
+  return %b : tensor<8xf32>
+}"""
+X = np.arange(8, dtype=np.float32)
+IS_WIDE = "avx2" in host()[2]
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(autouse=True)
+def default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYDISPATCH_CPU")
+
+
+def requirements(artifact: Any) -> list[bool]:
+    """Return for each variant whether it needs more than every machine of the architecture has."""
+    (executable,) = artifact.executables
+    return [bool(variant.requires) for variant in executable.variants]
+
+
+def test_generic_code_and_code_for_this_machine() -> None:
+    has_more = requirements(pd.compile(TEXT, cpu="native"))
+    expected = [False, True] if has_more == [True] else [False]
+    for options in ({}, {"targets": "cpu"}):
+        artifact = pd.compile(TEXT, **options)  # type: ignore[arg-type]
+        assert requirements(artifact) == expected
+        np.testing.assert_array_equal(pd.device("cpu").load(artifact).main(X), 2 * X)
+
+
+def test_what_is_stated_is_compiled_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert requirements(pd.compile(TEXT, cpu="generic")) == [False]
+    assert len(requirements(pd.compile(TEXT, targets=("x86_64",)))) == 1
+    assert len(requirements(pd.compile(TEXT, cpu="native"))) == 1
+    monkeypatch.setenv("PYDISPATCH_CPU", "generic")
+    assert requirements(pd.compile(TEXT)) == [False]
+    monkeypatch.setenv("PYDISPATCH_CPU", "generic, nonsense")
+    with pytest.raises(pd.CompileError, match="CPU 'nonsense' is not known"):
+        pd.compile(TEXT)
+
+
+def test_the_command_compiles_both_and_inspect_shows_them(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "f.mlir"
+    source.write_text(TEXT)
+    assert cli.main(["compile", str(source)]) == 0
+    assert cli.main(["inspect", str(tmp_path / "f.pdx")]) == 0
+    shown = capsys.readouterr().out
+    assert len(requirements(pd.compile(TEXT))) == 1 or "native" in shown
+
+
+@pytest.mark.skipif(not IS_WIDE, reason="this machine has no AVX2")
+def test_loading_generic_code_says_once_what_is_faster(caplog: pytest.LogCaptureFixture, tmp_path: Any) -> None:
+    path = tmp_path / "generic.pdx"
+    pd.compile(TEXT, cpu="generic").save(path)
+    fast = tmp_path / "fast.pdx"
+    pd.compile(TEXT).save(fast)
+    with caplog.at_level(logging.INFO, "pydispatch.runtime"):
+        for each in (path, path, fast):
+            pd.device("cpu").load(each)
+    said = [record.getMessage() for record in caplog.records if "narrower vectors" in record.getMessage()]
+    assert len(said) == 1 and "generic.pdx" in said[0] and "cpu=('generic', 'x86-64-v" in said[0]
+
+
+@pytest.mark.skipif(not IS_WIDE, reason="this machine has no AVX2")
+def test_objects_for_generic_code_are_linked_into_both_variants() -> None:
+    text = (PROGRAMS / "keys.mlir").read_text().replace("module attributes {hal.device.targets = [#device]}", "module")
+    key = '#key = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64"'
+    generic = text.replace(key, f'{key}, {{cpu = "generic"}}')
+    assert generic != text
+    artifact = pd.compile(generic, object_search_path=[PROGRAMS])
+    assert requirements(artifact) == [False, True]
+    np.testing.assert_array_equal(pd.device("cpu").load(artifact).main(41), 42)
+    with pytest.raises(pd.CompileError, match="no objects of 'kernels' match the target"):
+        pd.compile(text.replace(key, f'{key}, {{cpu = "x86-64-v2"}}'), object_search_path=[PROGRAMS])
