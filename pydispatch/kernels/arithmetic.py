@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from pydispatch.kernels.entities import FLOATS, INTEGERS, Literal, Scalar
 from pydispatch.kernels.writer import Writer, spelled
@@ -67,7 +68,7 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
     if isinstance(value, Literal):
         number = value.value
         if is_float(type):
-            return writer.constant(float(number), type)
+            return writer.constant(_as_float(number, type), type)
         if type == "i1":
             return writer.constant(bool(number), type)
         check_literal(Literal(int(number)), type, what)
@@ -94,6 +95,19 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
         return writer.value(f"arith.index_cast {value.name} : {source} to {type}", type)
     operation = "arith.extsi" if INTEGERS[type] > INTEGERS[source] else "arith.trunci"
     return writer.value(f"{operation} {value.name} : {source} to {type}", type)
+
+
+def _as_float(number: complex, type: str) -> float:
+    """A number of Python as a float; infinity is written as such, not by a number that is too large."""
+    if isinstance(number, complex):
+        raise TypeMismatch(f"the number {number} is complex", "kernels compute with real numbers")
+    try:
+        return float(number)
+    except OverflowError:
+        digits = int(number).bit_length() * 30103 // 100000 + 1
+        raise TypeMismatch(
+            f"an integer of some {digits} digits does not fit into {type}", "write float('inf') for infinity"
+        ) from None
 
 
 def _from_condition(writer: Writer, value: Scalar, type: str) -> Scalar:
@@ -140,10 +154,29 @@ _PYTHON: dict[str, Callable[[float, float], float]] = {
 
 def folded(symbol: str, a: Literal, b: Literal) -> Literal:
     """Two numbers, computed while compiling."""
+    if _bits(symbol, a.value, b.value) > MOST_BITS:
+        raise TypeMismatch(f"the result of '{symbol}' has more than {MOST_BITS} bits", "give other numbers")
     try:
         return Literal(_PYTHON[symbol](a.value, b.value))
-    except (ZeroDivisionError, OverflowError, ValueError) as error:
-        raise TypeMismatch(f"{a.value!r} {symbol} {b.value!r}: {error}", "give other numbers") from None
+    except (ArithmeticError, TypeError, ValueError) as error:
+        text = f"{_shown(a)} {symbol} {_shown(b)}: {error}"
+        raise TypeMismatch(text, "give other numbers") from None
+
+
+MOST_BITS = 4096
+"""Bits of an integer that powers and shifts compute while compiling: larger ones take time and fit into no type."""
+
+
+def _bits(symbol: str, a: Any, b: Any) -> int:
+    """How long the result of a power or a shift of two integers is; 0 for other operations."""
+    if not isinstance(a, int) or not isinstance(b, int) or b < 0:
+        return 0
+    return a.bit_length() * b if symbol == "**" and abs(a) > 1 else a.bit_length() + b if symbol == "<<" and a else 0
+
+
+def _shown(number: Literal) -> str:
+    is_long = isinstance(number.value, int) and number.value.bit_length() > 256
+    return "an integer of more than 256 bits" if is_long else repr(number.value)
 
 
 def _floor_divide(writer: Writer, a: Scalar, b: Scalar) -> Scalar:

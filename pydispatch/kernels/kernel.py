@@ -57,9 +57,10 @@ class KernelSource(KernelLike):
                 f"kernel '{self.name}': the static parameter '{missing[0]}' has no value; "
                 f"write {self.name}.specialize({missing[0]}=...)"
             )
-        return lower(
-            self.source, self.parameters, self.workgroup, self.statics, self.grid, grid_in_call, self.checks
-        )
+        with self.source.located():
+            return lower(
+                self.source, self.parameters, self.workgroup, self.statics, self.grid, grid_in_call, self.checks
+            )
 
     @cached_property
     def _plain(self) -> Lowered:

@@ -6,7 +6,8 @@ import ast
 import builtins
 import inspect
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pydispatch.errors import CompileError, InvalidArgumentError, Location
@@ -69,6 +70,17 @@ class Source:
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
         """An error that points at a part of the function. note: the remedy."""
         return CompileError(message, self.location(node), note)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """While the function is compiled: a nesting that is too deep is a CompileError at the function's first line."""
+        try:
+            yield
+        except RecursionError:
+            raise self.error(
+                self.tree, f"'{self.name}' is nested too deeply, or its functions call each other without end",
+                "split long expressions over several statements: y = a + b, then z = y + c",
+            ) from None  # fmt: skip
 
     def meaning(self, name: str) -> Any:
         """What a name that the function does not assign means: of an enclosing function, of the module, built in."""
@@ -136,7 +148,7 @@ class Source:
         code = self.function.__code__
         cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
         annotations = self.function.__annotations__
-        names = {name: cell.cell_contents for name, cell in cells.items() if _is_set(cell)}
+        names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
         for name, value in annotations.items():  # names of an enclosing function that only annotations use are no cells
             if not isinstance(value, str) and any(a.arg == name and a.annotation is node for a in self.tree.args.args):
                 return value
@@ -144,7 +156,7 @@ class Source:
         return eval(expression, self.function.__globals__, names)
 
 
-def _is_set(cell: Any) -> bool:
+def is_set(cell: Any) -> bool:
     try:
         return cell.cell_contents is not MISSING
     except ValueError:

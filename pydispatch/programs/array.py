@@ -114,7 +114,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             shown = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
             with_options = f" with {', '.join(options)}" if handler is not None else ""
             raise self.fail(f"{shown}{with_options} is not a part of programs", _NAMES)
-        with self.trace.here():
+        with self.trace.operation(f"numpy.{ufunc.__name__}"):
             made = handler(self.trace, *inputs, **options)
             return made if out is None else self._into(out[0], made, ufunc.__name__)
 
@@ -129,7 +129,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         handler = self.FUNCTIONS.get(function.__name__)
         if handler is None:
             raise self.fail(f"numpy.{function.__name__} is not a part of programs", _NAMES)
-        with self.trace.here():
+        with self.trace.operation(f"numpy.{function.__name__}"):
             return self._called(function.__name__, args, options)
 
     def _called(self, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -178,11 +178,11 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             yield self[number]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        with self.trace.here():
+        with self.trace.operation("an assignment to elements"):
             self.tensor = self.FUNCTIONS["<set>"](self.trace, self, index, value).tensor
 
     def __getitem__(self, index: Any) -> Array:
-        with self.trace.here():
+        with self.trace.operation("an index"):
             made: Array = self.FUNCTIONS["<get>"](self.trace, self, index)
             keys = index if isinstance(index, tuple) else (index,)
             if any(isinstance(each, (Array, np.ndarray, list)) for each in keys):
@@ -196,7 +196,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     # ---- methods of arrays
 
     def _do(self, name: str, *args: Any, **options: Any) -> Any:
-        with self.trace.here():
+        with self.trace.operation(name):
             return self._called(name, (self, *args), options)
 
     @property

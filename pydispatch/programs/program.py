@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from traceback import walk_tb
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -11,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.frontends.graph.builder import Input
 from pydispatch.kernels.annotations import Static, type_of
+from pydispatch.kernels.source import is_set
 from pydispatch.patterns.types import DType, TensorType
 from pydispatch.programs import functions as _functions  # the rows of NumPy's functions
 from pydispatch.programs.array import Array
@@ -37,7 +39,7 @@ class ProgramSource:
         """Their types by name; None for those that are known when the program is compiled."""
         code = self.function.__code__
         cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
-        names = {name: cell.cell_contents for name, cell in cells.items()}
+        names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
         try:
             annotations = inspect.get_annotations(self.function, locals=names, eval_str=True)
         except NameError as error:
@@ -84,10 +86,20 @@ class ProgramSource:
             tensors = trace.begin([_input(name, type) for name, type in given.items()])
             arrays = {name: Array(trace, each) for name, each in zip(given, tensors, strict=True)}
             with trace.running():
-                made = self.function(**arrays, **self.statics)
+                made = self._run(trace, arrays)
                 results = {name: trace.tensor_of(each) for name, each in self._named(trace, made).items()}
                 trace.finish(self.name, results)
         return trace
+
+    def _run(self, trace: Trace, arrays: Mapping[str, Array]) -> Any:
+        try:
+            return self.function(**arrays, **self.statics)
+        except RecursionError as error:
+            with trace.at(f"line {_line_of(error, trace.filename)}"):
+                raise trace.fail(
+                    f"program '{self.name}' calls itself, or nests too deeply",
+                    "repeat with pydispatch.loop, which is no call; split long expressions over several statements",
+                ) from None
 
     def _named(self, trace: Trace, made: Any) -> dict[str, Any]:
         if made is None:
@@ -109,6 +121,12 @@ class ProgramSource:
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}: {type or 'static'}" for name, type in self.parameters.items())
         return f"<pydispatch program {self.name}({shown})>"
+
+
+def _line_of(error: BaseException, filename: str) -> int:
+    """The innermost line of a file in which an exception was raised."""
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == filename]
+    return lines[-1] if lines else 0
 
 
 def _input(name: str, type: TensorType) -> Input:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DTYPES, DType, dtype_of_numpy
 from pydispatch.frontends.graph.sizes import Expr
@@ -45,6 +45,20 @@ def is_frozen(array: np.ndarray[Any, Any]) -> bool:
     return True
 
 
+def _has_numbers(array: np.ndarray[Any, Any]) -> bool:
+    """Whether elements are numbers, of NumPy or ml_dtypes, or sizes of the program."""
+    if array.dtype == object:
+        return all(isinstance(each, (int, np.integer, Expr)) for each in array.flat) and array.size > 0
+    is_of_ml_dtypes = array.dtype.kind == "V" and array.dtype.type is not np.void
+    return array.dtype.kind in "biufc" or is_of_ml_dtypes
+
+
+def _shown(value: Any) -> str:
+    """A value in a message, cut after 100 characters."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}... ({type(value).__name__})"
+
+
 def _has_equal_bytes(copy: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
     if copy is array:
         return True
@@ -76,9 +90,32 @@ class Trace(Builder):
 
     @contextmanager
     def here(self) -> Iterator[None]:
-        """What is written belongs to the line of the user's source that is running."""
+        """What is written belongs to the line of the user's source that is running. CompileError when the program of
+        an array is not the one that is being written."""
         with self.at(_line(self.filename)):
+            if self not in _running:
+                raise self._foreign()
             yield
+
+    @contextmanager
+    def operation(self, name: str) -> Iterator[None]:
+        """An operation on arrays, at the line that is running. CompileError for operands that it cannot take, whatever
+        exception says so; it calls no function of the user."""
+        with self.here():
+            try:
+                yield
+            except (CompileError, InvalidArgumentError, RecursionError, MemoryError):
+                raise
+            except Exception as error:
+                text = f"{name}: its operands do not fit each other: {type(error).__name__}: {error}"
+                raise self.fail(text, "docs/python-programs.md says what programs take") from error
+
+    def _foreign(self) -> CompileError:
+        with (_running[-1] if _running else self).at(_line(self.filename)):
+            return self.fail(
+                "an array of another program, or of an earlier trace, is used",
+                "arrays of a trace end with it: pass the value as an argument, or compute it here",
+            )
 
     @property
     def scope(self) -> Any:
@@ -89,17 +126,25 @@ class Trace(Builder):
         """A traced array, an array of NumPy, a number, or a size, as a tensor."""
         traced = getattr(value, "tensor", None)
         if isinstance(traced, Tensor):
+            if getattr(value, "trace", self) is not self:
+                raise self._foreign()
             return traced
         if isinstance(value, Expr):
             return self.constant(value, dtype if dtype is not None and dtype.is_integer else DTYPES["i64"])
         if isinstance(value, (bool, int, float, complex, np.generic)):
             return self.constant(value, dtype or dtype_of_numpy(np.asarray(value)))
-        if not isinstance(value, np.ndarray):
-            try:
-                value = np.asarray(value)
-            except Exception as error:
-                raise InvalidArgumentError(f"expected an array or a number, got {value!r}: {error}") from None
-        return self._constant(value)
+        try:
+            array = np.asarray(value)
+        except CompileError:
+            raise
+        except Exception as error:
+            raise self.fail(f"expected an array or a number, got {_shown(value)}: {error}") from None
+        if not _has_numbers(array):
+            raise self.fail(
+                f"expected an array or a number, got {_shown(value)}",
+                "programs compute with numbers: no texts, dates, generators and other objects",
+            )
+        return self._constant(array)
 
     def _constant(self, array: np.ndarray[Any, Any]) -> Tensor:
         if array.dtype == object:

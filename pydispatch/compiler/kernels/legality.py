@@ -7,7 +7,7 @@ computed before them, and rows: reductions over inner dimensions of one outer sp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence, Set
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -63,10 +63,11 @@ def _shares(g: Structured) -> bool:
 
 
 def _updates(group: Sequence[Operation]) -> str | None:
+    members = set(group)
     read = {value for op in group for value in inputs_of(op)}
     for op in group:
         rule = rule_of(op)
-        if isinstance(rule, Update) and _producer(op.operands[rule.destination], group) is not None:
+        if isinstance(rule, Update) and _producer(op.operands[rule.destination], members) is not None:
             return reasons.DESTINATION.format(op.name)
         if not isinstance(rule, Update) and not isinstance(op, RecurrenceOp):
             continue
@@ -75,9 +76,8 @@ def _updates(group: Sequence[Operation]) -> str | None:
     return None
 
 
-def _producer(value: SSAValue, group: Iterable[Operation]) -> Operation | None:
+def _producer(value: SSAValue, members: Set[Operation]) -> Operation | None:
     """The operation of the group that gives a value, views left out."""
-    members = set(group)
     while isinstance(value, OpResult) and value.op in members:
         if _is_free(value.op):
             return None
@@ -113,12 +113,15 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
     if len(spaces) > 1:
         shown = " and ".join(sorted(_spell(s) for s in spaces))
         return reasons.different_rows(shown)
+    if not reductions:
+        return None
+    members = set(union)
     reducing = _row_values(union, reductions)
     for op in union:
         for number, value in enumerate(op.operands):
             if not isinstance(value.type, TensorType):
                 continue
-            producer = _producer(value, union)
+            producer = _producer(value, members)
             if producer not in reducing:
                 continue
             viewed = isinstance(value, OpResult) and value.op is not producer
@@ -130,11 +133,12 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
 
 def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
     """The reductions, and what is computed from their results for each row."""
+    members = set(union)
     found = {g.op for g in reductions}
     spaces = {_shape(op.results[0]) for op in found}
     for op in union:
         tensors = bool(op.results) and isinstance(op.results[0].type, TensorType)
-        if tensors and _shape(op.results[0]) in spaces and any(_producer(v, union) in found for v in op.operands):
+        if tensors and _shape(op.results[0]) in spaces and any(_producer(v, members) in found for v in op.operands):
             found.add(op)
     return found
 
@@ -189,13 +193,14 @@ def _extents(value: SSAValue, map: AffineMap) -> list[int]:
 
 def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """No expensive element is computed several times because a consumer is larger than its producer."""
+    members = set(union)
     for op in union:
         if _is_view(op) or _is_free(op):
             continue
         for number, value in enumerate(op.operands):
             if not isinstance(value.type, TensorType):
                 continue
-            producer = _producer(value, union)
+            producer = _producer(value, members)
             if producer is None or producer is op or not is_expensive(producer, generics):
                 continue
             if producer in generics and generics[producer].loops:

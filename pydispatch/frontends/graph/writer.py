@@ -162,7 +162,7 @@ class Writer:
         if not isinstance(count, Expr):
             return
         zero = self.index(0)
-        holds = self.add(arith.CmpiOp(self.index(count), zero, "sgt")).result
+        holds: SSAValue = self.add(arith.CmpiOp(self.index(count), zero, "sgt")).result
         if isinstance(unless_zero, Expr):
             is_exempt = self.add(arith.CmpiOp(self.index(unless_zero), zero, "eq")).result
             holds = self.add(arith.OrIOp(holds, is_exempt)).result

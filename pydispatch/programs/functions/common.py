@@ -32,6 +32,9 @@ def dtype_from(given: Any) -> DType:
 
 def promoted(t: Trace, *given: Any) -> list[Tensor]:
     """Operands as tensors of one type, by NumPy's rules."""
+    for each in given:
+        if isinstance(each, (str, bytes)):
+            t.tensor_of(each)  # refuses it; NumPy takes a text for the name of a type
     types = [numpy_dtype(each.tensor.dtype) if isinstance(each, Array) else each for each in given]
     if all(is_bare(each) for each in given):
         kinds = [np.asarray(1 if isinstance(each, Expr) else each) for each in given]

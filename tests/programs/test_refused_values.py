@@ -1,0 +1,86 @@
+"""Values and calls that are no part of programs: a CompileError with the line and the remedy, no other exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+Matrix = Annotated[np.ndarray, pd.f32["n", 4]]
+held: list[Any] = []
+NUMBERS = "programs compute with numbers"
+
+
+def _generator(x: Any) -> Any:
+    yield x
+
+
+def _again(x: Any) -> Any:
+    return _again(x)
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "a value of another program": (lambda x: x + held[0], "an array of another program", "pass the value as"),
+    "an operation on such a value": (lambda x: held[0] * 2, "an array of another program", "pass the value as"),
+    "an element of such a value": (lambda x: held[0][0], "an array of another program", "pass the value as"),
+    "a text": (lambda x: "abc", "expected an array or a number, got 'abc'", NUMBERS),
+    "a text in a sum": (lambda x: x + "a", "got 'a'", NUMBERS),
+    "an array of texts": (lambda x: (x, np.array(["a"])), r"got array\(\['a'\]", NUMBERS),
+    "dates": (lambda x: np.array(["2020-01-01"], "M8[D]"), "expected an array or a number", NUMBERS),
+    "a generator": (_generator, "got <generator object", NUMBERS),
+    "an object": (lambda x: object(), "got <object object", NUMBERS),
+    "None in a tuple": (lambda x: (x, None), "got None", NUMBERS),
+    "None in a sum": (lambda x: x + None, "got None", NUMBERS),
+    "a dict in a dict": (lambda x: {"a": {"b": x}}, "got {'b': <traced array", NUMBERS),
+    "lists of different lengths": (lambda x: ([[1, 2], [3]], x), "inhomogeneous", ""),
+    "a number that is too large": (lambda x: x * 10**400, "numpy.multiply.*OverflowError", "docs/python-programs.md"),
+    "an index that is too large": (lambda x: x[10**30], "an index", "docs/python-programs.md"),
+    "a function that calls itself": (_again, "calls itself, or nests too deeply", "pydispatch.loop"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_is_refused(name: str) -> None:
+    def before(x: Matrix) -> Any:
+        held[:] = [x + 1]
+        return held[0]
+
+    pd.program(before).module()
+    function, message, note = REFUSED[name]
+
+    def refused(x: Matrix) -> Any:
+        return function(x)
+
+    if name == "a generator":
+        refused = _with_type(_generator)
+    with pytest.raises(pd.CompileError, match=message) as error:
+        pd.program(refused).module()
+    assert error.value.location is not None and "line " in str(error.value)
+    assert note in (error.value.note or "")
+
+
+def _with_type(function: Any) -> Any:
+    function.__annotations__ = {"x": Matrix}
+    return function
+
+
+def test_a_program_that_calls_itself() -> None:
+    @pd.program
+    def endless(x: Matrix) -> Any:
+        return endless(x) + 1
+
+    with pytest.raises(pd.CompileError, match=rf"line {endless.function.__code__.co_firstlineno + 2}: error: .*itself"):
+        pd.compile(endless)
+
+
+def test_exceptions_of_the_function_are_its_own() -> None:
+    @pd.program
+    def raises(x: Matrix) -> Any:
+        return x + {}["missing"]
+
+    with pytest.raises(KeyError, match="missing"):
+        pd.compile(raises)
