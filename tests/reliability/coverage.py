@@ -83,9 +83,8 @@ def c_test(source: Path) -> Path:
     objects = [
         str(BUILD / "obj" / "plain" / p.relative_to(ROOT).with_suffix(".o")) for p in c_tests.linked(source, "plain")
     ]
-    extra = [str(source.parent / name) for name in note.get("with", "").split()]
-    subprocess.run([CLANG, *c_tests.BASE, *FLAGS, str(source), *extra, *objects, "-o", str(binary), *LIBRARIES,
-                    *note.get("flags", "").split()], check=True)  # fmt: skip
+    flags = [*FLAGS, *note.get("flags", "").split()]
+    subprocess.run([CLANG, *flags, *objects, "-o", str(binary), *LIBRARIES], check=True)
     arguments = []
     if "shared" in note:
         arguments = [f"{binary}.so"]
