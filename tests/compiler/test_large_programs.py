@@ -51,8 +51,13 @@ func.func @f(%h0: {t}, %w: tensor<16x16xf32>) -> {t} {{
 
 
 def calls_to_form(layers: int) -> int:
-    """How many Python functions are called from the parsed program to kernels."""
-    options, module = _prepare(model(layers), "cpu", None, "", (), None)
+    """How many Python functions are called from the parsed program of a model to kernels."""
+    return calls_for(model(layers))
+
+
+def calls_for(text: str) -> int:
+    """How many Python functions are called from a parsed program to kernels."""
+    options, module = _prepare(text, "cpu", None, "", (), None)
     pipeline = Pipeline(module, options)
     calls = 0
 
@@ -73,6 +78,19 @@ def test_work_grows_with_the_length_of_the_program():
     calls_to_form(1)  # what is imported and cached once
     short, long = calls_to_form(15), calls_to_form(60)
     assert long < 5.5 * short
+
+
+def test_work_of_one_dispatch_does_not_grow_with_the_cube_of_its_length():
+    """Each operation that joins looks at those before it once, and at most 96 make a dispatch."""
+
+    def chain(count: int) -> str:
+        t = "tensor<8xf32>"
+        adds = "".join(f"  %x{i + 1} = arith.addf %x{i}, %x0 : {t}\n" for i in range(count))
+        return f"func.func @f(%x0: {t}) -> {t} {{\n{adds}  return %x{count} : {t}\n}}\n"
+
+    calls_for(chain(1))  # what is imported and cached once
+    short, long = calls_for(chain(20)), calls_for(chain(80))
+    assert long < 9 * short
 
 
 def test_long_chains_behind_a_contraction():
