@@ -130,7 +130,7 @@ typedef struct pair_s {
   _Atomic uint32_t arrived;
   pthread_t helper;
   uint32_t cpus[2];  // of the caller and the other one, in the job
-  uint32_t moves_to;  // CPU of the caller to which the system moves the other one in the middle of the job
+  _Atomic uint32_t moves_to;  // CPU of the caller to which the system moves the other one in the middle of the job
   pyd_sched_t* sched;
 } pair_t;
 
