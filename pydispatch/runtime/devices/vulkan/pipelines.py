@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -231,8 +232,9 @@ class Executables:
             self.context.garbage.append(partial(_destroy, self.context, *held))
         self.kernels, self.modules, self.layouts = {}, [], {}
 
-    def __del__(self) -> None:
-        self.release()
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():  # then the modules of Python are empty, and the process ends the device
+            self.release()
 
 
 def _destroy(

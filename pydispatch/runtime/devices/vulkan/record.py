@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -65,8 +66,9 @@ class Recorded:
             for block in self.blocks:
                 self.context.release(block)
 
-    def __del__(self) -> None:
-        self.release()
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():  # then the modules of Python are empty, and the process ends the device
+            self.release()
 
 
 def _free(context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], queries: Any) -> None:
