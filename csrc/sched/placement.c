@@ -2,7 +2,8 @@
 //
 // A thread that sleeps for a while may wake up on the CPU of another one, and wake that there: both then share a CPU while others are
 // idle, and the system takes tens of milliseconds to notice. So a waker that finds a parked thread's last CPU occupied takes the
-// occupied CPUs out of the affinity mask of that thread before it wakes it. A thread that finds itself on an occupied CPU when it joins
+// occupied CPUs out of the affinity mask of that thread before it wakes it, and a caller does so with threads that spin, or work for
+// others, on its CPU, where they would wait for the end of its time slice. A thread that finds itself on an occupied CPU when it joins
 // a job, or later in it, does so for itself. Each restores its mask as soon as it runs; a mask that the program has changed meanwhile stays.
 #include "platform/back_off.h"
 #include "sched/placement.h"
@@ -99,6 +100,11 @@ static void end_change(pyd_placement_t* place, bool is_moved) {
   atomic_store_explicit(&place->state, is_moved ? PYD_PLACEMENT_MOVED : PYD_PLACEMENT_OWN_MASK, memory_order_release);
 }
 
+// Moves another thread away from |here|, where the calling thread runs.
+static void move(pyd_sched_thread_t* thread, uint32_t here) {
+  if (begin_change(&thread->place)) end_change(&thread->place, change_mask(thread, here));
+}
+
 // Restores the mask of the calling thread if a waker has changed it.
 static void restore_mask(pyd_placement_t* place) {
   if (atomic_load_explicit(&place->state, memory_order_acquire) != PYD_PLACEMENT_MOVED) return;
@@ -155,7 +161,7 @@ void pyd_placement_awake(pyd_sched_thread_t* self) {
 
 void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
   if (!self->sched->places_threads) return;
-  pyd_placement_record(self);
+  pyd_placement_awake(self);
   uint32_t here = atomic_load_explicit(&self->place.cpu, memory_order_relaxed);
   bool is_shared = atomic_load_explicit(&slot->cpu, memory_order_relaxed) == here;
   if (!is_shared && !self->place.is_checked) is_shared = any_occupied(self, is_same, &here);
@@ -169,8 +175,9 @@ void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot)
 
 // ---- the calling thread wakes another
 
-// The system has forgotten by then that the thread and its waker compute side by side, and likes to wake it where the waker runs.
-static bool has_slept_long(const pyd_sched_thread_t* thread) {
+// The system likes to wake a thread where its waker runs, also when the thread was last on another CPU that is idle.
+static bool may_be_pulled(const pyd_sched_thread_t* thread) {
+  if (thread->sched->cpus) return false;
   const uint64_t since = atomic_load_explicit(&thread->idle_since, memory_order_relaxed);
   return since && pyd_sched_picoseconds(thread->sched, pyd_cpu_elapsed(since, pyd_cpu_ticks())) >= UINT64_C(1000) * PYD_SCHED_PLACEMENT_SLEEP_NS;
 }
@@ -179,6 +186,15 @@ void pyd_placement_before_wake(pyd_sched_thread_t* thread) {
   const uint32_t here = thread->sched->places_threads ? pyd_affinity_cpu() : PYD_AFFINITY_UNKNOWN;
   if (here == PYD_AFFINITY_UNKNOWN) return;
   uint32_t last = atomic_load_explicit(&thread->place.cpu, memory_order_relaxed);
-  if (!has_slept_long(thread) && last != here && !any_occupied(thread, is_same, &last)) return;
-  if (begin_change(&thread->place)) end_change(&thread->place, change_mask(thread, here));
+  if (!may_be_pulled(thread) && last != here && !any_occupied(thread, is_same, &last)) return;
+  move(thread, here);
+}
+
+void pyd_placement_open(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
+  if (!sched->places_threads) return;
+  pyd_placement_record_caller(sched, slot);
+  const uint32_t here = atomic_load_explicit(&slot->cpu, memory_order_relaxed);
+  for (uint32_t i = 0; i < sched->workers; ++i) {
+    if (atomic_load_explicit(&sched->occupied[i], memory_order_relaxed) == here) move(&sched->threads[i], here);
+  }
 }

@@ -24,7 +24,9 @@ void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot)
 // |thread| is about to be woken by the calling thread.
 void pyd_placement_before_wake(pyd_sched_thread_t* thread);
 
-// The calling thread is the caller of the job of |slot|: publishes on which CPU it is.
+// The calling thread opens |slot| for its job: publishes on which CPU it is, and moves threads of the pool away from there.
+void pyd_placement_open(pyd_sched_t* sched, pyd_sched_slot_t* slot);
+// It takes part in that job: publishes on which CPU it is.
 static inline void pyd_placement_record_caller(const pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   if (!sched->places_threads) return;
   const uint32_t cpu = pyd_affinity_cpu();

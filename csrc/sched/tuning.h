@@ -62,8 +62,9 @@
 // A participant looks this often whether it shares its CPU with another one: long enough that the look, of 10, costs nothing, and much
 // less than the time slices in which the system would let both take turns.
 #define PYD_SCHED_PLACEMENT_CHECK_NS 200000
-// A thread that has slept for longer is told where to wake up, which costs its waker 15,000.
-#define PYD_SCHED_PLACEMENT_SLEEP_NS 1000000
+// A thread that has slept for longer is moved away from its waker, which costs the waker 8,000. Longer: the first calls after a pause
+// run on one CPU; shorter: wakes of threads that have just parked cost more.
+#define PYD_SCHED_PLACEMENT_SLEEP_NS 20000
 
 // Passes over all ranges before a participant that found nothing, but saw thefts under way, lets other threads run.
 #define PYD_SCHED_STEAL_PASSES 3

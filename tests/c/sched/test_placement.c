@@ -204,7 +204,7 @@ static void test_nothing_to_do(pyd_sched_t* sched) {
   share_cpu(sched, 1, 0xF);
   put(sched->threads[0].place.thread.handle, 2, 0xF);
   atomic_store(&sched->threads[0].place.cpu, 2);
-  atomic_store(&sched->threads[0].idle_since, pyd_cpu_ticks());
+  atomic_store(&sched->threads[0].idle_since, UINT64_MAX);  // it has just parked
   const uint32_t before = changes();
   run_pair(sched);
   CHECK(changes() == before, "%u changes", changes() - before);
