@@ -96,13 +96,13 @@ cdef extern from *:
     static int32_t pyd_wgpu_copy(const uintptr_t functions[4], void* device, void* buffer, int is_read, size_t at,
                                  size_t length, size_t skip, char* host, size_t size, void* box) {
       // The driver has the address until it calls back; where it never does, the word is not released.
-      int32_t *told = calloc(1, sizeof *told), status = 0;
-      if (told == NULL) return -1;
-      pyd_wgpu_map_info_t info = {NULL, 3 /* spontaneous */, pyd_wgpu_mapped, box, told};
+      int32_t *mapping = calloc(1, sizeof *mapping), status = 0;
+      if (mapping == NULL) return -1;
+      pyd_wgpu_map_info_t info = {NULL, 3 /* spontaneous */, pyd_wgpu_mapped, box, mapping};
       ((pyd_wgpu_map_t)functions[0])(buffer, is_read ? 1 : 2, at, length, info);
       ((pyd_wgpu_poll_t)functions[1])(device, 1, NULL);
-      status = *told;
-      if (status) free(told);
+      status = *mapping;
+      if (status) free(mapping);
       if (status != 1) return status;
       char* mapped = ((pyd_wgpu_range_t)functions[2])(buffer, at, length);
       if (mapped == NULL) status = -1;

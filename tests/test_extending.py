@@ -75,7 +75,7 @@ x = np.arange(5, dtype=np.float32)
 assert (loaded.cube(x) == x**3 + 1000).all()
 """,
 }
-"""What an extension adds -> code that checks `program`, which uses every addition, and `loaded`, the same loaded."""
+"""Addition of an extension -> code that checks it, given the artifact `program`, which uses all, and it `loaded`."""
 
 
 @pytest.fixture(scope="module")

@@ -86,8 +86,8 @@ typedef struct pyd_placement_s {
   _Atomic uint32_t state;
   _Atomic uint32_t cpu;  // the last one
   bool is_checked;       // the thread's own: no other thread was on |cpu|
-  pyd_thread_t thread;   // written by itself
-  pyd_cpu_set_t allowed, moved_to;
+  pyd_thread_t thread;   // its handle, which the thread stores itself
+  pyd_cpu_set_t allowed, moved_to;  // a pinned thread's |moved_to| is the CPU to which it is pinned
 } pyd_placement_t;
 
 typedef struct pyd_sched_thread_s {

@@ -1,10 +1,11 @@
 // Keeps threads of one scheduler off CPUs on which others of its threads, or its callers, compute.
 //
-// A thread that sleeps for a while may wake up on the CPU of another one, and wake that there: both then share a CPU while others are
-// idle, and the system takes tens of milliseconds to notice. So a waker that finds a parked thread's last CPU occupied takes the
-// occupied CPUs out of the affinity mask of that thread before it wakes it, and a caller does so with threads that spin, or work for
-// others, on its CPU, where they would wait for the end of its time slice. A thread that finds itself on an occupied CPU when it joins
-// a job, or later in it, does so for itself. Each restores its mask as soon as it runs; a mask that the program has changed meanwhile stays.
+// After a pause the system may wake a pool thread on the CPU of its caller. Both then share that CPU for tens of milliseconds while
+// other CPUs are idle. So occupied CPUs are removed from the affinity mask of a pool thread:
+//   - by its waker, before it is woken, if it has slept for a while or was last on an occupied CPU;
+//   - by a caller that opens a job, if the thread spins or works for another caller on the CPU of that caller;
+//   - by itself, if it finds another thread on its CPU when it joins a job, or later in the job.
+// The thread restores its mask when it runs next. A mask that the program has changed meanwhile stays as it is.
 #include "platform/back_off.h"
 #include "sched/placement.h"
 
@@ -69,26 +70,31 @@ static bool add_to_set(void* set, uint32_t cpu) {
   return false;
 }
 
-// The CPUs for |thread|, which may use |allowed|: those that are occupied, and |here|, left out. False: none is left.
+// Chooses CPUs for |thread|, which may use |allowed|: neither |here| nor other occupied ones. False: none is left.
 static bool find_cpus(const pyd_sched_thread_t* thread, uint32_t here, const pyd_cpu_set_t* allowed, pyd_cpu_set_t* out_cpus) {
   const pyd_sched_t* sched = thread->sched;
   pyd_cpu_set_t occupied = {{0}};
   pyd_cpu_set_add(&occupied, here);
   any_occupied(thread, add_to_set, &occupied);
-  const bool is_pinned = sched->cpus != NULL;
-  if (!pyd_placement_choose(sched->machine, sched->machine_count, is_pinned ? &sched->pinned : allowed, &occupied, out_cpus)) return false;
-  if (is_pinned) keep_first(out_cpus);
+  if (!pyd_placement_choose(sched->machine, sched->machine_count, allowed, &occupied, out_cpus)) return false;
+  if (sched->cpus) keep_first(out_cpus);
   return true;
 }
 
 // ---- affinity masks
 
-// Changes the mask of |thread|, whose state is CHANGING. Returns whether there is one to restore.
+// Changes the mask of |thread|, whose state is CHANGING. Returns whether there is one to restore. A pinned thread gets another CPU of
+// its scheduler, and keeps it; one that the program has unpinned, or pinned to another CPU, stays as it is.
 static bool change_mask(pyd_sched_thread_t* thread, uint32_t here) {
   pyd_placement_t* place = &thread->place;
+  const bool is_pinned = thread->sched->cpus != NULL;
+  pyd_cpu_set_t chosen;
   if (!pyd_affinity_get(&place->thread, &place->allowed)) return false;
-  if (!find_cpus(thread, here, &place->allowed, &place->moved_to)) return false;
-  return pyd_affinity_set(&place->thread, &place->moved_to) && !thread->sched->cpus;
+  if (is_pinned && !pyd_cpu_set_is_equal(&place->allowed, &place->moved_to)) return false;
+  if (!find_cpus(thread, here, is_pinned ? &thread->sched->pinned : &place->allowed, &chosen)) return false;
+  if (!pyd_affinity_set(&place->thread, &chosen)) return false;
+  place->moved_to = chosen;
+  return !is_pinned;
 }
 
 static bool begin_change(pyd_placement_t* place) {
@@ -100,9 +106,11 @@ static void end_change(pyd_placement_t* place, bool is_moved) {
   atomic_store_explicit(&place->state, is_moved ? PYD_PLACEMENT_MOVED : PYD_PLACEMENT_OWN_MASK, memory_order_release);
 }
 
-// Moves another thread away from |here|, where the calling thread runs.
+// Moves another thread away from |here|, where the calling thread runs. A pool thread that opens a job of its own stays.
 static void move(pyd_sched_thread_t* thread, uint32_t here) {
-  if (begin_change(&thread->place)) end_change(&thread->place, change_mask(thread, here));
+  pyd_placement_t* place = &thread->place;
+  if (!begin_change(place)) return;
+  end_change(place, !pthread_equal(place->thread.handle, pthread_self()) && change_mask(thread, here));
 }
 
 // Restores the mask of the calling thread if a waker has changed it.
@@ -119,9 +127,9 @@ void pyd_placement_enter(pyd_sched_thread_t* self) {
   pyd_sched_t* sched = self->sched;
   self->place.thread = pyd_thread_self();
   if (sched->cpus) {
-    pyd_cpu_set_t cpu = {{0}};
-    pyd_cpu_set_add(&cpu, sched->cpus[self->worker]);
-    pyd_affinity_set(&self->place.thread, &cpu);  // false: the CPU was taken from the process meanwhile
+    self->place.moved_to = (pyd_cpu_set_t){{0}};
+    pyd_cpu_set_add(&self->place.moved_to, sched->cpus[self->worker]);
+    pyd_affinity_set(&self->place.thread, &self->place.moved_to);  // false: the process may no longer use the CPU
   }
   end_change(&self->place, false);
   pyd_placement_record(self);
@@ -170,7 +178,7 @@ void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot)
   end_change(&self->place, change_mask(self, here));
   restore_mask(&self->place);
   pyd_placement_record(self);
-  self->place.is_checked = true;  // once: where others have moved to the same CPU, they move on
+  self->place.is_checked = true;  // a thread that has moved to the same CPU meanwhile moves on by itself
 }
 
 // ---- the calling thread wakes another

@@ -10,13 +10,16 @@
 bool pyd_placement_choose(const pyd_topology_cpu_t* machine, uint32_t count, const pyd_cpu_set_t* allowed, const pyd_cpu_set_t* occupied,
                           pyd_cpu_set_t* out_cpus);
 
-// The calling thread is |self|: it begins to work in the pool, and pins itself if the scheduler has affinity; it ends, with its own mask.
+// The calling thread is |self| in the functions with |self|.
+// Begins its work in the pool: pins it if the scheduler has affinity.
 void pyd_placement_enter(pyd_sched_thread_t* self);
+// Ends its work in the pool, with its own mask.
 void pyd_placement_leave(pyd_sched_thread_t* self);
 // Publishes on which CPU it is.
 void pyd_placement_record(pyd_sched_thread_t* self);
-// It is about to park; it has been woken.
+// Before it parks.
 void pyd_placement_sleep(pyd_sched_thread_t* self);
+// After it was woken.
 void pyd_placement_awake(pyd_sched_thread_t* self);
 // It takes part in the job of |slot|: moves it away from a CPU that it shares.
 void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot);

@@ -41,7 +41,7 @@ class Captures:
         _Search(self).run(function, statics)
 
     def changed(self) -> str | None:
-        """The path of a value that differs from the recorded one, such as `layers[0].weight`; None without one."""
+        """Return the path of a value that has changed, such as `layers[0].weight`; None without one."""
         try:
             return next(self._changes(), None)
         except ValueError:  # a closure variable that was deleted
@@ -71,12 +71,12 @@ class Captures:
 
 
 def _is_equal(now: Any, value: Any) -> bool:
-    """Whether two values are one object, or equal numbers or texts of one type; 0.0 and -0.0 differ."""
+    """Return whether two values are one object, or equal numbers or texts of one type; 0.0 and -0.0 differ."""
     return now is value or (type(now) is type(value) and isinstance(now, _LEAVES) and repr(now) == repr(value))
 
 
 def _digest(array: np.ndarray[Any, Any]) -> Any:
-    """What identifies the elements of an array: 70 µs for 1 MB."""
+    """Return a value that differs when an element, the shape or the dtype of an array differs."""
     if array.dtype.hasobject:
         return array.shape, tuple(map(id, array.flat))
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -176,7 +176,7 @@ class _Search:
         self._value(program.statics, path)
 
     def _namespace(self, owner: Any, path: str) -> None:
-        """A module or a class: the entries that code of the program may name."""
+        """Search the entries of a module or a class that code of the program may name."""
         if not _is_foreign(owner):
             for name in sorted(self._names & vars(owner).keys()):
                 value = vars(owner)[name]

@@ -14,12 +14,12 @@ from pydispatch.kernels.source import Source
 
 SizeOf = Scalar | Literal
 GUARDS = {"<": (0, 1), ">=": (0, 1), ">": (1, 0), "<=": (1, 0)}
-"""Of each comparison that may bound a number from above: the places of the number and of its bound."""
+"""Comparison that bounds a number from above -> which operand is the number, and which is the bound."""
 
 
 @dataclass
 class Evidence:
-    """What bounds the numbers of one axis, of invocations or of workgroups.
+    """Sizes that bound the numbers of one axis, of invocations or of workgroups.
 
     error: for a number without a bound. stored, read: sizes of the dimensions of views that the number indexes, for
     stores and for other accesses. compared: sizes that the number is compared with.
@@ -60,19 +60,16 @@ class Coverage(Races):
 
     def _unbounded(self, node: ast.AST, kind: str, axis: int) -> CompileError:
         invocations = f", which has {self.workgroup[axis]} invocations along this axis" if kind == "global" else ""
+        names = ", ".join(self.source.parameter_names)
         return self.error(
             node,
             f"kernel '{self.source.name}' has no grid=, and how many workgroups it needs along axis {axis} does not "
             f"follow from pydispatch.{kind}_id({axis}): no dimension of one size is indexed by it alone, or compared "
             "with it",
             f"state the number of workgroups{invocations}: "
-            f"@pydispatch.kernel(workgroup={self.workgroup}, grid=lambda {self._parameters()}: ...), "
+            f"@pydispatch.kernel(workgroup={self.workgroup}, grid=lambda {names}: ...), "
             f"or launch {self.source.name}[...](...)",
         )
-
-    def _parameters(self) -> str:
-        code = self.source.function.__code__
-        return ", ".join(code.co_varnames[: code.co_argcount])
 
     def _record(self, kind: str, value: Entity, size: Entity) -> None:
         found = self._axis_of.get(value.name) if isinstance(value, Scalar) else None

@@ -18,7 +18,7 @@ def _called(source: Source, grid: Callable[..., Any], arguments: Sequence[Any]) 
     try:
         return grid(*arguments)
     except Exception as error:
-        names = ", ".join(source.function.__code__.co_varnames[: source.function.__code__.co_argcount])
+        names = ", ".join(source.parameter_names)
         raise InvalidArgumentError(
             f"kernel '{source.name}': grid: {error}; it is called with the kernel's parameters ({names}) and computes "
             f"with + - * // of their sizes"
@@ -68,7 +68,7 @@ class Size:
 
 
 class _Shape:
-    """What a grid's function sees of a view."""
+    """A view as the function of a grid gets it."""
 
     def __init__(self, shape: tuple[Size | int, ...]) -> None:
         self.shape, self.ndim = shape, len(shape)
@@ -103,10 +103,7 @@ def workgroup_counts(
         )
     elif callable(grid):
         views = {each.name: _Shape(shape(each)) if each.is_view else None for each in passed}
-        arguments = [
-            views.get(name, statics.get(name))
-            for name in source.function.__code__.co_varnames[: source.function.__code__.co_argcount]
-        ]
+        arguments = [views.get(name, statics.get(name)) for name in source.parameter_names]
         chosen = _called(source, grid, arguments)
     else:
         chosen = grid
@@ -133,7 +130,7 @@ def _over_tiles(source: Source, view: str, shape: Sequence[Size | int], phases: 
     if extents is None:
         raise source.error(
             source.tree,
-            f"kernel '{source.name}' writes '{view}' in a loop or a condition, which says of no grid",
+            f"kernel '{source.name}' writes '{view}' in a loop or a condition, from which no grid is inferred",
             "give one: @pydispatch.kernel(grid=lambda ...: (...))",
         )
     chosen = [-(-size // extent) for size, extent in zip(sizes, extents, strict=False)]

@@ -56,7 +56,7 @@ class Numbers:
         """Before an element is read or written: what is done besides."""
 
     def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
-        """Before two numbers are compared: what is done besides."""
+        """Handle a comparison of two numbers before it is written; does nothing unless overridden."""
 
     def allocated(self, memory: Memory) -> None:
         """After memory of the workgroup was made: what is done besides."""

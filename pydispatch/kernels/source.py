@@ -71,9 +71,15 @@ class Source:
         """An error that points at a part of the function. note: the remedy."""
         return CompileError(message, self.location(node), note)
 
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The names of the parameters, in order."""
+        code = self.function.__code__
+        return code.co_varnames[: code.co_argcount]
+
     @contextmanager
     def located(self) -> Iterator[None]:
-        """While the function is compiled: a nesting that is too deep is a CompileError at the function's first line."""
+        """Raise CompileError, at the function's first line, for code that is nested too deeply to be compiled."""
         try:
             yield
         except RecursionError:

@@ -32,7 +32,7 @@ def require_same(name: str, made: ModuleOp, again: ModuleOp) -> None:
 
 
 def _place(op: Operation, module: ModuleOp) -> Any:
-    """The line of an operation; of a weight, that of its first use."""
+    """Return the location of an operation; for a weight, that of its first use."""
     if op.name == "util.global":
         name = op.properties["sym_name"]
         for user in module.walk():

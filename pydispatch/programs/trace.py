@@ -36,7 +36,7 @@ class Copied(NamedTuple):
 
 
 def is_frozen(array: np.ndarray[Any, Any]) -> bool:
-    """Whether the elements of an array cannot change: it is read-only, and so is each array that it is a view of."""
+    """Return whether the elements of an array cannot change: it and every array that it is a view of are read-only."""
     each: Any = array
     while isinstance(each, np.ndarray):
         if each.flags.writeable:
@@ -46,7 +46,7 @@ def is_frozen(array: np.ndarray[Any, Any]) -> bool:
 
 
 def _has_numbers(array: np.ndarray[Any, Any]) -> bool:
-    """Whether elements are numbers, of NumPy or ml_dtypes, or sizes of the program."""
+    """Return whether elements are numbers, of NumPy or ml_dtypes, or sizes of the program."""
     if array.dtype == object:
         return all(isinstance(each, (int, np.integer, Expr)) for each in array.flat) and array.size > 0
     is_of_ml_dtypes = array.dtype.kind == "V" and array.dtype.type is not np.void
@@ -54,7 +54,7 @@ def _has_numbers(array: np.ndarray[Any, Any]) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """A value in a message, cut after 100 characters."""
+    """Return the text of a value in a message, cut after 100 characters."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}... ({type(value).__name__})"
 
@@ -90,8 +90,8 @@ class Trace(Builder):
 
     @contextmanager
     def here(self) -> Iterator[None]:
-        """What is written belongs to the line of the user's source that is running. CompileError when the program of
-        an array is not the one that is being written."""
+        """Give operations the line of the user's source that is running. CompileError for arrays of another program,
+        whose trace is not running."""
         with self.at(_line(self.filename)):
             if self not in _running:
                 raise self._foreign()
@@ -99,8 +99,8 @@ class Trace(Builder):
 
     @contextmanager
     def operation(self, name: str) -> Iterator[None]:
-        """An operation on arrays, at the line that is running. CompileError for operands that it cannot take, whatever
-        exception says so; it calls no function of the user."""
+        """Translate exceptions of an operation on arrays into CompileError at the line that is running. The operation
+        must not call functions of the user, whose exceptions would be translated too."""
         with self.here():
             try:
                 yield
@@ -161,7 +161,7 @@ class Trace(Builder):
         return made
 
     def _copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The elements of an array as they are now, in C order: a copy, or the array itself when it never changes."""
+        """Return the elements of an array as they are now, in C order: a copy, or itself when it is frozen."""
         known = self.copies.get(id(array))
         if known is None or not _has_equal_bytes(known.copy, array):
             copy = np.ascontiguousarray(array) if is_frozen(array) else np.array(array, order="C")

@@ -75,7 +75,7 @@ def calls_for(text: str) -> int:
 
 
 def test_work_grows_with_the_length_of_the_program():
-    calls_to_form(1)  # what is imported and cached once
+    calls_to_form(1)  # imports modules and fills caches
     short, long = calls_to_form(15), calls_to_form(60)
     assert long < 5.5 * short
 
@@ -88,7 +88,7 @@ def test_work_of_one_dispatch_does_not_grow_with_the_cube_of_its_length():
         adds = "".join(f"  %x{i + 1} = arith.addf %x{i}, %x0 : {t}\n" for i in range(count))
         return f"func.func @f(%x0: {t}) -> {t} {{\n{adds}  return %x{count} : {t}\n}}\n"
 
-    calls_for(chain(1))  # what is imported and cached once
+    calls_for(chain(1))  # imports modules and fills caches
     short, long = calls_for(chain(20)), calls_for(chain(80))
     assert long < 9 * short
 

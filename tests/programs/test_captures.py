@@ -96,7 +96,7 @@ def test_nothing_is_compiled_again_without_a_change(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("size", [3, 100])
 def test_an_artifact_has_the_values_that_it_was_compiled_with(size: int) -> None:
-    """Also where an array is large enough to be a weight, which the artifact would use in place."""
+    """Arrays of constants and, from 65 elements on, of weights, which are copied too."""
     held = np.ones(size, np.float32)
 
     @pd.program

@@ -42,7 +42,7 @@ func.func @add(%x: tensor<i32>) -> tensor<i32> {
 
 @pytest.fixture(scope="module")
 def identities() -> Artifact:
-    """One function for each element type, which returns its argument of rank 0."""
+    """Load a program with a function for each element type, which returns its argument of rank 0."""
     program = Program()
     for name, word in WORDS.items():
         f = program.add_function(name)

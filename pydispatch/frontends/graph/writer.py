@@ -156,7 +156,7 @@ class Writer:
         self.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = builtin.UnitAttr()
 
     def require_positive(self, count: Size, message: str, unless_zero: Size = 1) -> None:
-        """Refuses calls in which a size is 0, unless a second one is 0 too. The place of the layer ends the message."""
+        """Refuse calls in which a size is 0, unless a second one is 0 too; the message ends with the layer."""
         if count == 0 and unless_zero != 0:
             raise self.fail(message)
         if not isinstance(count, Expr):

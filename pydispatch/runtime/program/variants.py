@@ -166,9 +166,11 @@ def _log_faster(file: str, host: Host, variant: dict[str, Any]) -> None:
     """Log once what would make generated code faster on a CPU whose vectors it does not use."""
     if "machine_model" not in variant:  # code of the user's own
         return
-    level = next((name for feature, name in _LEVELS if feature in host.features), "")
-    feature = next((feature for feature, name in _LEVELS if name == level), "")
-    if not level or feature in variant["requires"] or (file, level) in _advised:
+    widest = next((each for each in _LEVELS if each[0] in host.features), None)
+    if widest is None:
+        return
+    feature, level = widest
+    if feature in variant["requires"] or (file, level) in _advised:
         return
     _advised.add((file, level))
     logs.runtime.info(

@@ -130,9 +130,17 @@ typedef struct pair_s {
   _Atomic uint32_t arrived;
   pthread_t helper;
   uint32_t cpus[2];  // of the caller and the other one, in the job
-  _Atomic uint32_t moves_to;  // CPU of the caller to which the system moves the other one in the middle of the job
+  _Atomic bool has_come;       // the other one, which the system has put on the CPU of the caller
+  _Atomic uint32_t done;       // indices of the other one
   pyd_sched_t* sched;
 } pair_t;
+
+static int32_t count(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  (void)worker;
+  (void)out_failed;
+  atomic_fetch_add((_Atomic uint64_t*)self, end - begin);
+  return 0;
+}
 
 // One index for each of two threads, which wait for one another.
 static int32_t meet(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
@@ -223,25 +231,52 @@ static void test_mask_of_program_stays(pyd_sched_t* sched) {
   put(helper, 3, 0xF);
 }
 
-// Long work, in the middle of which the system moves the other thread to the CPU of the caller.
+// Long work, in the middle of which the system puts the other thread on the CPU of the caller, which waits until it has moved away.
+enum { LONG_INDICES = 200, LONG_INDEX_NS = 20000 };
+
 static int32_t work_long(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   pair_t* pair = self;
   (void)out_failed;
-  if (begin == 0) atomic_fetch_add(&pair->arrived, 1);
-  if (worker && atomic_exchange(&pair->moves_to, UINT32_MAX) != UINT32_MAX) put(pthread_self(), 0, 0xF), pair->helper = pthread_self();
-  for (uint64_t start = pyd_cpu_nanoseconds(); pyd_cpu_nanoseconds() - start < (end - begin) * 20000;) {
+  if (!worker) {
+    while (!atomic_load(&pair->has_come)) sched_yield();
+    while (state_of(pair->helper).cpu == 0 && atomic_load(&pair->done) < LONG_INDICES / 2) sched_yield();
+    return 0;
   }
-  if (worker) pair->cpus[1] = simulated_cpu();
-  while (!worker && atomic_load(&pair->moves_to) != UINT32_MAX) sched_yield();  // until the other one has come
+  if (!atomic_load(&pair->has_come)) {
+    pair->helper = pthread_self();
+    put(pair->helper, 0, 0xF);
+    atomic_store(&pair->has_come, true);
+  }
+  for (uint64_t start = pyd_cpu_nanoseconds(); pyd_cpu_nanoseconds() - start < (end - begin) * LONG_INDEX_NS;) {
+  }
+  atomic_fetch_add(&pair->done, (uint32_t)(end - begin));
   return 0;
 }
 
 static void test_running_thread_moves(pyd_sched_t* sched) {
   share_cpu(sched, 0, 0xF);
-  pair_t pair = {.sched = sched, .moves_to = 0};
-  const pyd_sched_failure_t failure = run_job(sched, work_long, &pair, 200, 20000000);
-  CHECK(!failure.code && pair.cpus[1] != 0, "on CPU %u", pair.cpus[1]);
+  pair_t pair = {.sched = sched};
+  const pyd_sched_failure_t failure = run_job(sched, work_long, &pair, LONG_INDICES, 1000 * LONG_INDEX_NS);
+  CHECK(!failure.code && state_of(pair.helper).cpu != 0, "on CPU %u", state_of(pair.helper).cpu);
+  await_parked(sched);
   CHECK(state_of(pair.helper).mask == 0xF, "mask %#lx", (long)state_of(pair.helper).mask);
+}
+
+// A pool thread that opens a job itself stays where it is.
+static int32_t nest(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  pair_t* pair = self;
+  if (!worker) return meet(self, worker, begin, end, out_failed);
+  const uint32_t before = changes();
+  _Atomic uint64_t sum = 0;
+  run_job(pair->sched, count, (void*)&sum, 4, SURELY_SHARED);
+  CHECK(sum == 4 && changes() == before, "%u changes", changes() - before);
+  return meet(self, worker, begin, end, out_failed);
+}
+
+static void test_nested_job(pyd_sched_t* sched) {
+  share_cpu(sched, 0, 0xF);
+  pair_t pair = {.sched = sched};
+  CHECK(!run_job(sched, nest, &pair, 2, SURELY_SHARED).code, "failed");
   await_parked(sched);
 }
 
@@ -254,6 +289,11 @@ static void test_pinned(void) {
   CHECK(pair.cpus[1] == 0, "on CPU %u", pair.cpus[1]);
   await_parked(sched);
   CHECK(state_of(helper).mask == 0x1, "mask %#lx: it stays on one CPU of its scheduler", (long)state_of(helper).mask);
+  put(pthread_self(), 2, 0xF);  // the program pins the thread elsewhere, where it meets the caller
+  put(helper, 2, 0x4);
+  atomic_store(&sched->threads[0].place.cpu, 2);
+  run_pair(sched);
+  CHECK(state_of(helper).mask == 0x4, "mask %#lx: the mask of the program stays", (long)state_of(helper).mask);
   pyd_sched_destroy(sched);
 }
 
@@ -283,13 +323,6 @@ static void* migrate(void* unused) {
     sched_yield();
   }
   return NULL;
-}
-
-static int32_t count(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
-  (void)worker;
-  (void)out_failed;
-  atomic_fetch_add((_Atomic uint64_t*)self, end - begin);
-  return 0;
 }
 
 static void* call(void* argument) {
@@ -327,6 +360,7 @@ int main(void) {
   test_nothing_to_do(sched);
   test_mask_of_program_stays(sched);
   test_running_thread_moves(sched);
+  test_nested_job(sched);
   test_leaving(sched);
   pyd_sched_destroy(sched);
   test_pinned();
