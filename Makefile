@@ -4,6 +4,7 @@
 # make test-NAME  a suite of tests/suites: torch, docs, models, onnx, stablehlo, jax, ray, levels, cross, machines, pythons, ptx, gpu
 # make test-all   `make test` and every suite
 # make wheels   the sdist and wheels for Linux on x86_64 and aarch64, in dist/
+# make device-library   pydispatch/compiler/devlib/library.tar.xz, after a change to its sources
 # make docs   the documents as a site with a reference: build/site/index.html
 # make fuzz   libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each
 # make reliability  faults looked for by chance: RELIABILITY_SECONDS in all, an hour; docs/reliability.md
@@ -25,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo docs wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-apart test-python test-ops test-wheel lint clean
+.PHONY: demo docs device-library wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-apart test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -44,13 +45,11 @@ $(VENV)/.built: $(VENV)/.base setup.py $(SOURCES)
 
 $(VENV)/.demo: $(VENV)/.built
 	$(call watch,compiler packages) $(BIN)/pip $(PIP) --no-build-isolation -e ".[compiler,c]"
-	$(call watch,device library) $(BIN)/python -m pydispatch.compiler.devlib
 	@touch $@
 
 # All that .demo has as well, by one run of pip.
 $(VENV)/.test: $(VENV)/.built
 	$(call watch,compiler and test packages) $(BIN)/pip $(PIP) --no-build-isolation -e ".[compiler,c,vulkan,cuda,test,bench]"
-	$(call watch,device library) $(BIN)/python -m pydispatch.compiler.devlib
 	@touch $(VENV)/.demo $@
 
 setup: $(VENV)/.test
@@ -112,6 +111,9 @@ test-python: tools $(VENV)/.test
 wheels: tools $(VENV)/.demo  ## dist/: the sdist, and wheels for any Linux with glibc 2.28, x86_64 and aarch64, each used once.
 	$(call watch,packages to build with) $(BIN)/pip $(PIP) build
 	$(call watch,wheels) $(BIN)/python tests/wheel/manylinux.py
+
+device-library: $(VENV)/.demo
+	$(call watch,device library) $(BIN)/python -m pydispatch.compiler.devlib
 
 test-wheel: $(VENV)/.test
 	$(call watch,wheel) $(BIN)/python tests/wheel/check.py

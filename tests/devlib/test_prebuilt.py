@@ -1,7 +1,8 @@
-"""The device library that was compiled before: generated code needs no C compiler and no linker then."""
+"""The compiled device library in the repository: generated code needs neither a C compiler nor a linker."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -12,10 +13,7 @@ from pydispatch.compiler.devlib import prebuilt
 
 WITHOUT_TOOLS = """
 import sys
-from pathlib import Path
 sys.modules["ziglang"] = None
-from pydispatch.compiler.devlib import prebuilt
-prebuilt.FILE = Path(sys.argv[1])
 import numpy as np, pydispatch as pd
 text = '''func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {
   %y = math.exp %x : tensor<?xf32>
@@ -28,7 +26,7 @@ x = np.linspace(-3, 0, 1000, dtype=np.float32)
 y = pd.device("cpu").load(artifact).f(x)
 assert abs(y[-1] - 0.84270079) < 1e-6 and (np.diff(y) >= 0).all()
 try:
-    pd.compile(sys.argv[2])
+    pd.compile(sys.argv[1])
 except pd.CompileError as error:
     print(error)
 """
@@ -41,9 +39,9 @@ def library(tmp_path_factory):
     return path
 
 
-def test_generated_code_compiles_without_tools(library, tmp_path):
+def test_generated_code_compiles_without_tools(tmp_path):
     environment = {**os.environ, "PATH": str(tmp_path), "PYDISPATCH_CACHE_DIR": str(tmp_path / "cache")}
-    command = [sys.executable, "-c", WITHOUT_TOOLS, str(library), "examples/mixed/program.mlir"]
+    command = [sys.executable, "-c", WITHOUT_TOOLS, "examples/mixed/program.mlir"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "no clang >= 17 on PATH" in done.stdout and "pip install 'pydispatch[c]'" in done.stdout
@@ -75,6 +73,24 @@ def text_of(arch, cpu, features):
     modules = [(stem, prebuilt.module(stem, arch, cpu, features)) for stem in ("float_exp", "trig64", "round")]
     text = str(llvm.parse_bitcode(devlib.llvm_process.call(devlib.joined, modules)))
     return re.sub(r"(%struct\.\w+?)(\.[0-9]+)+", r"\1", text)
+
+
+def test_the_library_in_the_repository_is_of_its_sources():
+    """A checkout must compile without clang: after a change to the sources, run `make device-library`."""
+    assert prebuilt.members(prebuilt.FILE)["sources"].decode() == prebuilt.sources()
+
+
+def test_the_same_sources_and_clang_give_the_same_library(library, tmp_path, monkeypatch):
+    made, kept = prebuilt.members(library), prebuilt.members(prebuilt.FILE)
+    assert made.keys() == kept.keys()
+    if made["compiler"] != kept["compiler"]:
+        pytest.skip(f"another compiler: {made['compiler'].decode()}, not {kept['compiler'].decode()}")
+    assert [name for name in made if made[name] != kept[name]] == []
+    monkeypatch.setenv("PYDISPATCH_CACHE_SIZE", "0")
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(prebuilt.SOURCES, moved)
+    monkeypatch.setattr(prebuilt, "SOURCES", moved)
+    assert prebuilt._compiled("round", "x86_64", "generic", ()) == kept["x86_64/round"]
 
 
 def test_a_library_of_other_sources_does_not_count(library, monkeypatch):

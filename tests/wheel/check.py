@@ -121,7 +121,6 @@ def call(*command: object, cwd: Path = ROOT) -> str:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        call(sys.executable, "-m", "pydispatch.compiler.devlib")
         call(
             sys.executable, "-m", "build", "--no-isolation", "--outdir", work / "dist", ROOT
         )  # sdist, then a wheel from it

@@ -40,8 +40,7 @@ QUIET = ["-m", "pip", "--disable-pip-version-check", "-q"]
 
 
 def sdist() -> Path:
-    """dist/pydispatch-*.tar.gz. It has the devices' library, which is made first."""
-    call(sys.executable, "-m", "pydispatch.compiler.devlib", cwd=ROOT)
+    """dist/pydispatch-*.tar.gz."""
     call(sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", DIST, cwd=ROOT)
     (found,) = DIST.glob("*.tar.gz")
     return found

@@ -1,7 +1,7 @@
 """The freestanding C library that every embedded ELF may use: mem*, libm in float and double, and the functions that
 compilers call unasked (half, bfloat16, 128-bit integers).
 
-The C sources are in `csrc/`; they become bitcode by clang, or were before, see `pydispatch.compiler.devlib.prebuilt`.
+The C sources are in `csrc/`, and compiled in `library.tar.xz`: see `pydispatch.compiler.devlib.prebuilt`.
 Two forms are made of the bitcode and kept: `bitcode` for what is worth inlining and vectorising in the caller (libm),
 `objects` for everything, to be given to the linker as archives. A kernel that was optimised with the bitcode may still
 need the objects: LLVM makes new calls (`memset`, `__multi3`) as late as instruction selection.
@@ -33,7 +33,7 @@ def inlinable_symbols() -> frozenset[str]:
 
 
 def compiler() -> str:
-    """Versions of the clang that compiles the library and the user's C, or that compiled the library before."""
+    """Return the version of the clang that compiled the library."""
     return prebuilt.compiler()
 
 

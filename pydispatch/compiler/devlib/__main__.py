@@ -1,4 +1,4 @@
-"""Compiles the device library for all levels of machines into one file, the one that wheels have or the one named."""
+"""Compile the device library for all levels of machines into its archive, or into the file that is named."""
 
 import sys
 from pathlib import Path

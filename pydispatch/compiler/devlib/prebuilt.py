@@ -1,8 +1,8 @@
-"""The bitcode of each source of the device library: by clang, or out of a file that was made before.
+"""The bitcode of each source of the device library: from `library.tar.xz`, or compiled by clang.
 
-`python -m pydispatch.compiler.devlib` writes that file next to this one, for the levels of machines that the
-sources tell apart; wheels have it, so that generated code compiles where there is no clang. It counts while the sources
-are the ones that it was made of.
+The archive is in the repository and in wheels, so that generated code compiles without clang. `make device-library`
+rebuilds it after a change to `csrc/`; the same sources and the same clang give the same members. It is used only while
+its digest is that of the sources.
 """
 
 from __future__ import annotations
@@ -78,24 +78,28 @@ def compiler() -> str:
 
 @functools.cache
 def _library() -> dict[str, bytes]:
-    """The members of the file; empty without one of these sources."""
-    data = whole_file.read(FILE, 1 << 26) if FILE.exists() else None
-    if data is None:
-        return {}
+    """Return the members of the archive; none if it was built from other sources."""
+    found = members(FILE) if FILE.exists() else {}
+    return found if found and found["sources"].decode() == sources() else {}
+
+
+def members(path: Path) -> dict[str, bytes]:
+    """Return the members of an archive by name: modules as `LEVEL/SOURCE`, `sources` (their digest) and `compiler`."""
+    data = whole_file.read(path, 1 << 26)
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        found = {entry.name: file.read() for entry in archive if (file := archive.extractfile(entry)) is not None}
-    return found if found["sources"].decode() == sources() else {}
+        return {entry.name: file.read() for entry in archive if (file := archive.extractfile(entry)) is not None}
 
 
 def _compiled(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:
     emit = "obj" if stem in OBJECTS else "bc"
+    text = (SOURCES / f"{stem}.c").read_bytes()  # not its path, which would be in the bitcode
     return tools.find().compile_c(
-        SOURCES / f"{stem}.c", arch=arch, cpu=cpu, features=features, emit=emit, opt="-O2", extra_args=_FLAGS
+        text, arch=arch, cpu=cpu, features=features, emit=emit, opt="-O2", include_dirs=[SOURCES], extra_args=_FLAGS
     )
 
 
 def write(path: Path = FILE) -> None:
-    """Compiles all sources for all levels into one file. Raises ToolchainError."""
+    """Compile all sources for all levels into one archive. Raises ToolchainError."""
 
     def made(level: str, stem: str) -> tuple[str, bytes]:
         arch, features = LEVELS[level]
@@ -103,10 +107,10 @@ def write(path: Path = FILE) -> None:
 
     names = [(level, stem) for level in LEVELS for stem in SYMBOLS if level != "nvptx64" or stem not in OBJECTS]
     with ThreadPoolExecutor() as pool:
-        members = dict(pool.map(lambda each: made(*each), names))
-    members |= {"sources": sources().encode(), "compiler": tools.find().fingerprint().encode()}
+        found = dict(pool.map(lambda each: made(*each), names))
+    found |= {"sources": sources().encode(), "compiler": tools.find().fingerprint().encode()}
     with tarfile.open(path, "w:xz", preset=9) as archive:
-        for name in sorted(members, key=lambda name: name.partition("/")[::-1]):  # what is alike lies side by side
+        for name in sorted(found, key=lambda name: name.partition("/")[::-1]):  # what is alike lies side by side
             entry = tarfile.TarInfo(name)
-            entry.size = len(members[name])
-            archive.addfile(entry, io.BytesIO(members[name]))
+            entry.size = len(found[name])
+            archive.addfile(entry, io.BytesIO(found[name]))

@@ -137,7 +137,6 @@ def main(names: list[str]) -> int:
     if not names and len(found) == 1:
         print("there is no other Python from 3.10 on, on PATH or in pyenv")
         return 3
-    call(sys.executable, "-m", "pydispatch.compiler.devlib", cwd=ROOT)  # what wheels have compiled, of these sources
     copy_tree()
     artifact = WORK / "mixed.pdx"
     words = ["-m", "pydispatch.cli", "compile", ROOT / "examples" / "mixed" / "program.mlir", "-o", artifact]
