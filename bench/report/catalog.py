@@ -39,8 +39,8 @@ CATALOG = (
     Benchmark("constants", ("constants.py",), 0.5, needs=()),
     Benchmark(
         "pauses",
-        ("pauses.py",),
-        8,
+        ("pauses/run.py",),
+        20,
         needs=("module onnx", "module onnxruntime"),
         quick=("--seconds", "0.1", "--works", "mlp", "--pauses", "0", "5"),
     ),

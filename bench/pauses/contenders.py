@@ -1,0 +1,146 @@
+"""The works that are called after pauses, as ONNX models, and how each contender calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Call = Callable[[], object]
+
+WORKS = {
+    "product": """
+        product (float[512, 784] x) => (float[512, 512] y) <float[784, 512] w> { y = MatMul(x, w) }""",
+    "mlp": """
+        mlp (float[64, 784] x) => (float[64, 10] y) <float[784, 512] a, float[512, 512] b, float[512, 10] c> {
+          p = MatMul(x, a)  q = Relu(p)  r = MatMul(q, b)  s = Relu(r)  y = MatMul(s, c) }""",
+    "bert": """
+        bert (float[128, 256] x) => (float[128, 256] y)
+          <float[256, 256] q, float[256, 256] k, float[256, 256] v, float[256, 256] o,
+           float[256, 1024] a, float[1024, 256] b> {
+          xq = MatMul(x, q)  xk = MatMul(x, k)  xv = MatMul(x, v)  kt = Transpose<perm = [1, 0]>(xk)  s = MatMul(xq, kt)
+          p = Softmax<axis = 1>(s)  h = MatMul(p, xv)  ho = MatMul(h, o)  r = Add(x, ho)
+          m = MatMul(r, a)  n = Relu(m)  f = MatMul(n, b)  y = Add(r, f) }""",
+    "resnet": """
+        resnet (float[1, 64, 28, 28] x) => (float[1, 64, 28, 28] y) <float[64, 64, 3, 3] a, float[64, 64, 3, 3] b> {
+          p = Conv<pads = [1, 1, 1, 1]>(x, a)  q = Relu(p)
+          r = Conv<pads = [1, 1, 1, 1]>(q, b)  s = Add(x, r)  y = Relu(s) }""",
+    "elementwise": """
+        elementwise (float[4194304] x) => (float[4194304] y) <float[1] a, float[1] b> {
+          p = Mul(x, a)  q = Add(p, b)  r = Relu(q)  y = Mul(r, r) }""",
+}
+
+
+def model(work: str) -> Any:
+    """Return the ONNX model of a work, with random weights."""
+    import onnx
+
+    graph = onnx.parser.parse_graph(WORKS[work])
+    rng = np.random.default_rng(1)
+    for weight in list(graph.value_info):
+        shape = [d.dim_value for d in weight.type.tensor_type.shape.dim]
+        values = rng.standard_normal(shape, np.float32) / np.float32(np.sqrt(np.prod(shape[:-1])))
+        graph.initializer.append(onnx.numpy_helper.from_array(values, weight.name))
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+def argument(built: Any) -> Any:
+    """Return the argument of a model's only input."""
+    shape = [d.dim_value for d in built.graph.input[0].type.tensor_type.shape.dim]
+    return np.random.default_rng(2).standard_normal(shape, np.float32)
+
+
+def _pydispatch(device: str) -> Callable[[Any, int], Callable[[], Call]]:
+    def start(built: Any, workers: int) -> Callable[[], Call]:
+        import pydispatch as pd
+
+        x = argument(built)
+        program = pd.device(device.format(workers=workers)).load(pd.compile(built))
+        return lambda: lambda: program.main(x)
+
+    return start
+
+
+def _onnxruntime(built: Any, workers: int) -> Callable[[], Call]:
+    import onnxruntime
+
+    x = argument(built)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = workers
+    session = onnxruntime.InferenceSession(built.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda: lambda: session.run(None, {"x": x})
+
+
+def _openvino(built: Any, workers: int) -> Callable[[], Call]:
+    import openvino
+
+    x = argument(built)
+    core = openvino.Core()
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": workers, "INFERENCE_PRECISION_HINT": "f32"}
+    compiled = core.compile_model(core.read_model(built.SerializeToString()), "CPU", options)
+
+    def caller() -> Call:
+        request = compiled.create_infer_request()
+        return lambda: request.infer({0: x})
+
+    return caller
+
+
+def _openblas(built: Any, workers: int) -> Callable[[], Call]:
+    from onnx import numpy_helper
+
+    x, w = argument(built), numpy_helper.to_array(built.graph.initializer[0])
+    return lambda: lambda: x @ w
+
+
+def _jax(built: Any, workers: int) -> Callable[[], Call]:
+    """Interpret the nodes with JAX while it traces; its threads are as many as the process has CPUs."""
+    import jax
+    import jax.numpy as jnp
+    from onnx import numpy_helper
+
+    weights = {each.name: jnp.asarray(numpy_helper.to_array(each)) for each in built.graph.initializer}
+
+    def convolution(x: Any, w: Any) -> Any:
+        return jax.lax.conv_general_dilated(x, w, (1, 1), [(1, 1), (1, 1)])
+
+    operators: dict[str, Callable[..., Any]] = {
+        "MatMul": jnp.matmul, "Relu": jax.nn.relu, "Add": jnp.add, "Mul": jnp.multiply, "Transpose": jnp.transpose,
+        "Softmax": jax.nn.softmax, "Conv": convolution,
+    }  # fmt: skip
+
+    def run(x: Any) -> Any:
+        values = {**weights, "x": x}
+        for node in built.graph.node:
+            values[node.output[0]] = operators[node.op_type](*(values[name] for name in node.input))
+        return values["y"]
+
+    compiled, x = jax.jit(run), jnp.asarray(argument(built))
+    return lambda: lambda: compiled(x).block_until_ready()
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A system that is measured.
+
+    name: in tables. start: returns, for a model and a number of threads, what makes the call of one caller.
+    workers: numbers of threads it is measured with. works: what it can run. module: what has to be installed.
+    """
+
+    name: str
+    start: Callable[[Any, int], Callable[[], Call]]
+    workers: tuple[int, ...] = (1, 2)
+    works: tuple[str, ...] = tuple(WORKS)
+    module: str = "numpy"
+
+
+CONTENDERS = {
+    "pydispatch": Contender("pydispatch", _pydispatch("cpu?workers={workers}")),
+    "affinity": Contender("pydispatch, affinity", _pydispatch("cpu?workers={workers}&affinity=1"), workers=(2,)),
+    "onnxruntime": Contender("onnxruntime", _onnxruntime, module="onnxruntime"),
+    "openvino": Contender("openvino", _openvino, module="openvino"),
+    "jax": Contender("jax", _jax, module="jax"),
+    "openblas": Contender("openblas", _openblas, works=("product",)),
+}

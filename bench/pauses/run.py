@@ -1,0 +1,161 @@
+"""Calls after pauses of the caller: milliseconds in the median and at the 99th percentile, by the length of the pause.
+
+    python bench/pauses/run.py [--works product mlp bert resnet elementwise] [--pauses 0 1 5 20 50 200] [--json FILE]
+
+Each contender is a process of its own, with one and two threads, with one caller, with four, and beside a process that
+keeps one CPU busy. Needs onnx and onnxruntime, and a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the modules of bench/
+
+from pauses.contenders import CONTENDERS, WORKS, Call, model
+from report.figures import Figures, Row, parser, table
+
+PAUSES_MS = (0, 1, 5, 20, 50, 200)
+CALLS = 4
+LEAST_ROUNDS = 10
+WARM_UP_S = 0.3
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Next to what the calls are made. size: how tables name it. pauses: those that are measured, in milliseconds."""
+
+    size: str = ""
+    callers: int = 1
+    has_neighbour: bool = False
+    pauses: tuple[int, ...] = PAUSES_MS
+
+
+SETTINGS = {
+    "alone": Setting(),
+    "callers": Setting(", 4 callers", callers=4, pauses=(0, 50)),
+    "neighbour": Setting(", busy neighbour", has_neighbour=True, pauses=(0, 50)),
+}
+
+
+def time_rounds(call: Call, pause_ms: int, seconds: float, times: list[float]) -> None:
+    """Append the seconds of each call: CALLS of them after each pause."""
+    until, least = time.perf_counter() + seconds, LEAST_ROUNDS * CALLS
+    while time.perf_counter() < until or len(times) < least:
+        time.sleep(pause_ms / 1000)
+        for _ in range(CALLS):
+            begin = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - begin)
+
+
+def measure(work: str, contender: str, workers: int, callers: int, pauses: list[int], seconds: float) -> None:
+    """Print, as JSON, for each pause the median and the 99th percentile in seconds, of all calls and of those that
+    follow a pause."""
+    make = CONTENDERS[contender].start(model(work), workers)
+    calls = [make() for _ in range(callers)]
+    for call in calls:
+        until = time.perf_counter() + WARM_UP_S / callers
+        while time.perf_counter() < until:
+            call()
+    result = []
+    for pause in pauses:
+        times: list[list[float]] = [[] for _ in calls]
+        threads = [
+            threading.Thread(target=time_rounds, args=(call, pause, seconds, own))
+            for call, own in zip(calls[1:], times[1:], strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        time_rounds(calls[0], pause, seconds, times[0])
+        for thread in threads:
+            thread.join()
+        every = np.concatenate([np.array(own) for own in times])
+        first = np.concatenate([np.array(own[::CALLS]) for own in times])
+        result.append([float(np.percentile(of, share)) for of in (every, first) for share in (50, 99)])
+    print(json.dumps(result))
+
+
+@contextmanager
+def neighbour(is_wanted: bool) -> Iterator[None]:
+    """Run a process that computes without an end, on whichever CPU the system chooses."""
+    if not is_wanted:
+        yield
+        return
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def rows(work: str, setting: Setting, pauses: list[int], seconds: float) -> Iterator[Row]:
+    for key, contender in CONTENDERS.items():
+        if work not in contender.works or importlib.util.find_spec(contender.module) is None:
+            continue
+        for workers in contender.workers:
+            command = [sys.executable, __file__, "--measure", work, key, str(workers), str(setting.callers)]
+            command += ["--seconds", str(seconds), "--pauses", *map(str, pauses)]
+            environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(workers)}
+            if key == "jax" and workers == 1:  # it has an option for one thread only
+                environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+            with neighbour(setting.has_neighbour):
+                done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+            for pause, found in zip(pauses, json.loads(done.stdout), strict=True):
+                size = f"pause {pause} ms{setting.size}"
+                yield Row(work, contender.name, found[0], size=size, workers=workers, spread=(found[0], found[1]))
+                if pause and not setting.size:
+                    size = f"first call after {pause} ms"
+                    yield Row(work, contender.name, found[2], size=size, workers=workers, spread=(found[2], found[3]))
+
+
+def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
+    arguments.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    arguments.add_argument("--pauses", nargs="+", type=int, default=list(PAUSES_MS), help="milliseconds")
+    arguments.add_argument("--seconds", type=float, default=2, help="of rounds for each pause")
+    arguments.add_argument(
+        "--measure", nargs=4, metavar=("WORK", "CONTENDER", "WORKERS", "CALLERS"), help="in this process"
+    )
+    args = arguments.parse_args()
+    if args.measure:
+        work, contender, workers, callers = args.measure
+        measure(work, contender, int(workers), int(callers), args.pauses, args.seconds)
+        return
+    method = (
+        f"A round is a pause of the caller and {CALLS} calls, timed one by one; the median, and the 99th percentile as "
+        "the end of the range. Each contender is a process of its own, with its default options but the number of "
+        "threads. Weights are constants, sizes known. A busy neighbour is a process that computes without an end."
+    )
+    figures = Figures("Calls after pauses", method)
+    figures.missing = [
+        f"{contender.name}: the Python module {contender.module} is not installed"
+        for contender in CONTENDERS.values()
+        if importlib.util.find_spec(contender.module) is None
+    ]
+    for work in args.works:
+        for setting in (SETTINGS[name] for name in args.settings):
+            pauses = [pause for pause in args.pauses if pause in setting.pauses]
+            found = list(rows(work, setting, pauses, args.seconds))
+            if found:
+                print(table(found), flush=True)
+            figures.rows += found
+    if args.json:
+        figures.save(args.json)
+
+
+if __name__ == "__main__":
+    main()
