@@ -1,6 +1,6 @@
 """Each way to dispatch a multiplication, over sizes: `pydispatch bench --modes` as a benchmark of the report.
 
-    python bench/modes.py [--seconds S] [--json FILE]
+python bench/modes.py [--seconds S] [--json FILE]
 """
 
 from __future__ import annotations

@@ -280,9 +280,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
     count = len(arguments) - len(model.inputs)
     weights = [exporter.constant(w) for w in arguments[:count]]
     inputs = [f"x{n}" for n in range(len(model.inputs))]
-    exporter.names.update(
-        (v, exporter.constant(c)) for v, c in zip(traced.jaxpr.constvars, traced.consts, strict=True)
-    )
+    exporter.names.update((v, exporter.constant(c)) for v, c in zip(traced.jaxpr.constvars, traced.consts, strict=True))
     results = exporter.run(traced.jaxpr, [*weights, *inputs])
     outputs = [exporter.add("Identity", name) for name in results]
 

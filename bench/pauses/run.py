@@ -62,8 +62,8 @@ def time_rounds(call: Call, pause_ms: int, seconds: float, times: list[float]) -
 
 
 def measure(work: str, contender: str, workers: int, callers: int, pauses: list[int], seconds: float) -> None:
-    """Print, as JSON, for each pause the median and the 99th percentile in seconds, of all calls and of those that
-    follow a pause."""
+    """Print, as JSON, calls per second for each pause, then the median and the 99th percentile in seconds, of all
+    calls and of those that follow a pause."""
     make = CONTENDERS[contender].start(model(work), workers)
     calls = [make() for _ in range(callers)]
     for call in calls:
@@ -77,14 +77,16 @@ def measure(work: str, contender: str, workers: int, callers: int, pauses: list[
             threading.Thread(target=time_rounds, args=(call, pause, seconds, own))
             for call, own in zip(calls[1:], times[1:], strict=True)
         ]
+        begin = time.perf_counter()
         for thread in threads:
             thread.start()
         time_rounds(calls[0], pause, seconds, times[0])
         for thread in threads:
             thread.join()
+        rate = sum(map(len, times)) / (time.perf_counter() - begin)
         every = np.concatenate([np.array(own) for own in times])
         first = np.concatenate([np.array(own[::CALLS]) for own in times])
-        result.append([float(np.percentile(of, share)) for of in (every, first) for share in (50, 99)])
+        result.append([rate] + [float(np.percentile(of, share)) for of in (every, first) for share in (50, 99)])
     print(json.dumps(result))
 
 
@@ -113,12 +115,15 @@ def rows(work: str, setting: Setting, pauses: list[int], seconds: float) -> Iter
                 environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
             with neighbour(setting.has_neighbour):
                 done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-            for pause, found in zip(pauses, json.loads(done.stdout), strict=True):
+            for pause, (rate, *every, middle, late) in zip(pauses, json.loads(done.stdout), strict=True):
                 size = f"pause {pause} ms{setting.size}"
-                yield Row(work, contender.name, found[0], size=size, workers=workers, spread=(found[0], found[1]))
+                if not pause and setting.callers > 1:  # where callers compete, a median says little of the others
+                    yield Row(work, contender.name, rate, unit="calls/s", size=size, workers=workers)
+                    continue
+                yield Row(work, contender.name, every[0], size=size, workers=workers, spread=(every[0], every[1]))
                 if pause and not setting.size:
                     size = f"first call after {pause} ms"
-                    yield Row(work, contender.name, found[2], size=size, workers=workers, spread=(found[2], found[3]))
+                    yield Row(work, contender.name, middle, size=size, workers=workers, spread=(middle, late))
 
 
 def main() -> None:
@@ -137,8 +142,9 @@ def main() -> None:
         return
     method = (
         f"A round is a pause of the caller and {CALLS} calls, timed one by one; the median, and the 99th percentile as "
-        "the end of the range. Each contender is a process of its own, with its default options but the number of "
-        "threads. Weights are constants, sizes known. A busy neighbour is a process that computes without an end."
+        "the end of the range; of four callers without pauses their calls per second. Each contender is a process of "
+        "its own, with its default options but the number of threads. Weights are constants, sizes known. A busy "
+        "neighbour is a process that computes without an end."
     )
     figures = Figures("Calls after pauses", method)
     figures.missing = [

@@ -21,7 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).resolve().parent / "figures"
 """A folder for each machine, with a file for each benchmark."""
 
-PACKAGES = ("numpy", "llvmlite", "iree-base-compiler", "iree-base-runtime", "onnxruntime", "openvino", "jax", "torch", "tbb")
+PACKAGES = (
+    "numpy", "llvmlite", "iree-base-compiler", "iree-base-runtime", "onnxruntime", "openvino", "jax", "torch", "tbb",
+)  # fmt: skip
 """Whose versions are kept with every file, where they are installed."""
 
 OURS = "pydispatch"

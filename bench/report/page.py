@@ -72,7 +72,7 @@ def overview(figures: Mapping[str, Machines]) -> str:
             else:
                 row = ["–"] * 4
             rows.append([link, *row, escape(machine)])
-    return f"<section id=\"overview\"><h2>Overview</h2>{_table(heads, rows)}</section>"
+    return f'<section id="overview"><h2>Overview</h2>{_table(heads, rows)}</section>'
 
 
 def machines_of(figures: Mapping[str, Machines]) -> str:
@@ -213,4 +213,3 @@ def _svg(inside: str, height: float, title: str) -> str:
 def runs_of(folder: Path = FOLDER) -> dict[str, Any]:
     """By machine what the last runs said."""
     return {machine_of(path): json.loads(path.read_text()) for path in sorted(folder.glob("*/run.json"))}
-
