@@ -14,6 +14,7 @@ from pydispatch import ir
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.driver.pipeline import Options, Pipeline
 from pydispatch.compiler.driver.sources import load_source
+from pydispatch.compiler.fusion import order
 from pydispatch.compiler.outline.boundaries import origins
 from pydispatch.compiler.outline.explain import Report
 from pydispatch.compiler.outline.form import host_functions
@@ -53,7 +54,21 @@ def test_each_reason_keeps_two_operations_apart(reason: str) -> None:
 def test_each_reason_has_a_program() -> None:
     programs = "".join(Path(__file__).with_name("boundary_programs.py").read_text().split("PROGRAMS:")[1:])
     names = {name for name in vars(reasons) if not name.startswith("_") and name != "annotations"}
-    assert {name for name in names if f"reasons.{name}" not in programs} == {"STATED", "CONTROL", "HOST", "UNTRIED"}
+    others = {name for name in names if f"reasons.{name}" not in programs}
+    assert others == {"STATED", "CONTROL", "HOST", "UNTRIED", "TOO_FAR"}
+
+
+def test_operations_that_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search between two operations that would take long is not made."""
+    slices = "".join(f"""
+      %p{n} = tensor.insert_slice %r into %p{n - 1}[{n}, 0] [1, 16] [1, 1] : V into M""" for n in range(1, 7))
+    program = ("%x: M, %p0: M, %r: V", "M", f"""
+      %a = math.exp %x : M{slices}
+      %o = arith.addf %a, %p6 : M""")
+    assert reasons.TOO_FAR not in {b.reason for b in boundaries(*program)}
+    monkeypatch.setattr(order, "MOST_VISITED", 4)
+    (found,) = [b for b in boundaries(*program) if b.reason == reasons.TOO_FAR]
+    assert found.producer.endswith("exp") and found.consumer.endswith("addf")
 
 
 def test_host_code_between_two() -> None:

@@ -50,6 +50,12 @@ func.func @f(%h0: {t}, %w: tensor<16x16xf32>) -> {t} {{
 """
 
 
+def chain(count: int) -> str:
+    t = "tensor<8xf32>"
+    adds = "".join(f"  %x{i + 1} = arith.addf %x{i}, %x0 : {t}\n" for i in range(count))
+    return f"func.func @f(%x0: {t}) -> {t} {{\n{adds}  return %x{count} : {t}\n}}\n"
+
+
 def calls_to_form(layers: int) -> int:
     """How many Python functions are called from the parsed program of a model to kernels."""
     return calls_for(model(layers))
@@ -81,16 +87,33 @@ def test_work_grows_with_the_length_of_the_program():
 
 
 def test_work_of_one_dispatch_does_not_grow_with_the_cube_of_its_length():
-    """Each operation that joins looks at those before it once, and at most 96 make a dispatch."""
-
-    def chain(count: int) -> str:
-        t = "tensor<8xf32>"
-        adds = "".join(f"  %x{i + 1} = arith.addf %x{i}, %x0 : {t}\n" for i in range(count))
-        return f"func.func @f(%x0: {t}) -> {t} {{\n{adds}  return %x{count} : {t}\n}}\n"
-
     calls_for(chain(1))  # imports modules and fills caches
     short, long = calls_for(chain(20)), calls_for(chain(80))
-    assert long < 9 * short
+    assert long < 4.4 * short
+
+
+def test_work_of_long_chains_grows_with_their_length():
+    """Also where no operation may join the last one, since their dispatch is full."""
+    calls_for(chain(1))  # imports modules and fills caches
+    short, long = calls_for(chain(200)), calls_for(chain(800))
+    assert long < 4.4 * short
+
+
+def test_work_of_wide_programs_grows_with_their_width():
+    """Each product reads the same tensor, and could join any other one."""
+
+    def products(count: int) -> str:
+        t, z = "tensor<4x4xf32>", "outs(%z : tensor<4x4xf32>)"
+        made = "".join(f"  %x{i} = linalg.matmul ins(%a, %b{i} : {t}, {t}) {z} -> {t}\n" for i in range(count))
+        arguments, results = ", ".join(f"%b{i}: {t}" for i in range(count)), ", ".join([t] * count)
+        return (
+            f"func.func @f(%a: {t}, {arguments}) -> ({results}) {{\n  %z = arith.constant dense<0.0> : {t}\n{made}"
+            f"  return {', '.join(f'%x{i}' for i in range(count))} : {results}\n}}\n"
+        )
+
+    calls_for(products(1))  # imports modules and fills caches
+    short, long = calls_for(products(150)), calls_for(products(600))
+    assert long < 5 * short
 
 
 def test_long_chains_behind_a_contraction():

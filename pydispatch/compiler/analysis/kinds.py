@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.tensor_ops.registry import rule_of
@@ -44,30 +45,64 @@ MOST_SCALARS = 28  # two 32-bit constants each at most, of 64 that an export may
 MOST_TENSORS = 16  # bindings that every Vulkan device in use has; on a CPU more of them save nothing either
 
 
-def too_many_arguments(ops: Sequence[Operation], most_tensors: int = MOST_TENSORS) -> str | None:
-    """Why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as often as
-    they occur."""
+@dataclass(frozen=True)
+class Arguments:
+    """What operations read of what is computed before them: tensors, and scalars other than constants."""
+
+    tensors: frozenset[SSAValue]
+    scalars: frozenset[SSAValue]
+
+    def joined(self, other: Arguments, is_inside: Callable[[Operation], bool]) -> Arguments:
+        """Return what two groups of operations read together. is_inside: whether an operation is in one of the two."""
+
+        def outside(values: frozenset[SSAValue]) -> frozenset[SSAValue]:
+            return frozenset(v for v in values if not (isinstance(v, OpResult) and is_inside(v.op)))
+
+        return Arguments(outside(self.tensors | other.tensors), outside(self.scalars | other.scalars))
+
+    def too_many(self, results: int, most_tensors: int) -> str | None:
+        """Why a dispatch with these arguments would have more constants or bindings than fit, or None.
+
+        results: tensors that it computes for others.
+        """
+        if len(self.tensors) + results > most_tensors:
+            return reasons.too_many_tensors(most_tensors)
+        sizes = sum(1 for v in self.tensors for n in shape_of(v) if n < 0)
+        return reasons.too_many_scalars(MOST_SCALARS) if len(self.scalars) + sizes > MOST_SCALARS else None
+
+
+def arguments_of(ops: Sequence[Operation]) -> Arguments:
+    """Return what operations read of what is computed before them. The dispatch gets a copy of each fill."""
     inside = {inner for op in ops for inner in op.walk()}
     blocks = {b for inner in inside for region in inner.regions for b in region.blocks}
-    scalars: set[object] = set()
-    results = (r for op in ops for r in op.results)
-    tensors: set[SSAValue] = {r for r in results if any(use.operation not in inside for use in r.uses)}
+    tensors: set[SSAValue] = set()
+    scalars: set[SSAValue] = set()
     pending = [value for op in ops for value in inputs_of(op)]
     while pending:
         value = pending.pop()
         owner = value.owner
         if owner in blocks or owner in inside:
             continue
-        if isinstance(owner, Operation) and is_fill(owner):  # the dispatch gets a copy
+        if isinstance(owner, Operation) and is_fill(owner):
             pending += [v for v in owner.operands if v not in size_operands(owner)]
         elif isinstance(value.type, TensorType):
             tensors.add(value)
-            scalars.update((value, axis) for axis, n in enumerate(value.type.get_shape()) if n < 0)
         elif not (isinstance(owner, Operation) and owner.name == "arith.constant"):
             scalars.add(value)
-    if len(tensors) > most_tensors:
-        return reasons.too_many_tensors(most_tensors)
-    return reasons.too_many_scalars(MOST_SCALARS) if len(scalars) > MOST_SCALARS else None
+    return Arguments(frozenset(tensors), frozenset(scalars))
+
+
+def is_read_outside(value: SSAValue, is_inside: Callable[[Operation], bool]) -> bool:
+    """Whether operations read a value of which `is_inside` is false."""
+    return any(not is_inside(use.operation) for use in value.uses)
+
+
+def too_many_arguments(ops: Sequence[Operation], most_tensors: int = MOST_TENSORS) -> str | None:
+    """Why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as often as
+    they occur."""
+    inside = {inner for op in ops for inner in op.walk()}
+    results = sum(is_read_outside(r, inside.__contains__) for op in ops for r in op.results)
+    return arguments_of(ops).too_many(results, most_tensors)
 
 
 def is_fill(op: Operation) -> bool:

@@ -22,6 +22,7 @@ def too_many_tensors(most: int) -> str:
     return f"the dispatch would read and write more than {most} tensors; fewer would fit"
 
 
+TOO_FAR = "too many operations lie between them; the limit keeps compile times of long programs short"
 STATED = "the program states this dispatch; formation joins only operations that it finds outside of dispatches"
 CONTROL = "{} lies between them; both would have to be on one side of this control flow"
 HOST = "the host runs {} between them; one of the dispatches would have to compute it"

@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from pydispatch import ir, logs
 from pydispatch.compiler import devlib
 from pydispatch.compiler.analysis.interface import interface_of
+from pydispatch.compiler.analysis.kinds import MOST_TENSORS
 from pydispatch.compiler.constants.channels_last import put_channels_last
 from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
@@ -28,10 +29,11 @@ from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_pattern
 from pydispatch.compiler.driver.progress import Progress, Tracker
 from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
+from pydispatch.compiler.fusion.legality import Legality
 from pydispatch.compiler.fusion.quantized.products import multiply_integers
 from pydispatch.compiler.host.contract_program import contract_program
 from pydispatch.compiler.host.program import schedule
-from pydispatch.compiler.kernels.legality import why_not
+from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.match import Rewrites, patterns_of, rewrites_of
 from pydispatch.compiler.match.custom import patterns_for
@@ -279,7 +281,7 @@ class Pipeline:
         self.reports += self._formed(list(functions.made.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[Report]:
-        legality = partial(why_not, chains=bool(self._levels), most_tensors=self._most_tensors)
+        legality = Legality(partial(why_not, chains=bool(self._levels)), space_of, self._most_tensors)
         chooser = self.options.chooser
         patches = None if chooser is None else partial(chooser.convolutions, self)
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
@@ -313,12 +315,12 @@ class Pipeline:
         return True
 
     @cached_property
-    def _most_tensors(self) -> int | None:
-        """Of the target that has the fewest bindings."""
+    def _most_tensors(self) -> int:
+        """Tensors that a dispatch of several operations reads and writes: the bindings that all targets have."""
         with suppress(CompileError):
             known = [require_backend(target).most_tensors for target in self.targets()]
-            return min((n for n in known if n is not None), default=None)
-        return None
+            return min((n for n in known if n is not None), default=MOST_TENSORS)
+        return MOST_TENSORS
 
     def _formats(self) -> tuple[str, ...]:
         return tuple(target.format.data for target in self.targets())

@@ -13,7 +13,6 @@ from pydispatch.compiler.analysis.kinds import (
     is_scalar_code,
     is_view,
     size_operands,
-    too_many_arguments,
 )
 from pydispatch.compiler.fusion.joining import Groups
 from pydispatch.ir.core.locations import set_location
@@ -53,7 +52,7 @@ def _place_connector(groups: Groups, op: Operation) -> None:
             continue
         known = view or op in groups.bridges.get(group, ())
         union = groups.in_order({*groups.members[group], op})
-        reason = None if known else groups.why_not(union) or too_many_arguments(union)
+        reason = None if known else groups.legality.of(union)
         if reason is not None:
             left = True
             for reader in readers:

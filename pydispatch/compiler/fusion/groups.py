@@ -10,16 +10,14 @@ its own copy, so that nothing is stored for them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation
 
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of, is_connector, may_join
 from pydispatch.compiler.fusion.copies import complete
-from pydispatch.compiler.fusion.joining import Groups, WhyNot
-from pydispatch.ir.op_info import info_of
-from pydispatch.ir.values import shape_of
+from pydispatch.compiler.fusion.joining import Groups
+from pydispatch.compiler.fusion.legality import ELEMENTWISE, Legality
 
 
 @dataclass(frozen=True)
@@ -31,21 +29,13 @@ class Edge:
     reason: str
 
 
-def elementwise_only(group: Sequence[Operation]) -> str | None:
-    """The simplest legality: elementwise operations of one shape."""
-    for op in group:
-        if not info_of(op).elementwise:
-            return f"'{op.name}' is not elementwise"
-    return None if len({shape_of(op.results[0]) for op in group}) == 1 else "the shapes differ"
-
-
-def form_groups(block: Block, why_not: WhyNot = elementwise_only) -> tuple[list[list[Operation]], list[Edge]]:
+def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[list[Operation]], list[Edge]]:
     """Partitions the tensor operations of `block` into groups, and says why neighbours are not in one.
 
     Each group is listed in an order in which it can run. Connectors and fills are copied into the groups that read
     them, so that every operation of a group belongs to it alone.
     """
-    groups = Groups(block, why_not)
+    groups = Groups(block, legality)
     previous: Operation | None = None
     for op in list(block.ops):
         effects = has_effects(op)

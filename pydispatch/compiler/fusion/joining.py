@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis import reasons
-from pydispatch.compiler.analysis.kinds import (
-    inputs_of,
-    is_connector,
-    is_fill,
-    stays_on_host,
-    too_many_arguments,
-)
+from pydispatch.compiler.analysis.kinds import inputs_of, is_connector, is_fill, stays_on_host
+from pydispatch.compiler.fusion.legality import Legality
+from pydispatch.compiler.fusion.order import Order, TooFarError
+from pydispatch.compiler.fusion.uniform import Uniform
 from pydispatch.compiler.fusion.words import place_of
 from pydispatch.ir.values import shape_of
 
-WhyNot = Callable[[Sequence[Operation]], "str | None"]
-"""Why operations, in an order in which they can run, may not be one dispatch; None when they may."""
-
-
 MOST_OPERATIONS = 96  # compile time grows faster than what a longer chain still saves
+MOST_SIBLINGS = 64
+"""Readers of one tensor with which a group is compared in vain. With more of them, formation is quadratic in the number
+of readers; with fewer, readers that are far apart stay apart."""
 
 
 class Groups:
     """The groups of one block.
 
-    members[g]: the operations of group g, in no order. Every operation of the block is a node; `_before` has for each
-    node all nodes that must run before it, as bits, `_bits` those that it consists of.
+    members[g]: the operations of group g, in no order. Every operation of the block is a node of `order`, or part of
+    its group's. Readers of a connector need what the connector reads, not the connector: each group gets a copy of it.
     """
 
-    def __init__(self, block: Block, why_not: WhyNot) -> None:
+    def __init__(self, block: Block, legality: Legality) -> None:
         self.block = block
-        self.why_not = why_not
+        self.legality = legality
         self.position = {op: i for i, op in enumerate(block.ops)}
         self.members: dict[int, set[Operation]] = {}
         self.home: dict[Operation, int] = {}
         self.bridges: dict[int, set[Operation]] = {}  # connectors between members of a group, copied in the end
         self.refused: dict[tuple[Operation, Operation], str] = {}
-        self._before: dict[int, int] = {}
-        self._bits: dict[int, int] = {}
+        self.order = Order()
+        self._uniform: dict[int, Uniform | None] = {}
 
     # -- the graph
 
@@ -55,19 +52,23 @@ class Groups:
 
     def enter(self, op: Operation, previous: Operation | None) -> None:
         """Makes a node of the next operation. previous: an operation that must run before it."""
-        number = self.position[op]
-        before = 0
-        for source in (*(self.producer(v) for v in inputs_of(op)), previous):
-            if source is not None and source is not op:
-                node = self.node(source)
-                before |= self._before[node] | self._bits[node]
-        self._before[number], self._bits[number] = before, 1 << number
+        sources: set[int] = set()
+        for source in {*map(self.producer, inputs_of(op)), previous}:
+            if source is None or source is op:
+                continue
+            node = self.node(source)
+            if source not in self.home and is_connector(source):
+                sources |= self.order.sources(node)
+            else:
+                sources.add(node)
+        self.order.add(self.position[op], sources)
 
     def add(self, op: Operation) -> None:
         """Puts `op` into a group of its own and joins those of its producers that it may."""
         home = self.position[op]
         self.members[home] = {op}
         self.home[op] = home
+        self._uniform[home] = Uniform.of(op, self.legality.space_of(op))
         for candidate in self._groups_read(op):
             if candidate != self.home[op] and candidate in self.members:
                 self.join(self.home[op], candidate)
@@ -94,13 +95,43 @@ class Groups:
 
     def join(self, home: int, other: int) -> str | None:
         """Merges two groups into `other`, the one that comes first. None, or why not."""
-        bridge = self._bridge(home, other)
-        reason = self._why_not([other, home], bridge)
+        bridge: set[Operation] = set()
+        uniform = self._both(home, other)
+        if uniform is None:
+            bridge = self._bridge(home, other)
+        try:
+            if uniform is None:
+                reason = self._why_not([other, home], bridge)
+            else:
+                reason = self._why_not_uniform(home, other, uniform)
+        except TooFarError:
+            reason = reasons.TOO_FAR
         if reason is not None:
             self._refuse(home, other, bridge, reason)
             return reason
         self._merge(home, other, bridge)
+        self._uniform[other] = uniform
         return None
+
+    def _both(self, home: int, other: int) -> Uniform | None:
+        """What two groups of one space are together; None for others, of which legality must see all operations."""
+        first, second = self._uniform.get(home), self._uniform.get(other)
+        if first is None or second is None:
+            return None
+        return first.joined(second, lambda op: self.home.get(op, -1) in (home, other))
+
+    def _why_not_uniform(self, home: int, other: int, both: Uniform) -> str | None:
+        """Why groups of one space may not become one: legality permits it, whatever they compute."""
+        groups = [other, home]
+        outside = (self.order.sources(home) | self.order.sources(other)).difference(groups)
+        if self.order.needs(outside, groups):
+            between = self._circle(groups, self.members[home] | self.members[other])
+            assert between is not None
+            return reasons.circle(place_of(between))
+        if len(self.members[home]) + len(self.members[other]) > MOST_OPERATIONS:
+            return reasons.too_many_operations(MOST_OPERATIONS)
+        self.order.require_near(home, other)
+        return both.reads.too_many(len(both.results), self.legality.most_tensors)
 
     def _why_not(self, groups: Sequence[int], bridge: set[Operation]) -> str | None:
         """Why groups and the connectors between them may not become one."""
@@ -110,8 +141,9 @@ class Groups:
             return reasons.circle(place_of(between))
         if len(inside - bridge) > MOST_OPERATIONS:
             return reasons.too_many_operations(MOST_OPERATIONS)
-        union = self.in_order(inside)
-        return self.why_not(union) or too_many_arguments(union)
+        for group in groups[1:]:
+            self.order.require_near(groups[0], group)
+        return self.legality.of(self.in_order(inside))
 
     def whole(self, group: int) -> set[Operation]:
         """The operations of a group with the connectors between them."""
@@ -138,17 +170,12 @@ class Groups:
 
     def _circle(self, groups: Sequence[int], inside: set[Operation]) -> Operation | None:
         """What would be between groups: an operation that some need and that needs others."""
-        bits = 0
-        for group in groups:
-            bits |= self._bits[group]
-        for op in inside:
-            for source in map(self.producer, inputs_of(op)):
-                if source is None or source in inside:
-                    continue
-                node = self.node(source)
-                if node not in groups and self._before[node] & bits:
-                    return source
-        return None
+        outside = [s for op in inside for s in map(self.producer, inputs_of(op)) if s is not None and s not in inside]
+        nodes = {source: self.node(source) for source in outside}
+        if not self.order.needs({*nodes.values()}.difference(groups), groups):
+            return None
+        between = (source for source in self.in_order(nodes) if nodes[source] not in groups)
+        return next(source for source in between if self.order.needs([nodes[source]], groups))
 
     def _refuse(self, home: int, other: int, bridge: set[Operation], reason: str) -> None:
         for op in self.members[home]:
@@ -167,35 +194,43 @@ class Groups:
             self.home[op] = other
         self.members[other] |= self.members.pop(home)
         self.bridges[other] = self.bridges.pop(other, set()) | self.bridges.pop(home, set()) | bridge
-        bits = self._bits[other] = self._bits[other] | self._bits[home]
-        before = self._before[other] = (self._before[other] | self._before[home]) & ~bits
-        for node, mask in self._before.items():
-            if mask & bits and node not in (home, other):
-                self._before[node] = mask | before | bits
+        self.order.merge(home, other)
+        self._uniform[home] = self._uniform[other] = None
 
     # -- after all operations have entered
 
     def join_siblings(self) -> None:
         """Groups that read the same tensor, and of which none needs the other, join."""
-        readers: dict[SSAValue, list[int]] = {}
+        readers: dict[SSAValue, dict[int, None]] = {}
         for group, ops in self.members.items():
-            for op in ops:
+            for op in self.in_order(ops):
                 for value in inputs_of(op):
                     source = self.producer(value)
                     if not shape_of(value) or (source is not None and is_fill(source)):
                         continue
                     if source is None or self.home.get(source) != group:
-                        readers.setdefault(value, [])
-                        if group not in readers[value]:
-                            readers[value].append(group)
+                        readers.setdefault(value, {})[group] = None
         for groups in readers.values():
-            alive = sorted({g for g in groups if g in self.members})
-            for first, second in [(a, b) for i, a in enumerate(alive) for b in alive[i + 1 :]]:
-                if first not in self.members or second not in self.members:
-                    continue
-                apart = not (self._before[first] & self._bits[second] or self._before[second] & self._bits[first])
-                if apart:
-                    self.join(second, first)
+            alive = sorted(g for g in groups if g in self.members)
+            for number, first in enumerate(alive):
+                self._join_siblings(first, alive[number + 1 :] if first in self.members else ())
+
+    def _join_siblings(self, first: int, others: Iterable[int]) -> None:
+        tries = 0
+        for second in others:
+            if second not in self.members:
+                continue
+            if self._need_each_other(first, second) or self.join(second, first) is not None:
+                tries += 1
+            if tries == MOST_SIBLINGS:
+                return
+
+    def _need_each_other(self, first: int, second: int) -> bool:
+        """Whether one of two groups needs the other; True when they are too far apart to find out."""
+        try:
+            return self.order.needs([first], [second]) or self.order.needs([second], [first])
+        except TooFarError:
+            return True
 
     def join_chains(self) -> None:
         """A group whose values one other group reads, that one, and a group that it reads itself join, where two of
@@ -204,7 +239,7 @@ class Groups:
             if middle not in self.members:
                 continue
             readers = self._readers(middle)
-            above = [g for op in self.members[middle] for g in self._groups_read(op) if g != middle]
+            above = [g for op in self.in_order(self.members[middle]) for g in self._groups_read(op) if g != middle]
             if len(readers) != 1 or None in readers:
                 continue
             last = next(iter(readers))
@@ -212,10 +247,11 @@ class Groups:
                 if last is None or first == last:
                     continue
                 bridge = self._bridge(middle, first) | self._bridge(last, middle)
-                if self._why_not([first, middle, last], bridge) is None:
-                    self._merge(middle, first, bridge)
-                    self._merge(last, first, bridge)
-                    break
+                with suppress(TooFarError):
+                    if self._why_not([first, middle, last], bridge) is None:
+                        self._merge(middle, first, bridge)
+                        self._merge(last, first, bridge)
+                        break
 
     def _readers(self, group: int) -> set[int | None]:
         """The groups that read values of a group, through connectors too; None for what is in no group."""

@@ -14,32 +14,27 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis import reasons
-from pydispatch.compiler.analysis.kinds import inputs_of, too_many_arguments
+from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.chain import chain_of
 from pydispatch.compiler.kernels.matmul.legality import judge_contraction
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.compiler.kernels.ops.cost import is_expensive
-from pydispatch.compiler.kernels.ops.generics import generic_of
+from pydispatch.compiler.kernels.ops.generics import cannot_lower, generic_of
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.errors import CompileError
-from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.affine_maps import dims_in, is_identity
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.ir.op_info import Cost, info_of
-from pydispatch.ir.structured import GENERIC, Structured
+from pydispatch.ir.structured import GENERIC, Structured, structured
 
 ONE_WORKGROUP = 16384
 """Elements that one workgroup computes alone without regret."""
 
 
-def why_not(group: Sequence[Operation], chains: bool = False, most_tensors: int | None = None) -> str | None:
+def why_not(group: Sequence[Operation], chains: bool = False) -> str | None:
     """None when the operations of `group` may be one dispatch, else the reason in words. chains: whether all targets
-    have kernels for a contraction of rows that are computed from another one. most_tensors: of several operations,
-    where a target has fewer than others."""
-    if most_tensors is not None and len(group) > 1:
-        reason = too_many_arguments(group, most_tensors)
-        if reason is not None:
-            return reason
+    have kernels for a contraction of rows that are computed from another one."""
     chain = chain_of(group) if chains else None
     if chain is not None:
         return next((reason for part in chain.parts if (reason := why_not(part)) is not None), None)
@@ -53,6 +48,24 @@ def why_not(group: Sequence[Operation], chains: bool = False, most_tensors: int 
     if any(is_contraction(g.op) and _shares(g) for g in generics.values()):
         return reasons.UNKNOWN_CONTRACTION if len(group) > 1 else None
     return _updates(group) or _rows(group, generics) or _recomputed(group, generics) or _spaces(group, generics)
+
+
+def space_of(op: Operation) -> tuple[int, ...] | None:
+    """Return the space of an operation that reads all operands at the place of the element that it computes, with which
+    any others of the same space may be one dispatch; None for other operations."""
+    if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
+        return None
+    if op.name == GENERIC:
+        g = structured(op)
+        if cannot_lower(g) or not g.is_parallel or not all(is_identity(m) for m in g.maps if m.results):
+            return None
+        captured = inputs_of(op)[len(op.operands) :]
+        return None if any(isinstance(v.type, TensorType) for v in captured) else _shape(op.results[0])
+    rule = rule_of(op)
+    if not info_of(op).elementwise or op.regions or _is_free(op):
+        return None
+    is_plain = rule is None or not (rule.view or rule.rereads or isinstance(rule, Update))
+    return _shape(op.results[0]) if is_plain else None
 
 
 def _shares(g: Structured) -> bool:

@@ -19,11 +19,11 @@ from pydispatch.compiler.analysis.sizes import Known, remembered
 from pydispatch.compiler.fusion.columns import order_columns
 from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import Decide, lay_out_patches
-from pydispatch.compiler.fusion.joining import WhyNot
+from pydispatch.compiler.fusion.legality import Legality
 from pydispatch.compiler.fusion.places import join_places
 from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.fusion.split import split_reductions
-from pydispatch.compiler.kernels.legality import why_not
+from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.wide_sums import widen_sums
 from pydispatch.compiler.outline.bounds import check_bounds
 from pydispatch.compiler.outline.computed_regions import Grid, open_grid, open_regions
@@ -40,13 +40,17 @@ def host_functions(module: ModuleOp) -> list[Operation]:
     return [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
 
 
+GENERATED = Legality(why_not, space_of)
+"""What code generation has kernels for on every target."""
+
+
 def form_dispatches(
-    module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True, functions: Sequence[Operation] | None = None,
-    patches: Decide | None = None,
+    module: ModuleOp, legality: Legality = GENERATED, reassociate: bool = True,
+    functions: Sequence[Operation] | None = None, patches: Decide | None = None,
 ) -> list[Report]:
     """Rewrites every host function and initializer of `module` in place; executables are inserted before it.
 
-    why_not: returns why operations may not be one dispatch, None when they may. reassociate: sums of floats may be
+    legality: which operations may be one dispatch. reassociate: sums of floats may be
     split. functions: only these. patches: see `lay_out_patches`. Returns what became of each function.
     """
     hosts = host_functions(module) if functions is None else functions
@@ -64,7 +68,7 @@ def form_dispatches(
             name = symbol_name(op)
         else:
             continue
-        former = Former(op, name, why_not, made, reassociate, patches)
+        former = Former(op, name, legality, made, reassociate, patches)
         former.run()
         for executable in former.executables:
             module.body.block.insert_op_before(executable, op)
@@ -78,7 +82,7 @@ class Former:
 
     function: Operation
     name: str
-    why_not: WhyNot
+    legality: Legality
     made: Made = field(default_factory=Made)
     reassociate: bool = True
     patches: Decide | None = None
@@ -121,7 +125,7 @@ class Former:
                         self._block(inner, Sizes(sizes))
         for grid in grids:
             self._outline([op for op in grid.group if op.parent is block], sizes, grid)
-        groups, edges = form_groups(block, self.why_not)
+        groups, edges = form_groups(block, self.legality)
         self.report.begin(groups, edges)
         for group in groups:
             self.report.outlined(self._outline(group, sizes))

@@ -1,0 +1,42 @@
+"""What formation asks of code generation: which operations may be one dispatch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+
+from pydispatch.compiler.analysis.kinds import MOST_TENSORS, too_many_arguments
+from pydispatch.compiler.fusion.uniform import Space
+from pydispatch.ir.op_info import info_of
+from pydispatch.ir.values import shape_of
+
+
+@dataclass(frozen=True)
+class Legality:
+    """Rules of which operations may be one dispatch.
+
+    why_not: returns why operations, in an order in which they can run, may not; None when they may. space_of: returns
+    the space of an operation that may share a dispatch with all others that have the same space, and None for an
+    operation that `why_not` must see. most_tensors: what a dispatch reads and writes.
+    """
+
+    why_not: Callable[[Sequence[Operation]], str | None]
+    space_of: Callable[[Operation], Space | None]
+    most_tensors: int = MOST_TENSORS
+
+    def of(self, group: Sequence[Operation]) -> str | None:
+        """Why operations may not be one dispatch; None when they may."""
+        return self.why_not(group) or too_many_arguments(group, self.most_tensors)
+
+
+def elementwise_only(group: Sequence[Operation]) -> str | None:
+    """The simplest legality: elementwise operations of one shape."""
+    for op in group:
+        if not info_of(op).elementwise:
+            return f"'{op.name}' is not elementwise"
+    return None if len({shape_of(op.results[0]) for op in group}) == 1 else "the shapes differ"
+
+
+ELEMENTWISE = Legality(elementwise_only, lambda op: shape_of(op.results[0]) if info_of(op).elementwise else None)

@@ -1,0 +1,118 @@
+"""The order of nodes of a graph whose nodes are merged: which node needs which, while groups grow.
+
+Nodes have ranks, in which producers come before their consumers (the algorithm of Pearce and Kelly for graphs that
+grow). A search between two nodes looks only at nodes whose ranks lie between theirs, and a merge changes only ranks of
+nodes in between that one of the two needs, or that need one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+MOST_VISITED = 4096
+"""Nodes that one search visits. A longer search makes formation quadratic; a shorter one gives up merges over large
+distances in long programs."""
+
+
+class TooFarError(Exception):
+    """A search between two nodes that visits more than `MOST_VISITED` others."""
+
+
+class Order:
+    """An acyclic graph. Each node has a number of its own; a merged node keeps one of the two numbers.
+
+    `needs` and `require_near` raise TooFarError.
+    """
+
+    def __init__(self) -> None:
+        self.visited = 0
+        """Nodes that all searches visited."""
+        self._rank: dict[int, int] = {}
+        self._next_rank = 0
+        self._sources: dict[int, set[int]] = {}
+        self._readers: dict[int, set[int]] = {}
+        self._merged: dict[int, int] = {}
+
+    def node(self, number: int) -> int:
+        """The node that `number` is, or was merged into."""
+        end = number
+        while end in self._merged:
+            end = self._merged[end]
+        while number != end:
+            self._merged[number], number = end, self._merged[number]
+        return end
+
+    def add(self, number: int, sources: Iterable[int]) -> None:
+        """Add a node after all others, and the nodes that it needs."""
+        self._rank[number], self._next_rank = self._next_rank, self._next_rank + 1
+        self._sources[number] = {self.node(source) for source in sources}
+        self._readers[number] = set()
+        for source in self._sources[number]:
+            self._readers[source].add(number)
+
+    def sources(self, node: int) -> set[int]:
+        """The nodes that a node needs directly."""
+        return self._neighbours(self._sources, node)
+
+    def needs(self, nodes: Iterable[int], others: Collection[int]) -> bool:
+        """Return whether one of `nodes` needs one of `others`, directly or through nodes between them."""
+        least = min(self._rank[other] for other in others)
+        later = [node for node in nodes if self._rank[node] > least]
+        if not later:
+            return False
+        return not self._search(self._sources, later, least - 1, self._next_rank, MOST_VISITED).isdisjoint(others)
+
+    def require_near(self, a: int, b: int) -> None:
+        """Raise TooFarError when `merge` of two nodes would visit too many others."""
+        self._between(a, b, MOST_VISITED)
+
+    def merge(self, a: int, into: int) -> None:
+        """Make one node of two. No other node may need one of them and be needed by the other one."""
+        before, after = self._between(a, into, None)
+        assert not before & after, "the merged node would need itself"
+        by_rank = self._rank.__getitem__
+        free = sorted(map(by_rank, (*before, *after, a, into)))
+        for node, rank in zip(sorted(before, key=by_rank), free, strict=False):
+            self._rank[node] = rank
+        merged = free[len(before)]
+        for node, rank in zip(sorted(after, key=by_rank), free[len(before) + 2 :], strict=True):
+            self._rank[node] = rank
+        self._rank[into] = merged
+        del self._rank[a]
+        self._merged[a] = into
+        for edges in (self._sources, self._readers):
+            less, more = sorted((edges.pop(a), edges[into]), key=len)
+            more |= less
+            more -= {a, into}
+            edges[into] = more
+
+    def _between(self, a: int, b: int, limit: int | None) -> tuple[set[int], set[int]]:
+        """Of the nodes whose ranks lie between those of two nodes: those that the later one needs, and those that need
+        the earlier one."""
+        low, high = sorted((a, b), key=self._rank.__getitem__)
+        least, most = self._rank[low], self._rank[high]
+        before = self._search(self._sources, [high], least, most, limit)
+        return before, self._search(self._readers, [low], least, most, limit)
+
+    def _search(
+        self, edges: dict[int, set[int]], starts: Iterable[int], least: int, most: int, limit: int | None
+    ) -> set[int]:
+        """The nodes that are reached from others over nodes whose ranks lie between two ranks."""
+        found: set[int] = set()
+        pending = list(starts)
+        while pending:
+            for node in self._neighbours(edges, pending.pop()):
+                if node not in found and least < self._rank[node] < most:
+                    found.add(node)
+                    pending.append(node)
+            if limit is not None and len(found) > limit:
+                raise TooFarError
+        self.visited += len(found)
+        return found
+
+    def _neighbours(self, edges: dict[int, set[int]], node: int) -> set[int]:
+        """The nodes at the other ends of a node's edges, under their present numbers."""
+        known = edges[node]
+        if not self._merged.keys().isdisjoint(known):
+            known = edges[node] = {self.node(other) for other in known} - {node}
+        return known

@@ -1,0 +1,41 @@
+"""Groups of elementwise operations over one space, which join without a look at all of their operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.analysis.kinds import Arguments, arguments_of, is_connector, is_read_outside
+
+Space = tuple[int, ...]
+"""Sizes of a tensor other than 1; -1 for a dynamic one."""
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """What a group of operations of one space reads, and those of its results that others read."""
+
+    space: Space
+    reads: Arguments
+    results: frozenset[SSAValue]
+
+    @classmethod
+    def of(cls, op: Operation, space: Space | None) -> Uniform | None:
+        """Describe the group of one operation; None when it has no space, or reads connectors, which groups copy."""
+        if space is None:
+            return None
+        reads = arguments_of([op])
+        if any(isinstance(v, OpResult) and is_connector(v.op) for v in reads.tensors):
+            return None
+        return cls(space, reads, frozenset(op.results))
+
+    def joined(self, other: Uniform, is_inside: Callable[[Operation], bool]) -> Uniform | None:
+        """Describe what two groups are together; None when their spaces differ. is_inside: whether an operation is in
+        one of the two."""
+        if self.space != other.space:
+            return None
+        reads = self.reads.joined(other.reads, is_inside)
+        results = frozenset(v for v in self.results | other.results if is_read_outside(v, is_inside))
+        return Uniform(self.space, reads, results)
