@@ -128,24 +128,40 @@ cdef class Function(PublicFunction):
         from pydispatch._core.submit import submit
         return submit(self, self.arranged(args, named) if named else args, out, priority, workers)
 
-    def submit_many(self, items, priority="normal", workers=None):
-        """Starts one call for each item, a tuple of arguments or the only one. Returns one Future of the list of
-        results.
+    def submit_many(self, items, priority="normal", workers=None, on_error="raise"):
+        """Start one call for each item, a tuple of arguments or the only one, and return one Future of all results.
 
-        workers: threads that work for all of them together, at most, 1 to 1024. When some fail, it raises the first
-        error after all have ended, whose `outcomes` are the results and errors.
+        Args:
+            items: An iterable; an item may hold futures, as arguments of `submit`.
+            priority: "high", "normal" or "low", as for `submit`.
+            workers: Threads that work for all items together, at most, 1 to 1024.
+            on_error: "raise": arguments that do not fit are refused at once, and no call is made. When calls fail, the
+                future raises the first error after all have ended; its `outcomes` is the list of all results and
+                errors. "return": errors take the places of results in the list.
+
+        Returns:
+            A Future of the list of results, in the order of the items. An error has the index of its item in `item`,
+            and at the start of its text.
         """
         from pydispatch._core.submit import submit_many
-        return submit_many(self, items, priority, workers)
+        return submit_many(self, items, priority, workers, on_error)
 
-    def map(self, items, in_flight=None, workers=None):
-        """Calls for each item, a tuple of arguments or the only one, as an iterator of their results in order.
+    def map(self, items, in_flight=None, workers=None, on_error="raise"):
+        """Call for each item, a tuple of arguments or the only one, and yield the results in order.
 
-        in_flight: calls that are submitted and whose results were not taken yet; twice the workers by default.
-        workers: threads that work for each of them at once, at most.
+        Args:
+            items: An iterable, which is read as calls end.
+            in_flight: Calls that are submitted and whose results were not taken, at most; twice the workers by default.
+            workers: Threads that work for each call at once, at most.
+            on_error: "raise": an error is raised after the results before it, and ends the iterator. "return": the
+                error takes the place of the result, and later items are called.
+
+        Yields:
+            For each item its result, or its error. An error has the index of its item in `item`, and at the start of
+            its text.
         """
         from pydispatch._core.submit import mapped
-        return mapped(self, items, in_flight, workers)
+        return mapped(self, items, in_flight, workers, on_error)
 
     def plan_of(self, *args, **named):
         """The commands that a call with these arguments would run, one line each."""

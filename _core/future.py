@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -120,55 +119,3 @@ def deferred(
     for future in first:
         future.add_done_callback(start)
     return outer
-
-
-def together(futures: list[Any]) -> Future:
-    """One future for the results of several, as a list in their order. When one fails, so does it, after all have
-    ended: with the first error, which has the result or the error of each as `outcomes`."""
-    outer = Future()
-    left, counting = len(futures), threading.Lock()
-
-    def settle() -> None:
-        if not outer.set_running_or_notify_cancel():
-            return
-        errors = [error_of(future) for future in futures]
-        outcomes = [future.result() if error is None else error for future, error in zip(futures, errors, strict=True)]
-        failed = next((error for error in errors if error is not None), None)
-        if failed is None:
-            outer.set_result(outcomes)
-        else:
-            failed.outcomes = outcomes  # type: ignore[attr-defined]
-            outer.set_exception(failed)
-
-    def error_of(future: Any) -> BaseException | None:
-        return concurrent.futures.CancelledError() if future.cancelled() else future.exception()
-
-    def count(_: object) -> None:
-        nonlocal left
-        with counting:
-            left -= 1
-            if left:
-                return
-        settle()
-
-    for future in futures:
-        future.add_done_callback(count)
-    if not futures:
-        settle()
-    return outer
-
-
-def mapped(submit: Callable[..., Any], items: Iterable[Any], in_flight: int) -> Iterator[Any]:
-    """The results of calls, one for each item, in their order; at most `in_flight` of them are submitted and not yet
-    taken."""
-    waiting: deque[Any] = deque()
-    try:
-        for item in items:
-            if len(waiting) >= in_flight:
-                yield waiting.popleft().result()
-            waiting.append(submit(*(item if type(item) is tuple else (item,))))
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        for future in waiting:
-            future.cancel()

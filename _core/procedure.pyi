@@ -2,6 +2,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pydispatch._core.future import Future
+from pydispatch._core.items import OnError
 from pydispatch._core.profile import Profile
 from pydispatch._core.program import Module
 from pydispatch._core.public import PublicFunction
@@ -16,9 +17,15 @@ class Procedure(PublicFunction):
     def submit(
         self, *args: Any, out: Any = None, priority: str = "normal", workers: int | None = None, **named: Any
     ) -> Future: ...
-    def submit_many(self, items: Iterable[Any], priority: str = "normal", workers: int | None = None) -> Future: ...
+    def submit_many(
+        self, items: Iterable[Any], priority: str = "normal", workers: int | None = None, on_error: OnError = "raise"
+    ) -> Future: ...
     def map(
-        self, items: Iterable[Any], in_flight: int | None = None, workers: int | None = None
+        self,
+        items: Iterable[Any],
+        in_flight: int | None = None,
+        workers: int | None = None,
+        on_error: OnError = "raise",
     ) -> Iterator[Any]: ...
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile: ...
     def close(self) -> None: ...

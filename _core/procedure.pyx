@@ -50,6 +50,8 @@ from pydispatch._core.status cimport check
 
 cimport numpy as cnp
 
+from functools import partial
+
 import numpy as np
 
 from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError
@@ -128,17 +130,19 @@ cdef class Procedure(PublicFunction):
         from pydispatch._core.submit_procedure import submit
         return submit(self, self.arranged(args, named) if named else args, out, priority, workers)
 
-    def submit_many(self, items, priority="normal", workers=None):
-        """As Function.submit_many, but workers are for each call."""
-        from pydispatch._core.future import together
-        return together([
-            self.submit(*(item if type(item) is tuple else (item,)), priority=priority, workers=workers)
-            for item in items])
+    def submit_many(self, items, priority="normal", workers=None, on_error="raise"):
+        """Start one call for each item and return one Future of all results, see Function.submit_many.
 
-    def map(self, items, in_flight=None, workers=None):
-        """As Function.map."""
+        workers: Threads that work for each call at once, at most.
+        """
+        from pydispatch._core.items import all_of, returns_errors
+        submit = partial(self.submit, priority=priority, workers=workers)
+        return all_of(submit, items, returns_errors(on_error))
+
+    def map(self, items, in_flight=None, workers=None, on_error="raise"):
+        """Call for each item and yield the results in order, see Function.map."""
         from pydispatch._core.submit import mapped
-        return mapped(self, items, in_flight, workers)
+        return mapped(self, items, in_flight, workers, on_error)
 
     def profile(self, *args, runs=1, **named):
         """How long each command of such a call takes, see Function.profile. A command that runs several times has one

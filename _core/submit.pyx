@@ -28,8 +28,8 @@ from concurrent.futures import CancelledError
 from concurrent.futures import Future as AnyFuture
 from functools import partial
 
-from pydispatch._core.future import CallFuture, deferred, together
-from pydispatch._core.future import mapped as in_order
+from pydispatch._core.future import CallFuture, deferred
+from pydispatch._core.items import all_of, arguments_of, in_order, returns_errors, with_index
 from pydispatch._core.status import InvalidArgumentError
 
 cdef extern from "Python.h":
@@ -228,6 +228,21 @@ cdef class BatchTask(Task):
     cdef list made      # per item: its Binding, or what `fresh_results` made
     cdef dict plans
     cdef uint32_t count
+    cdef list indices     # per call: the index of its item; None: all items have one
+    cdef dict refused     # index of an item without a call -> its error
+    cdef bint is_returned  # errors take the places of results
+
+    cdef object index_of(self, uint32_t call):
+        return call if self.indices is None else self.indices[call]
+
+    cdef list with_refused(self, list outcomes):
+        """Return the outcomes of all items, of which `outcomes` has those with calls."""
+        if self.indices is None:
+            return outcomes
+        whole = [self.refused.get(i) for i in range(len(self.indices) + len(self.refused))]
+        for index, outcome in zip(self.indices, outcomes, strict=True):
+            whole[index] = outcome
+        return whole
 
     cdef object value_at(self, uint32_t index):
         cdef Frame frame
@@ -239,8 +254,8 @@ cdef class BatchTask(Task):
 
     cdef object collect(self):
         if self.function.simple and not self.function.careful and Binding not in map(type, self.made):
-            return self.made
-        return [self.value_at(i) for i in range(self.count)]
+            return self.with_refused(self.made)
+        return self.with_refused([self.value_at(i) for i in range(self.count)])
 
     cdef object failure(self):
         cdef uint32_t i
@@ -254,80 +269,123 @@ cdef class BatchTask(Task):
             outcome = exception_of(item.status) if item.has_run else CancelledError()
             if isinstance(outcome, KeyboardInterrupt) and pyd_task_is_cancelled(self.task):
                 outcome = CancelledError()
-            first = first or outcome
+            with_index(outcome, self.index_of(i))
+            if not self.is_returned or isinstance(outcome, CancelledError) or not isinstance(outcome, Exception):
+                first = first or outcome
             outcomes.append(outcome)
-        if first is None:
+        outcomes = self.with_refused(outcomes)
+        if first is None and not self.is_returned:
             return Task.failure(self)
-        first.outcomes = outcomes
+        if first is None:
+            self.value = outcomes
+        else:
+            first.outcomes = outcomes
         return first
 
     cdef void let_go(self) noexcept:
         self.kept, self.made = (self.items, self.plans), None
 
 
-def submit_many(Function function not None, items, priority, workers):
+def submit_many(Function function not None, items, priority, workers, on_error):
     """See Function.submit_many."""
-    cdef list given = [item if type(item) is tuple else (item,) for item in items]
-    cdef uint32_t count = <uint32_t>len(given)
-    for args in given:
-        if has_futures(args):
-            return together([function.submit(*args, priority=priority, workers=workers) for args in given])
-    if not count:
-        return together([])
-    return CallFuture(start_many(function, given, count, priority, workers))
+    cdef bint is_returned = returns_errors(on_error)
+    cdef list given = [arguments_of(item) for item in items]
+    if not given or any(map(has_futures, given)):
+        return all_of(partial(function.submit, priority=priority, workers=workers), given, is_returned)
+    return CallFuture(start_many(function, given, is_returned, priority, workers))
 
 
-cdef Task start_many(Function function, list given, uint32_t count, object priority, object workers):
-    cdef BatchTask task = BatchTask.__new__(BatchTask)
-    cdef Items items = Items.__new__(Items)
-    cdef list made = [None] * count, kept = [items, given, made, function]
-    cdef dict plans = {}
-    cdef Plan plan = None, previous = None
-    cdef Binding binding
-    cdef Frame frame
-    cdef pyd_batch_item_t* item
-    cdef pyd_submit_options_t options
-    cdef pyd_status_t status
-    cdef size_t words = function.frame_words + 1
-    cdef uint32_t i
-    fill_options(&options, function.name, priority, workers, (), NULL)
-    items.items = <pyd_batch_item_t*>calloc(count, sizeof(pyd_batch_item_t))
-    items.words = <uint64_t*>malloc(count * words * sizeof(uint64_t))
-    if items.items == NULL or items.words == NULL:
-        raise MemoryError()
-    for i in range(count):
-        args = given[i]
-        item = &items.items[i]
-        function.check_count(len(<tuple>args))
-        function.lay_out(items.words + i * words, &frame)
+cdef class Batch:
+    """Calls that are about to be submitted together."""
+
+    cdef Function function
+    cdef Items items
+    cdef list made, kept
+    cdef dict plans
+    cdef Plan previous
+    cdef uint32_t count   # of calls
+    cdef Py_ssize_t item  # whose arguments are bound next
+
+    def __cinit__(self, Function function, Items items, list kept):
+        self.function, self.items, self.made, self.kept, self.plans = function, items, [], kept, {}
+
+    cdef int add_all(self, list given) except -1:
+        """Bind the arguments of all items from `item` on."""
+        while self.item < len(given):
+            self.add(given[self.item])
+            self.item += 1
+        return 0
+
+    cdef int add(self, tuple args) except -1:
+        """Bind the arguments of another call."""
+        cdef Function function = self.function
+        cdef Frame frame
+        cdef Plan plan
+        cdef Binding binding
+        cdef object results
+        cdef pyd_batch_item_t* item = &self.items.items[self.count]
+        function.check_count(len(args))
+        function.lay_out(self.items.words + self.count * <size_t>(function.frame_words + 1), &frame)
         if not function.careful and gather_plain(function, PySequence_Fast_ITEMS(args), &frame):
             plan = plan_of(function, &frame)
-            made[i] = fresh_results(function, plan, &frame)
+            results = fresh_results(function, plan, &frame)
         else:
             binding = Binding(function, args, None)
-            plan, frame, made[i] = binding.plan, binding.frame, binding
-        if plan is not previous:
-            plans[id(plan)] = previous = plan
-        align(plan, &frame, kept)
+            plan, frame, results = binding.plan, binding.frame, binding
+        if plan is not self.previous:
+            self.plans[id(plan)] = self.previous = plan
+        align(plan, &frame, self.kept)
         item.plan, item.args, item.results, item.out_scalars = plan.plan, frame.args, frame.results, frame.out_scalars
         item.scalars = frame.scalars if plan.has_scalars else NULL
-    kept.append(plans)
-    task.plans = plans
-    task.function, task.module, task.items, task.made, task.count = function, function.module, items, made, count
-    task.kept, task.after = kept, ()
+        self.made.append(results)
+        self.count += 1
+        return 0
+
+
+cdef Task start_many(Function function, list given, bint is_returned, object priority, object workers):
+    cdef BatchTask task = BatchTask.__new__(BatchTask)
+    cdef Items items = Items.__new__(Items)
+    cdef list kept = [items, given, function]
+    cdef Batch batch = Batch(function, items, kept)
+    cdef pyd_submit_options_t options
+    cdef pyd_status_t status
+    cdef size_t count = <size_t>len(given)
+    fill_options(&options, function.name, priority, workers, (), NULL)
+    items.items = <pyd_batch_item_t*>calloc(count, sizeof(pyd_batch_item_t))
+    items.words = <uint64_t*>malloc(count * (function.frame_words + 1) * sizeof(uint64_t))
+    if items.items == NULL or items.words == NULL:
+        raise MemoryError()
+    task.refused = {}
+    while batch.item < len(given):
+        try:
+            batch.add_all(given)
+        except Exception as error:
+            with_index(error, batch.item)
+            if not is_returned:
+                raise
+            task.refused[batch.item] = error
+            batch.item += 1
+    if task.refused:
+        task.indices = [index for index in range(len(given)) if index not in task.refused]
+    kept += [batch.made, batch.plans]
+    task.function, task.module, task.items, task.made, task.plans = (
+        function, function.module, items, batch.made, batch.plans)
+    task.count, task.is_returned, task.kept, task.after = batch.count, is_returned, kept, ()
     if function.module.flushes:
         flush_python()
     with nogil:
         status = pyd_batch_submit(
-            function.module.sched.sched, function.module.pool.pool, items.items, count, &function.batch_cost, &options,
-            &task.task)
+            function.module.sched.sched, function.module.pool.pool, items.items, task.count, &function.batch_cost,
+            &options, &task.task)
     check(status)
     return task
 
 
-def mapped(PublicFunction function not None, items, in_flight, workers):
+def mapped(PublicFunction function not None, items, in_flight, workers, on_error):
     """See Function.map."""
+    cdef bint is_returned = returns_errors(on_error)
     count = 2 * function.module.sched.workers if in_flight is None else in_flight
     if not isinstance(count, int) or count < 1:
         raise InvalidArgumentError(f"@{function.name}: map: in_flight: expected a number from 1 on, got {in_flight!r}")
-    return in_order(function.submit if workers is None else partial(function.submit, workers=workers), items, count)
+    submit = function.submit if workers is None else partial(function.submit, workers=workers)
+    return in_order(submit, items, count, is_returned)

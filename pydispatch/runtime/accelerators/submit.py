@@ -11,7 +11,8 @@ from concurrent.futures._base import PENDING, RUNNING
 from queue import SimpleQueue
 from typing import Any
 
-from pydispatch._core.future import Future, deferred, mapped, together
+from pydispatch._core.future import Future, deferred
+from pydispatch._core.items import OnError, all_of, in_order, returns_errors
 from pydispatch.errors import InvalidArgumentError
 
 _Call = tuple[Future, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -94,19 +95,33 @@ class Submitted:
             return deferred(self.submit, args, named)
         return thread_of(self._executor).submit(self, args, named)
 
-    def submit_many(self, items: Iterable[Any]) -> Future:
-        """Starts one call for each item, a tuple of arguments or the only one. Returns one Future of the list of
-        results.
+    def submit_many(self, items: Iterable[Any], on_error: OnError = "raise") -> Future:
+        """Start one call for each item, a tuple of arguments or the only one, and return one Future of all results.
 
-        When some fail, it raises the first error after all have ended, whose `outcomes` are the results and errors.
+        Args:
+            items: An iterable; an item may hold futures, as arguments of `submit`.
+            on_error: "raise": when calls fail, the future raises the first error after all have ended; its `outcomes`
+                is the list of all results and errors. "return": errors take the places of results in the list.
+
+        Returns:
+            A Future of the list of results, in the order of the items. An error has the index of its item in `item`,
+            and at the start of its text.
         """
-        return together([self.submit(*(item if type(item) is tuple else (item,))) for item in items])
+        return all_of(self.submit, items, returns_errors(on_error))
 
-    def map(self, items: Iterable[Any], in_flight: int = 4) -> Iterator[Any]:
-        """Calls for each item, a tuple of arguments or the only one, as an iterator of their results in order.
+    def map(self, items: Iterable[Any], in_flight: int = 4, on_error: OnError = "raise") -> Iterator[Any]:
+        """Call for each item, a tuple of arguments or the only one, and yield the results in order.
 
-        in_flight: calls that are submitted and whose results were not taken yet.
+        Args:
+            items: An iterable, which is read as calls end.
+            in_flight: Calls that are submitted and whose results were not taken, at most.
+            on_error: "raise": an error is raised after the results before it, and ends the iterator. "return": the
+                error takes the place of the result, and later items are called.
+
+        Yields:
+            For each item its result, or its error. An error has the index of its item in `item`, and at the start of
+            its text.
         """
         if not isinstance(in_flight, int) or in_flight < 1:
             raise InvalidArgumentError(f"map: in_flight: expected a number from 1 on, got {in_flight!r}")
-        return mapped(self.submit, items, in_flight)
+        return in_order(self.submit, items, in_flight, returns_errors(on_error))

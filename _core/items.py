@@ -1,0 +1,143 @@
+"""Calls for each item of a batch job: results in the order of the items, and errors that name their item."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+from pydispatch._core.future import Future
+from pydispatch._core.status import InvalidArgumentError
+
+OnError = Literal["raise", "return"]
+Submit = Callable[..., concurrent.futures.Future[Any]]
+
+
+def arguments_of(item: Any) -> tuple[Any, ...]:
+    """Return the arguments of an item: a tuple of them, or the only one."""
+    return item if type(item) is tuple else (item,)
+
+
+def returns_errors(on_error: str) -> bool:
+    """Return whether errors take the places of results. InvalidArgumentError: neither "raise" nor "return"."""
+    if on_error not in ("raise", "return"):
+        raise InvalidArgumentError(f"on_error: expected 'raise' or 'return', got {on_error!r}")
+    return on_error == "return"
+
+
+def with_index(error: BaseException, index: int) -> BaseException:
+    """Return the error with the index of its item in `item` and at the start of its text.
+
+    An error that already has one, such as that of an earlier call whose result was an argument, keeps it.
+    """
+    if not hasattr(error, "item") and not isinstance(error, concurrent.futures.CancelledError):
+        error.item = index  # type: ignore[attr-defined]
+        if error.args and isinstance(error.args[0], str):
+            error.args = (f"item {index}: {error.args[0]}", *error.args[1:])
+    return error
+
+
+def failed(error: BaseException) -> Future:
+    """Return a future that has ended with an error."""
+    future = Future()
+    future.set_exception(error)
+    return future
+
+
+def _start(submit: Submit, item: Any) -> concurrent.futures.Future[Any]:
+    """Submit the call of an item. Where it is refused, the future has the error."""
+    try:
+        return submit(*arguments_of(item))
+    except Exception as error:
+        return failed(error)
+
+
+def _outcome(future: concurrent.futures.Future[Any], index: int, is_returned: bool) -> Any:
+    """Wait for a call. Return its result, or its error where errors are returned; otherwise raise it."""
+    error = future.exception()
+    if error is None:
+        return future.result()
+    with_index(error, index)
+    if is_returned and isinstance(error, Exception):
+        return error
+    raise error
+
+
+def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: bool) -> Iterator[Any]:
+    """Yield the results of calls, one for each item, in their order; see Function.map.
+
+    At most `in_flight` calls are submitted whose results were not taken. An error, also one of `items` itself, is
+    raised after the results before it.
+    """
+    source, count = iter(items), 0
+    waiting: deque[concurrent.futures.Future[Any]] = deque()
+    end: BaseException | None = None
+    try:
+        while end is None:
+            if len(waiting) >= in_flight:
+                yield _outcome(waiting.popleft(), count - len(waiting) - 1, is_returned)
+            try:
+                item = next(source)
+            except Exception as error:
+                end = error
+            else:
+                waiting.append(_start(submit, item))
+                count += 1
+        while waiting:
+            yield _outcome(waiting.popleft(), count - len(waiting) - 1, is_returned)
+        if not isinstance(end, StopIteration):
+            raise end
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
+    """Submit a call for each item and return one future for the list of results; see Function.submit_many."""
+    futures: list[concurrent.futures.Future[Any]] = []
+    for index, item in enumerate(items):
+        try:
+            futures.append(submit(*arguments_of(item)))
+        except Exception as error:
+            with_index(error, index)
+            if not is_returned:
+                for future in futures:
+                    future.cancel()
+                raise
+            futures.append(failed(error))
+    outer = Future()
+    left, counting = len(futures), threading.Lock()
+
+    def count(_: object) -> None:
+        nonlocal left
+        with counting:
+            left -= 1
+            if left:
+                return
+        _settle(outer, futures, is_returned)
+
+    for future in futures:
+        future.add_done_callback(count)
+    if not futures:
+        _settle(outer, futures, is_returned)
+    return outer
+
+
+def _settle(outer: Future, futures: list[concurrent.futures.Future[Any]], is_returned: bool) -> None:
+    """Set the list of results, or the first error with the results and errors of all items as its `outcomes`."""
+    if not outer.set_running_or_notify_cancel():
+        return
+    outcomes: list[Any] = []
+    first: BaseException | None = None
+    for index, future in enumerate(futures):
+        error = concurrent.futures.CancelledError() if future.cancelled() else future.exception()
+        outcomes.append(future.result() if error is None else with_index(error, index))
+        if error is not None and not (is_returned and isinstance(error, Exception)):
+            first = first or error
+    if first is None:
+        outer.set_result(outcomes)
+    else:
+        first.outcomes = outcomes  # type: ignore[attr-defined]
+        outer.set_exception(first)
