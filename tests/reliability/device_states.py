@@ -1,7 +1,8 @@
 """Random sequences of what users do with a device: open, close, load, call, prepare, submit, signals, forks.
 
-A model says what each call returns or that it is refused. `python tests/reliability/device_states.py --count 200`: exit
-status 0 or 1, and a last line of counts. tests/runtime/test_device_states.py runs a few sequences.
+A model says what each call returns or that it is refused. `python tests/reliability/device_states.py --count 200
+[--seed S]`: exit status 0 or 1, a line with its seed before each PER_SEED sequences, and a last line of counts.
+tests/runtime/test_device_states.py runs a few sequences.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import json
 import os
 import signal
 import sys
+import time
+import traceback
 from functools import cache
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
@@ -46,6 +49,8 @@ func.func @added(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %new : tensor<4xf32>
 }
 """
+PER_SEED = 20
+"""Sequences that one seed chooses; the first of them is always the simplest one."""
 SIZES = st.one_of(st.integers(0, 5), st.integers(6, 400))
 
 
@@ -241,28 +246,36 @@ class DeviceStates(RuleBasedStateMachine):
         self.device.close()
 
 
-def run(count: int, steps: int, is_fixed: bool = False) -> None:
-    """AssertionError, or what a rule raised, with the sequence that leads to it.
-
-    is_fixed: the same sequences always.
-    """
+def run(count: int, steps: int, number: int) -> None:
+    """Run sequences chosen by a seed; raise what a rule raised, with the sequence that leads to it."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
     chosen = settings(
-        max_examples=count, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=checks,
-        derandomize=is_fixed,
+        max_examples=count, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=checks
     )
-    run_state_machine_as_test(DeviceStates, settings=chosen)
+    run_state_machine_as_test(seed(number)(type("DeviceStates", (DeviceStates,), {})), settings=chosen)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="sequences")
     parser.add_argument("--steps", type=int, default=40, help="of each sequence, at most")
+    parser.add_argument("--seed", type=int, default=time.time_ns() // 1_000_000_000, help="of the first sequences")
     given = parser.parse_args()
-    run(given.count, given.steps)
-    row = {"name": "device states", "executions": given.count, "findings": 0, "coverage": f"{given.steps} steps each"}
+    findings, last = 0, given.seed - 1
+    for done in range(0, given.count, PER_SEED):
+        last += 1
+        count = min(PER_SEED, given.count - done)
+        print(f"--seed {last} --count {count} --steps {given.steps}", flush=True)  # what a dead process had begun
+        try:
+            run(count, given.steps, last)
+        except Exception:
+            findings += 1
+            where = f"FINDING device states, --seed {last} --count {count} --steps {given.steps}"
+            print(f"{where}:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+    about = f"seeds {given.seed} to {last}, {PER_SEED} sequences of {given.steps} steps each"
+    row = {"name": "device states", "executions": given.count, "findings": findings, "coverage": about}
     print(json.dumps({"rows": [row]}))
-    return 0
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Random models of each frontend on the CPU, against NumPy, PyTorch and JAX.
 
-ONNX graphs and StableHLO programs are compared with NumPy, functions of PyTorch and JAX with these.
+ONNX graphs and StableHLO programs are compared with NumPy, functions of PyTorch and JAX with these. Where onnxruntime
+is installed, it runs the graphs too: the finding "reference" says that NumPy's result is another.
 
 Programs come from `generated`; PyTorch and JAX are left out where they are not installed. A wrong element, an exception
 that is no error of pydispatch, a refusal at the call, a dead process or one that takes longer than SLOW_SECONDS is a
@@ -47,6 +48,7 @@ def child(name: str, seed: int) -> None:
     warnings.simplefilter("ignore")
     module, kind_name, _ = KINDS[name]
     kind = getattr(importlib.import_module(module), kind_name)()
+    has_peer = name == "onnx" and importlib.util.find_spec("onnxruntime") is not None
     while True:
         print(json.dumps({"seed": seed}), flush=True)
         program = kind.generate(random.Random(seed))
@@ -55,6 +57,8 @@ def child(name: str, seed: int) -> None:
         if found is not None and found not in (programs.REFUSED, programs.UNSTABLE):
             program, found = programs.reduced(kind, program, found)
             text = f"{found.text}\n{program}"
+        elif found is None and has_peer and (difference := kind.peer(program)):
+            found, text = programs.Finding("reference", difference), f"{difference}\n{program}"
         print(json.dumps({"result": found.kind if found else "right", "text": text}), flush=True)
         seed += 1
 

@@ -2,7 +2,8 @@
 
 The parts are tests/fuzz/run.py and every file of this folder that takes --seconds or --count and ends its output with a
 line `{"rows": [{"name": ..., "executions": ..., "new": ..., "coverage": ..., "findings": ...}]}`. A part that ends its
-output in another way is one row of as many executions as were asked for, with a finding when it fails.
+output in another way is one row of as many executions as were asked for, with a finding when it fails. The lines that a
+part writes to stderr from one that begins with FINDING on are repeated after the table.
 
     python tests/reliability/run.py [--seconds 3600] [--record] [PART...]
 
@@ -19,7 +20,10 @@ import platform
 import re
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,8 @@ NOT_PARTS = {"run", "coverage", "mutation"}
 SHARES = {"fuzz": 0.4, "differential": 0.15, "models": 0.2, "readers": 0.15, "sequences": 0.1}
 """Of the whole time. A part that is not here takes a count, PER_SECOND of the time that is given."""
 PER_SECOND = {"cycles": 1.0, "kill9": 0.05, "device_states": 0.05}
+FINDING_LINES = 15
+"""Lines of one finding that are repeated after the table: its seed, and the beginning of its program."""
 
 
 def parts() -> dict[str, Path]:
@@ -47,25 +53,51 @@ def arguments(name: str, path: Path, seconds: float) -> list[str]:
     return ["--seconds", str(int(own))]
 
 
-def run_part(name: str, path: Path, seconds: float) -> list[dict[str, Any]]:
-    """The rows of one part."""
-    given = arguments(name, path, seconds)
-    command = [sys.executable, str(path), *given]
-    print(f"{name}: {' '.join(command[2:])}", flush=True)
-    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    lines = ran.stdout.splitlines()
+def texts_of_findings(name: str, log: list[str], output: list[str], failed: bool) -> list[str]:
+    """Return the texts of the findings that a part printed, shortened; of one that says none, its last lines."""
+    starts = [number for number, line in enumerate(log) if line.startswith("FINDING ")]
+    found = [log[begin:end] for begin, end in pairwise([*starts, len(log)])]
+    if failed and not found:
+        found = [[f"FINDING {name}:", *output[-FINDING_LINES:], *log[-FINDING_LINES:]]]
+    shortened = []
+    for lines in found:
+        left = len(lines) - FINDING_LINES
+        more = [f"... {left} more lines, printed above"] if left > 0 else []
+        shortened.append("\n".join([*lines[:FINDING_LINES], *more]))
+    return shortened
+
+
+def output_of(command: list[str]) -> tuple[int, list[str], list[str]]:
+    """Run a command; return its exit status and the lines of its stdout and stderr, which is shown as it is written."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdout is not None and process.stderr is not None
+    log: list[str] = []
+
+    def follow(lines: Iterable[str]) -> None:
+        for line in lines:
+            print(line, end="", file=sys.stderr, flush=True)
+            log.append(line.rstrip("\n"))
+
+    follower = threading.Thread(target=follow, args=(process.stderr,))
+    follower.start()
+    output = process.stdout.read().splitlines()
+    follower.join()
+    return process.wait(), output, log
+
+
+def run_part(name: str, command: list[str], count: int = 0) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the rows and the findings of one part. count: of the executions that it was asked for."""
+    code, lines, log = output_of(command)
     last = lines[-1] if lines else ""
-    count = int(given[1]) if given[0] == "--count" else 0
     rows: list[dict[str, Any]] = []
     if last.startswith("{"):
         found = json.loads(last)
         rows = found.get("rows", [found])
+    rows = rows or [{"executions": count, "coverage": last}]
     rows = [{"name": name, "executions": 0, "new": 0, "coverage": "", "findings": 0, **row} for row in rows]
-    if ran.returncode and not any(row["findings"] for row in rows):
-        rows = rows or [{"name": name, "executions": count, "new": 0, "coverage": last}]
+    if code and not any(row["findings"] for row in rows):
         rows[0]["findings"] = 1
-        print("\n".join(lines[-40:]), file=sys.stderr)
-    return rows or [{"name": name, "executions": count, "new": 0, "coverage": last, "findings": 0}]
+    return rows, texts_of_findings(name, log, lines, code != 0)
 
 
 def cpu() -> str:
@@ -134,13 +166,20 @@ def main() -> int:
     if unknown:
         parser.error(f"no part {', '.join(unknown)}; there are: {', '.join(parts())}")
     start = time.monotonic()
-    rows = [
-        row
-        for name, path in parts().items()
-        if not args.parts or name in args.parts
-        for row in run_part(name, path, args.seconds)
-    ]
+    rows: list[dict[str, Any]] = []
+    findings: list[str] = []
+    for name, path in parts().items():
+        if args.parts and name not in args.parts:
+            continue
+        given = arguments(name, path, args.seconds)
+        print(f"{name}: {' '.join(given)}", flush=True)
+        count = int(given[1]) if given[0] == "--count" else 0
+        own_rows, own_findings = run_part(name, [sys.executable, str(path), *given], count)
+        rows += own_rows
+        findings += own_findings
     print(f"\n{table(rows)}\n{time.monotonic() - start:.0f} s, {datetime.date.today().isoformat()}, {cpu()}")
+    for text in findings:
+        print(f"\n{text}")
     if args.record:
         record(rows, time.monotonic() - start)
     return 1 if any(row["findings"] for row in rows) else 0

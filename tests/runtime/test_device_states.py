@@ -11,4 +11,4 @@ from device_states import run
 
 
 def test_sequences() -> None:
-    run(8, 15, is_fixed=True)
+    run(8, 15, 1)

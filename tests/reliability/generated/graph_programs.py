@@ -89,7 +89,7 @@ def check(kind: Kind, program: Program) -> Finding | None:
     wanted = []
     for number in range(len(program.sets)):
         plain, exact = (kind.reference(program, number, wide) for wide in (False, True))
-        if any(not _close(plain[name], exact[name], TOLERANCE / 4) for name in program.results):
+        if any(not is_close(plain[name], exact[name], TOLERANCE / 4) for name in program.results):
             return UNSTABLE
         wanted.append(exact)
     try:
@@ -101,7 +101,7 @@ def check(kind: Kind, program: Program) -> Finding | None:
                 got, want = np.asarray(result), values[name]
                 if got.shape != want.shape:
                     return Finding("wrong", f"{name} has shape {got.shape}, expected {want.shape}")
-                if not _close(got, want, TOLERANCE):
+                if not is_close(got, want, TOLERANCE):
                     return Finding("wrong", f"{name} is\n{got}\nexpected\n{want}")
     except pd.InternalError as error:
         return Finding("InternalError", str(error)[:2000])
@@ -114,7 +114,8 @@ def check(kind: Kind, program: Program) -> Finding | None:
     return None
 
 
-def _close(a: Array, b: Array, tolerance: float) -> bool:
+def is_close(a: Array, b: Array, tolerance: float) -> bool:
+    """Whether two arrays agree; the tolerance is relative to the largest element of b."""
     if a.shape != b.shape:
         return False
     if a.dtype.kind in "biu" and b.dtype.kind in "biu":

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from graph_programs import Array, Program
 from jax import lax
-from written import Growing, Line, axes, axis, bounds, every_value, indices, order, source, weights, width
+from written import Functions, Line, axes, axis, bounds, indices, order, width
 
 import pydispatch as pd
 
@@ -131,40 +131,26 @@ LINES = [
     Line("lax.while_loop(lambda v: v.sum() > 50, lambda v: v * 0.5, {x})", (1, 4)),
 ]
 
-SPACE = {"jax": jax, "jnp": jnp, "lax": lax, "weights": weights, "best_in_windows": best_in_windows}
 
-
-def _evaluate(text: str, arrays: list[Array], exact: bool = False) -> list[Array]:
-    given: dict[str, Any] = {f"a{n}": jnp.asarray(a) for n, a in enumerate(arrays)}
-    more = {"weights": lambda *shape: weights(*shape).astype(np.float64)} if exact else {}
-    text = text.format(*given)
-    if exact:
-        text = text.replace("jnp.float32", "jnp.float64")
-    try:
-        made = eval(text, {**SPACE, **more, **given})
-    except (TypeError, IndexError, ZeroDivisionError) as error:
-        raise ValueError(str(error)) from None
-    return [np.asarray(x) for x in (made if isinstance(made, (tuple, list)) else [made])]
-
-
-class JaxFunctions:
+class JaxFunctions(Functions):
     """Random functions of sizes that are known."""
 
-    def generate(self, rng: random.Random) -> Program:
-        growing = Growing(rng, LINES, _evaluate, False)
-        shapes = [
-            rng.choice([(2, 3, 5, 6), (1, 2, 4, 4), (3, 4, 7), (4, 5), (6,), ()]) for _ in range(rng.randint(1, 3))
-        ]
-        inputs = [growing.input(shape) for shape in shapes]
-        growing.grow(rng.randint(6, 20))
-        return growing.program(inputs)
+    lines = LINES
+    names = {"jax": jax, "jnp": jnp, "lax": lax, "best_in_windows": best_in_windows}
+    refusals = (TypeError, IndexError, ZeroDivisionError)
+    has_dynamic_sizes = False
 
-    def reference(self, program: Program, number: int, exact: bool) -> dict[str, Array]:
-        return every_value(program, number, exact, _evaluate)
+    def shapes(self, rng: random.Random) -> list[tuple[int, ...]]:
+        options = [(2, 3, 5, 6), (1, 2, 4, 4), (3, 4, 7), (4, 5), (6,), ()]
+        return [rng.choice(options) for _ in range(rng.randint(1, 3))]
 
-    def compiled(self, program: Program) -> Callable[..., Any]:
-        space: dict[str, Any] = {}
-        exec(source(program), dict(SPACE), space)
-        artifact = pd.from_jax(space["f"], *program.sets[0].values())
+    def tensor(self, array: Array) -> jax.Array:
+        return jnp.asarray(array)
+
+    def array(self, tensor: jax.Array) -> Array:
+        return np.asarray(tensor)
+
+    def loaded(self, function: Callable[..., Any], program: Program) -> Callable[..., Any]:
+        artifact = pd.from_jax(function, *program.sets[0].values())
         found: Callable[..., Any] = next(iter(pd.device("cpu").load(artifact).functions.values()))
         return found

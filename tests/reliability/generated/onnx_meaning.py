@@ -105,6 +105,80 @@ def _reshape(x: Array, shape: Array) -> Array:
     return x.reshape([x.shape[d] if n == 0 else n for d, n in enumerate(shape.tolist())])
 
 
+def _space_to_depth(x: Array, blocksize: int) -> Array:
+    n, c, h, w = x.shape
+    split = x.reshape(n, c, h // blocksize, blocksize, w // blocksize, blocksize).transpose(0, 3, 5, 1, 2, 4)
+    return split.reshape(n, c * blocksize**2, h // blocksize, w // blocksize)
+
+
+def _gather_nd(x: Array, places: Array, batch_dims: int) -> Array:
+    lead = np.indices(places.shape[:-1])[:batch_dims]
+    return x[(*lead, *np.moveaxis(places, -1, 0))]
+
+
+def _scatter_elements(x: Array, places: Array, updates: Array, axis: int, reduction: str) -> Array:
+    made, at = x.copy(), list(np.indices(places.shape))
+    at[axis] = places
+    if reduction == "none":
+        made[tuple(at)] = updates
+    else:
+        {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction].at(
+            made, tuple(at), updates
+        )
+    return made
+
+
+def _one_hot(i: Array, depth: Array, values: Array, axis: int) -> Array:
+    n = int(depth)
+    lines = np.arange(n).reshape([-1 if d == axis % (i.ndim + 1) else 1 for d in range(i.ndim + 1)])
+    return np.where(np.expand_dims(np.where(i < 0, i + n, i), axis) == lines, values[1], values[0])
+
+
+def _transposed_conv(
+    x: Array, w: Array, group: int, strides: list[int], pads: list[int], dilations: list[int]
+) -> Array:
+    n, _, height, width = x.shape
+    per_group, kernel = w.shape[1], w.shape[2:]
+    sizes = [
+        (m - 1) * s + (k - 1) * d + 1 for m, s, k, d in zip((height, width), strides, kernel, dilations, strict=True)
+    ]
+    made = np.zeros((n, group, per_group, *sizes), x.dtype)
+    taken = x.reshape(n, group, -1, height, width)
+    filters = w.reshape(group, -1, per_group, *kernel)
+    for i, j in np.ndindex(*kernel):
+        at = [slice(k * d, k * d + (m - 1) * s + 1, s)
+              for k, d, m, s in zip((i, j), dilations, (height, width), strides, strict=True)]  # fmt: skip
+        made[(..., *at)] += np.einsum("ngchw,gcf->ngfhw", taken, filters[..., i, j])
+    made = made.reshape(n, group * per_group, *sizes)
+    return made[:, :, pads[0] : sizes[0] - pads[2], pads[1] : sizes[1] - pads[3]]
+
+
+def _reversed(x: Array, lengths: Array) -> Array:
+    """Reverse the first lengths[b] rows of each batch b: axis 0 is the time, axis 1 the batch."""
+    made = x.copy()
+    for b, n in enumerate(lengths):
+        made[:n, b] = x[:n, b][::-1]
+    return made
+
+
+def _lp_normalized(x: Array, axis: int, p: int) -> Array:
+    norm = np.abs(x).sum(axis, keepdims=True) if p == 1 else np.sqrt((x * x).sum(axis, keepdims=True))
+    return x / norm
+
+
+def _group_norm(x: Array, scale: Array, bias: Array, num_groups: int, epsilon: float) -> Array:
+    split = x.reshape(len(x), num_groups, -1)
+    made = (split - split.mean(-1, keepdims=True)) / np.sqrt(split.var(-1, keepdims=True) + epsilon)
+    rest = (1,) * (x.ndim - 2)
+    return made.reshape(x.shape) * scale.reshape(-1, *rest) + bias.reshape(-1, *rest)
+
+
+def _nearest(x: Array, scales: Array) -> Array:
+    for axis, n in enumerate(scales.astype(int)):
+        x = np.repeat(x, n, axis)
+    return x
+
+
 def _depth_to_space(x: Array, blocksize: int) -> Array:
     n, c, h, w = x.shape
     split = x.reshape(n, blocksize, blocksize, c // blocksize**2, h, w).transpose(0, 3, 4, 1, 5, 2)
@@ -132,7 +206,54 @@ MEANING: dict[str, Callable[..., Any]] = {
     "Not": np.logical_not,
     "Where": np.where,
     "Clip": lambda x, low, high: np.clip(x, low, high),
-    "Cast": lambda x, to: x.astype({1: np.float32, 7: np.int64}[to]),
+    "Cast": lambda x, to: x.astype({1: x.dtype if x.dtype.kind == "f" else np.float32, 7: np.int64}[to]),
+    "Exp": np.exp,
+    "Log": np.log,
+    "Sin": np.sin,
+    "Cos": np.cos,
+    "Atan": np.arctan,
+    "Asinh": np.arcsinh,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
+    "Round": np.rint,
+    "Reciprocal": np.reciprocal,
+    "Softplus": lambda x: np.log1p(np.exp(x)),
+    "Softsign": lambda x: x / (1 + np.abs(x)),
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "HardSigmoid": lambda x, alpha, beta: np.clip(x * alpha + beta, 0, 1),
+    "Elu": lambda x, alpha: np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x),
+    "Celu": lambda x, alpha: np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(np.minimum(x, 0) / alpha)),
+    "ThresholdedRelu": lambda x, alpha: np.where(x > alpha, x, np.zeros_like(x)),
+    "Shrink": lambda x, lambd, bias: np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, np.zeros_like(x))),
+    "Mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "PRelu": lambda x, slope: np.where(x < 0, x * slope, x),
+    "Div": np.divide,
+    "Pow": np.power,
+    "Mod": lambda x, y, fmod=0: np.fmod(x, y) if fmod else np.mod(x, y),
+    "Equal": np.equal,
+    "GreaterOrEqual": np.greater_equal,
+    "LessOrEqual": np.less_equal,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "Sum": lambda *x: sum(x[1:], x[0]),
+    "Mean": lambda *x: sum(x[1:], x[0]) / len(x),
+    "ConvTranspose": _transposed_conv,
+    "GlobalMaxPool": lambda x: x.max(tuple(range(2, x.ndim)), keepdims=True),
+    "LpPool": lambda x, p, **a: (np.abs(_windows(x, a, 0.0)[0]) ** p).sum((-2, -1)) ** (1 / p),
+    "GatherElements": lambda x, i, axis: np.take_along_axis(x, i, axis),
+    "GatherND": _gather_nd,
+    "ScatterElements": _scatter_elements,
+    "OneHot": _one_hot,
+    "Trilu": lambda x, upper: np.triu(x) if upper else np.tril(x),
+    "ReverseSequence": _reversed,
+    "Resize": lambda x, roi, scales, mode, **a: _nearest(x, scales),
+    "Einsum": lambda *x, equation: np.einsum(equation, *x),
+    "GroupNormalization": _group_norm,
+    "LpNormalization": _lp_normalized,
+    "Hardmax": lambda x, axis: (np.argmax(x, axis)[..., None] == np.arange(x.shape[axis])).astype(x.dtype),
+    "ArgMin": lambda x, axis, keepdims: np.argmin(x, axis, keepdims=bool(keepdims)),
+    "SpaceToDepth": _space_to_depth,
     "Conv": _conv,
     "MaxPool": lambda x, **a: _windows(x, a, -np.inf)[0].max((-2, -1)),
     "AveragePool": _average,

@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from graph_programs import Array, Program
-from written import Growing, Line, axes, axis, bounds, every_value, indices, order, source, width
-from written import weights as numbers
+from written import Functions, Line, axes, axis, bounds, indices, order, width
 
 import pydispatch as pd
 
@@ -51,11 +49,6 @@ def _two(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> Mapping[s
 
 def _sides(rng: random.Random, shape: tuple[int, ...], is_open: bool) -> Mapping[str, Any]:
     return {"left": rng.randint(0, 2), "right": rng.randint(-1, 2)}
-
-
-def weights(seed: int, *shape: int) -> torch.Tensor:
-    """Constants of a line."""
-    return torch.from_numpy(numbers(seed, *shape))
 
 
 LINES = [
@@ -137,8 +130,6 @@ LINES = [
     Line("{x}.scatter_add(0, torch.zeros_like({x}, dtype=torch.int64), {s})"),
 ]
 
-SPACE = {"torch": torch, "F": F, "weights": weights}
-
 
 class Module(torch.nn.Module):
     """A function as a module."""
@@ -151,50 +142,32 @@ class Module(torch.nn.Module):
         return self.function(*inputs)
 
 
-def _evaluate(text: str, arrays: list[Array], exact: bool = False) -> list[Array]:
-    given = [torch.from_numpy(a) for a in arrays]
-    space: dict[str, Any] = {f"a{n}": x.double() if exact and x.is_floating_point() else x for n, x in enumerate(given)}
-    more = {"weights": lambda *shape: weights(*shape).double()} if exact else {}
-    try:
-        made = eval(text.format(*space), {**SPACE, **more}, space)
-    except (RuntimeError, IndexError, TypeError) as error:
-        raise ValueError(str(error)) from None
-    return [x.contiguous().numpy() for x in (made if isinstance(made, (tuple, list)) else [made])]
-
-
-class TorchModules:
+class TorchModules(Functions):
     """Random functions, exported for one size, called with two."""
 
-    def generate(self, rng: random.Random) -> Program:
-        is_open = rng.random() < 0.5
-        growing = Growing(rng, LINES, _evaluate, is_open)
+    lines = LINES
+    names = {"torch": torch, "F": F}
+    refusals = (RuntimeError, IndexError, TypeError)
+    has_dynamic_sizes = True
+
+    def shapes(self, rng: random.Random) -> list[tuple[int, ...]]:
         batch = rng.randint(2, 4)
-        shapes = [
-            (batch, *rng.choice([(3, 5, 6), (2, 4, 4), (4, 7), (5,), (2, 3, 2, 3)])) for _ in range(rng.randint(1, 2))
-        ]
-        inputs = [growing.input(shape) for shape in shapes]
-        growing.grow(rng.randint(6, 20))
-        other = rng.choice([n for n in (2, 3, 5) if n != batch])
-        more = [{name: growing.array((other, *shape[1:])) for name, shape in zip(inputs, shapes, strict=True)}]
-        program = growing.program(inputs, more if is_open else ())
-        try:
-            for number in range(len(program.sets)):
-                self.reference(program, number, False)
-        except ValueError:  # a line fits the first sizes alone
-            return replace(program, sets=program.sets[:1], open_axes={})
-        return program
+        rest = [(3, 5, 6), (2, 4, 4), (4, 7), (5,), (2, 3, 2, 3)]
+        return [(batch, *rng.choice(rest)) for _ in range(rng.randint(1, 2))]
 
-    def reference(self, program: Program, number: int, exact: bool) -> dict[str, Array]:
-        return every_value(program, number, exact, _evaluate)
+    def tensor(self, array: Array) -> torch.Tensor:
+        return torch.from_numpy(array)
 
-    def compiled(self, program: Program) -> Callable[..., Any]:
-        space: dict[str, Any] = {}
-        exec(source(program), SPACE, space)
+    def array(self, tensor: torch.Tensor) -> Array:
+        found: Array = tensor.contiguous().numpy()
+        return found
+
+    def loaded(self, function: Callable[..., Any], program: Program) -> Callable[..., Any]:
         given = tuple(torch.from_numpy(a) for a in program.sets[0].values())
         auto = torch.export.Dim.AUTO
         dynamic = ({d: auto for d in program.open_axes.get(name, ())} for name in program.sets[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exported = torch.export.export(Module(space["f"]), given, dynamic_shapes=(tuple(dynamic),))
+            exported = torch.export.export(Module(function), given, dynamic_shapes=(tuple(dynamic),))
             found: Callable[..., Any] = pd.device("cpu").load(pd.from_torch(exported))["main"]
         return found

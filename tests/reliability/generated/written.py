@@ -1,10 +1,11 @@
-"""Random programs in Python, a line for each node: functions of PyTorch and of JAX."""
+"""Random functions in Python, a line for each node, of any framework whose tensors convert to arrays and back."""
 
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,25 +120,91 @@ class Growing:
         return Program(tuple(self.nodes), (first, *more), {}, axes)
 
 
-def every_value(
-    program: Program, number: int, exact: bool, evaluate: Callable[[str, list[Array], bool], list[Array]]
-) -> dict[str, Array]:
-    """Return every value of a call, as `Kind.reference` does. evaluate: runs a line on arrays."""
-    values = dict(program.sets[number])
-    if exact:
-        values = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in values.items()}
-    for node in program.nodes:
-        values.update(zip(node.outputs, evaluate(node.op, [values[n] for n in node.inputs], exact), strict=True))
-    return values
+class Functions(ABC):
+    """Random functions of a framework.
+
+    lines: the lines that functions consist of. names: the modules and functions that lines use. refusals: exceptions of
+    a line that does not fit its operands. has_dynamic_sizes: whether calls may decide the size of the first axis.
+    """
+
+    lines: Sequence[Line]
+    names: Mapping[str, Any]
+    refusals: tuple[type[Exception], ...]
+    has_dynamic_sizes: bool
+
+    @abstractmethod
+    def shapes(self, rng: random.Random) -> list[tuple[int, ...]]:
+        """Return the shapes of the arguments; the first sizes are equal where calls may decide them."""
+
+    @abstractmethod
+    def tensor(self, array: Array) -> Any:
+        """Return a tensor with the elements of an array."""
+
+    @abstractmethod
+    def array(self, tensor: Any) -> Array:
+        """Return an array with the elements of a tensor."""
+
+    @abstractmethod
+    def loaded(self, function: Callable[..., Any], program: Program) -> Callable[..., Any]:
+        """Return a function of tensors, compiled for the arguments of a program and loaded on the CPU."""
+
+    def space(self, exact: bool) -> dict[str, Any]:
+        """Return what lines name. exact: constants have 64-bit floats."""
+        dtype = np.float64 if exact else np.float32
+        return {**self.names, "weights": lambda seed, *shape: self.tensor(weights(seed, *shape).astype(dtype))}
+
+    def evaluate(self, text: str, arrays: Sequence[Array], exact: bool = False) -> list[Array]:
+        """Return the results of a line; ValueError where it does not fit."""
+        given = {f"a{n}": self.tensor(array) for n, array in enumerate(arrays)}
+        text = text.format(*given)
+        try:
+            made = eval(text.replace("float32", "float64") if exact else text, {**self.space(exact), **given})
+        except self.refusals as error:
+            raise ValueError(str(error)) from None
+        return [self.array(x) for x in (made if isinstance(made, (tuple, list)) else [made])]
+
+    def generate(self, rng: random.Random) -> Program:
+        """Return a random function, called with two sizes where a call decides the first one."""
+        is_open = self.has_dynamic_sizes and rng.random() < 0.5
+        growing = Growing(rng, self.lines, self.evaluate, is_open)
+        shapes = self.shapes(rng)
+        inputs = [growing.input(shape) for shape in shapes]
+        growing.grow(rng.randint(6, 20))
+        if not is_open:
+            return growing.program(inputs)
+        other = rng.choice([n for n in (2, 3, 5) if n != shapes[0][0]])
+        more = {name: growing.array((other, *shape[1:])) for name, shape in zip(inputs, shapes, strict=True)}
+        program = growing.program(inputs, [more])
+        try:
+            self.reference(program, 1, False)
+        except ValueError:  # a line fits the first sizes alone
+            return replace(program, sets=program.sets[:1], open_axes={})
+        return program
+
+    def reference(self, program: Program, number: int, exact: bool) -> dict[str, Array]:
+        """Return every value of a call. exact: computed with 64-bit floats."""
+        values = dict(program.sets[number])
+        if exact:
+            values = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in values.items()}
+        for node in program.nodes:
+            found = self.evaluate(node.op, [values[name] for name in node.inputs], exact)
+            values.update(zip(node.outputs, found, strict=True))
+        return values
+
+    def compiled(self, program: Program) -> Callable[..., Any]:
+        """Return the function of the compiled program, loaded on the CPU."""
+        space = self.space(False)
+        exec(source(program), space)
+        return self.loaded(space["f"], program)
 
 
 def weights(seed: int, *shape: int) -> Array:
-    """Constants of a line."""
+    """Return constants of a line."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32) / 2
 
 
 def source(program: Program) -> str:
-    """The program as a function `f`."""
+    """Return the program as the text of a function `f`."""
     lines = [f"def f({', '.join(program.sets[0])}):"]
     for node in program.nodes:
         lines.append(f"    {', '.join(node.outputs)} = {node.op.format(*node.inputs)}")

@@ -1,0 +1,56 @@
+"""The summary of a run: findings are repeated after the table, with the seeds that reproduce them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parent))
+
+import run
+
+ROW = {"name": "part", "executions": 3, "findings": 1}
+PRINTS = """
+import sys
+print("noise before", file=sys.stderr)
+for seed in (7, 8):
+    print(f"FINDING part, --seed {seed} --count 1:", *range(40), sep="\\n", file=sys.stderr)
+print('ROWS')
+sys.exit(1)
+""".replace("ROWS", json.dumps({"rows": [ROW]}))
+
+
+def test_each_finding_is_returned_with_its_seed() -> None:
+    rows, findings = run.run_part("part", [sys.executable, "-c", PRINTS])
+    assert [row["findings"] for row in rows] == [1]
+    assert [text.splitlines()[0] for text in findings] == [f"FINDING part, --seed {n} --count 1:" for n in (7, 8)]
+    assert all(len(text.splitlines()) == run.FINDING_LINES + 1 for text in findings)
+    assert "noise" not in "".join(findings)
+
+
+def test_a_part_that_dies_is_a_finding_with_its_last_lines() -> None:
+    text = "import os; print('--seed 5 --count 20', flush=True); os.abort()"
+    rows, findings = run.run_part("states", [sys.executable, "-c", text], 20)
+    assert rows[0]["executions"] == 20 and rows[0]["findings"] == 1
+    assert findings == ["FINDING states:\n--seed 5 --count 20"]
+
+
+def test_a_part_without_findings() -> None:
+    rows, findings = run.run_part("states", [sys.executable, "-c", "print('12 cycles')"], 12)
+    assert (rows[0]["findings"], rows[0]["coverage"], findings) == (0, "12 cycles", [])
+
+
+def test_findings_are_the_last_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    part = tmp_path / "part.py"
+    part.write_text(PRINTS)
+    monkeypatch.setattr(run, "parts", lambda: {"part": part})
+    monkeypatch.setattr(sys, "argv", ["run.py", "--seconds", "1"])
+    assert run.main() == 1
+    printed = capsys.readouterr().out
+    assert printed.index("findings  coverage") < printed.index("FINDING part, --seed 7")
+    assert printed.rstrip().splitlines()[-1].startswith("...")
