@@ -246,13 +246,13 @@ class DeviceStates(RuleBasedStateMachine):
         self.device.close()
 
 
-def run(count: int, steps: int, number: int) -> None:
+def run(count: int, steps: int, number: int, machine: type[RuleBasedStateMachine] = DeviceStates) -> None:
     """Run sequences chosen by a seed; raise what a rule raised, with the sequence that leads to it."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
     chosen = settings(
         max_examples=count, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=checks
     )
-    run_state_machine_as_test(seed(number)(type("DeviceStates", (DeviceStates,), {})), settings=chosen)
+    run_state_machine_as_test(seed(number)(type(machine.__name__, (machine,), {})), settings=chosen)
 
 
 def main() -> int:
