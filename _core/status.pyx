@@ -104,7 +104,12 @@ class SystemError_(Error, OSError):
 
 
 class InternalError(Error):
-    """A fault in pydispatch itself. Please report it."""
+    """A fault in pydispatch itself. Please report it.
+
+    source: a small program that repeats a fault of the compiler, as MLIR; None where there is none.
+    """
+
+    source = None
 
 
 # code of status.h -> class. tests/core/test_status.py compares the two tables.

@@ -47,19 +47,25 @@ SIDES = {
     "pydispatch.link": {"pydispatch.errors", "pydispatch.formats"},
     "pydispatch.extensions": {"pydispatch.errors"},
     "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions"},
+    "pydispatch.faults": {"pydispatch.errors", "pydispatch.ir"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
-    "pydispatch.kernels": {"pydispatch.errors", "pydispatch.inlining", "pydispatch.patterns"},
+    "pydispatch.kernels": {
+        "pydispatch.errors", "pydispatch.faults", "pydispatch.inlining", "pydispatch.patterns",
+    },
     "pydispatch.programs": {
-        "pydispatch.errors", "pydispatch.frontends", "pydispatch.ir", "pydispatch.kernels", "pydispatch.patterns",
+        "pydispatch.errors", "pydispatch.faults", "pydispatch.frontends", "pydispatch.ir", "pydispatch.kernels",
+        "pydispatch.patterns",
     },
     "pydispatch.frontends": {
-        "pydispatch.errors", "pydispatch.extensions", "pydispatch.files", "pydispatch.formats", "pydispatch.inlining",
-        "pydispatch.ir", "pydispatch.logs", "pydispatch.packages", "pydispatch.patterns", "pydispatch.programs",
+        "pydispatch.errors", "pydispatch.extensions", "pydispatch.faults", "pydispatch.files", "pydispatch.formats",
+        "pydispatch.inlining", "pydispatch.ir", "pydispatch.logs", "pydispatch.packages", "pydispatch.patterns",
+        "pydispatch.programs",
     },
     "pydispatch.compiler": {
         "pydispatch._core",
         "pydispatch.errors",
         "pydispatch.extensions",
+        "pydispatch.faults",
         "pydispatch.files",
         "pydispatch.packages",
         "pydispatch.formats",
@@ -85,8 +91,8 @@ SIDES = {
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
     "errors", "options", "files", "logs", "garbage", "bytecode", "inlining", "packages", "extensions", "ir.core",
-    "ir.dialects", "ir", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf", "formats.ptx",
-    "formats.spirv", "formats.wgsl",
+    "ir.dialects", "ir", "faults", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf",
+    "formats.ptx", "formats.spirv", "formats.wgsl",
     "formats.program", "formats.artifact", "formats.web",
     "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",
     "frontends.graph", "frontends.ops", "frontends.source", "programs", "frontends",

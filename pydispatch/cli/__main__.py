@@ -12,6 +12,7 @@ from types import ModuleType
 
 from pydispatch import extensions, logs
 from pydispatch.errors import CompileWarning, Error
+from pydispatch.faults import translated
 from pydispatch.garbage import none_at_exit
 
 
@@ -90,6 +91,7 @@ def _text_of(error: BaseException) -> str:
     return f"{error.strerror}: '{error.filename}'" if error.filename else str(error.strerror)
 
 
+@translated(passing=(OSError, UnicodeError))
 def _run(words: Sequence[str]) -> int:
     parser = _parser(words[0] if words else None)
     args, unknown = parser.parse_known_args(words)

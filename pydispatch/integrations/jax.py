@@ -8,6 +8,7 @@ from typing import Any
 from pydispatch import ir
 from pydispatch.compiler.driver import arguments
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.faults import translated
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.frontend import FRONTEND
@@ -37,9 +38,14 @@ def from_jax(
     bound = [(_name(path), np.asarray(leaf)) for path, leaf in leaves]
     text = _text(jax, function, given)
     read = arguments.read_options(kernels, weights)
-    module = ir.parse(text, getattr(function, "__name__", "jax"))
-    module = FRONTEND.read(module, ReadOptions(weights, read.kernels, bound))
+    module = module_of(text, getattr(function, "__name__", "jax"), ReadOptions(weights, read.kernels, bound))
     return compile_tuned(module, kernels=kernels, **options)
+
+
+@translated()
+def module_of(text: str, name: str, options: ReadOptions) -> Any:
+    """Return the program of StableHLO. name: of the function, for messages."""
+    return FRONTEND.read(ir.parse(text, name), options)
 
 
 def _text(jax: Any, function: Callable[..., Any], given: tuple[Any, ...]) -> str:

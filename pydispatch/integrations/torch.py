@@ -8,6 +8,7 @@ from typing import Any
 
 from pydispatch.compiler.driver import arguments
 from pydispatch.errors import CompileError, InvalidArgumentError, Location
+from pydispatch.faults import translated
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.frontends.torch import fx
 from pydispatch.frontends.torch.archive import Model
@@ -73,9 +74,14 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
     kernels, weights = given.pop("kernels", None), "embed"
     read = arguments.read_options(kernels, weights)
 
-    def compiled(graph: Any, example: Sequence[Any]) -> Any:
+    @translated()
+    def model_of(graph: Any) -> tuple[_Traced, Any]:
         traced = _traced(graph)
-        artifact = compile_tuned(module_of(traced.model, _NAME, read), kernels=kernels, **given)
+        return traced, module_of(traced.model, _NAME, read)
+
+    def compiled(graph: Any, example: Sequence[Any]) -> Any:
+        traced, module = model_of(graph)
+        artifact = compile_tuned(module, kernels=kernels, **given)
         return make_boxed_func(_Runner(torch, runs_on.load(artifact)["main"], traced))
 
     table = {op: f for op, f in core_aten_decompositions().items() if not _is_known(op)}

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pydispatch.errors import CompileError, InvalidArgumentError, Location
+from pydispatch.faults import innermost, internal_error, is_fault
 from pydispatch.kernels.annotations import Parameter, Static, type_of
 
 MISSING = object()
@@ -79,7 +80,8 @@ class Source:
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Raise CompileError, at the function's first line, for code that is nested too deeply to be compiled."""
+        """Raise CompileError, at the function's first line, for code that is nested too deeply to be compiled, and
+        InternalError, at the line that is compiled, for a fault of the compiler."""
         try:
             yield
         except RecursionError:
@@ -87,6 +89,12 @@ class Source:
                 self.tree, f"'{self.name}' is nested too deeply, or its functions call each other without end",
                 "split long expressions over several statements: y = a + b, then z = y + c",
             ) from None  # fmt: skip
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            node = innermost(error, ast.expr) or innermost(error, ast.stmt)
+            where = self.location(node or self.tree)
+            raise internal_error(error, f"kernel '{self.name}'", where) from error
 
     def meaning(self, name: str) -> Any:
         """What a name that the function does not assign means: of an enclosing function, of the module, built in."""

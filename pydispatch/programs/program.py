@@ -10,6 +10,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.errors import CompileError, InvalidArgumentError
+from pydispatch.faults import translated
 from pydispatch.frontends.graph.builder import Input
 from pydispatch.kernels.annotations import Static, type_of
 from pydispatch.kernels.source import is_set
@@ -64,6 +65,7 @@ class ProgramSource:
             raise InvalidArgumentError(f"program '{self.name}' has no static parameter '{unknown}'")
         return found
 
+    @translated()
     def module(self, weights: str = "embed") -> ModuleOp:
         """The program. CompileError for what is no part of programs, with the line; what the function raises else."""
         missing = next((n for n, type in self.parameters.items() if type is None and n not in self.statics), None)

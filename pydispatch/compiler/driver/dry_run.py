@@ -15,8 +15,10 @@ from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.match import MatchWarning, rewrites_of
 from pydispatch.compiler.match.report import Report
 from pydispatch.compiler.normalize import normalize
+from pydispatch.faults import translated
 
 
+@translated()
 def dry_run(
     source: str | os.PathLike[str] | ModuleOp,
     *,

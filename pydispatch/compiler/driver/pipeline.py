@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -24,9 +24,9 @@ from pydispatch.compiler.constants.hoist import hoist_constants
 from pydispatch.compiler.constants.pack import pack_constants
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.executables import emit_executables
-from pydispatch.compiler.driver.faults import translated
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
 from pydispatch.compiler.driver.progress import Progress, Tracker
+from pydispatch.compiler.driver.reduction import reporting
 from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.fusion.legality import Legality
@@ -49,6 +49,7 @@ from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import Folders
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
+from pydispatch.faults import translated
 from pydispatch.files import writing
 from pydispatch.formats.artifact import choices, dispatches
 from pydispatch.formats.artifact.choices import Choice
@@ -87,7 +88,7 @@ class Options:
     chooser: Chooser | None = None
 
 
-@translated
+@translated()
 def compile(
     source: Any,
     *,
@@ -122,14 +123,15 @@ def compile(
     )  # fmt: skip
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
     pipeline = Pipeline(module, options)
-    artifact = pipeline.artifact()
+    with _reporting(source, reading_options, options, Pipeline.artifact):
+        artifact = pipeline.artifact()
     if explain:
         shown = dispatches.render(listing(pipeline.reports, pipeline.module), _choices(options))
         sys.stderr.write(shown + "\n")
     return artifact
 
 
-@translated
+@translated()
 def compile_formed(module: ModuleOp, options: Options, reports: Sequence[Report]) -> Artifact:
     """The artifact of a program whose dispatches are formed, and which is changed. reports: of its functions."""
     pipeline = Pipeline(module, options)
@@ -141,7 +143,7 @@ def compile_formed(module: ModuleOp, options: Options, reports: Sequence[Report]
     return pipeline.artifact()
 
 
-@translated
+@translated()
 def compile_to(
     phase: str,
     source: Any,
@@ -166,7 +168,17 @@ def compile_to(
     reading_options = arguments.read_options(kernels, weights, inputs, constants)
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
-    return Pipeline(module, options).text_after(PHASE_NAMES[phase])
+    text_after = partial(Pipeline.text_after, phase=PHASE_NAMES[phase])
+    with _reporting(source, reading_options, options, text_after):
+        return text_after(Pipeline(module, options))
+
+
+def _reporting(
+    source: Any, reading: ReadOptions, options: Options, run: Callable[[Pipeline], object]
+) -> AbstractContextManager[None]:
+    """While a source is compiled: give faults a smaller program. run: what is done with a pipeline."""
+    quiet = replace(options, dump=None, progress=None, chooser=None)
+    return reporting(lambda: load_source(source, options=reading)[0], lambda module: run(Pipeline(module, quiet)))
 
 
 def _prepare(

@@ -1,4 +1,4 @@
-"""What a model can make wrong in a node becomes a CompileError that names the node."""
+"""What a model can make wrong in a node becomes a CompileError that names the node, other faults an InternalError."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.errors import CompileError
+from pydispatch.faults import internal_error, is_fault
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import UndecidedError
 
@@ -33,3 +34,7 @@ def guarded(
     except _CONTRADICTIONS as error:  # operands that contradict each other in a way that nobody asked about
         text = f"{name}: its operands ({operands()}) do not fit each other: {type(error).__name__}: {error}"
         raise b.fail(text, note) from error
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        raise internal_error(error, f"{name} ({operands()})", b.place) from error

@@ -14,7 +14,7 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from pydispatch.errors import CompileError
+from pydispatch.errors import CompileError, Location
 from pydispatch.frontends.graph.sizes import Expr, Size, Symbol, Term, symbol
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.ir.core.locations import LayerLoc, place_of
@@ -61,7 +61,12 @@ class Writer:
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
         """The error that this model cannot be compiled, at the current layer."""
-        return CompileError(message, place_of(self._places[-1]), note)
+        return CompileError(message, self.place, note)
+
+    @property
+    def place(self) -> Location | None:
+        """The current layer, or operation of a source text."""
+        return place_of(self._places[-1])
 
     # -- operations
 

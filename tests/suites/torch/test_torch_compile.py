@@ -14,6 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 import pydispatch as pd
+from pydispatch.integrations import torch as integration
 from pydispatch.integrations.torch import backend
 
 
@@ -218,3 +219,14 @@ def test_results_have_the_strides_of_pytorch() -> None:
     sized = torch.compile(transposed, backend=backend, dynamic=True)
     for n in (2, 5):
         assert sized(torch.ones(n, 3, 4)).stride() == transposed(torch.ones(n, 3, 4)).stride()
+
+
+def test_a_fault_of_the_backend_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_frame_of_the_test = dict[object, object]().__getitem__
+    monkeypatch.setattr(integration, "_traced", no_frame_of_the_test)
+    with pytest.raises(Exception, match="please report it") as caught:
+        torch.compile(torch.sin, backend=backend)(torch.ones(4))
+    error: BaseException | None = caught.value
+    while error is not None and not isinstance(error, pd.InternalError):
+        error = error.__cause__ or error.__context__
+    assert error is not None and "please report it" in str(error)

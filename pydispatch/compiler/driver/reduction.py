@@ -1,0 +1,170 @@
+"""A program in which the compiler has a fault becomes a small one in which it has the same fault."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.traits import IsTerminator
+
+from pydispatch import ir
+from pydispatch.errors import InternalError
+from pydispatch.faults import internal_error, is_fault, origin_of, with_source
+from pydispatch.ir.functions import FUNCTIONS
+
+TRIES = 300
+"""Programs that are compiled for one fault; more of them make the result smaller."""
+SECONDS = 10.0
+"""After which no further program is compiled; a user waits that long for the error."""
+LONGEST_SECONDS = 3.0
+"""Of the compilation that failed: nothing is left out of a program that takes longer."""
+
+
+@contextmanager
+def reporting(load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object]) -> Iterator[None]:
+    """While a program is compiled, turn a fault into an InternalError that has a smaller program with the same fault.
+
+    Args:
+        load: Returns the program anew: `compile` changes it.
+        compile: What the context does with a program, without effects for callers.
+    """
+    begin = time.monotonic()
+    try:
+        yield
+    except Exception as error:
+        is_reported = isinstance(error, InternalError)
+        if not (is_reported or is_fault(error)) or isinstance(error, RecursionError):
+            raise
+        seconds = time.monotonic() - begin
+        fault = error if isinstance(error, InternalError) else internal_error(error)
+        source = _source(origin_of(error), load, compile, seconds)
+        if source is None and is_reported:
+            raise
+        raise (fault if source is None else with_source(fault, source)) from error
+
+
+def _source(
+    origin: Any, load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object], seconds: float
+) -> str | None:
+    """Return the text of a program with a fault; None where it cannot be loaded again."""
+    reduction = Reduction(origin, compile, TRIES if seconds < LONGEST_SECONDS else 0, time.monotonic() + SECONDS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ir.print_module(reduction.reduced(load()))
+    except Exception:  # a source that can be read once; what is half written has no text
+        return None
+
+
+class Reduction:
+    """Removes functions, results and operations from a program as long as the compiler has the same fault in it.
+
+    origin: of the fault (`origin_of`). tries: programs that may be compiled. end: of time.monotonic().
+    """
+
+    def __init__(self, origin: Any, compile: Callable[[ModuleOp], object], tries: int, end: float) -> None:
+        self.origin, self.compile, self.tries, self.end = origin, compile, tries, end
+
+    def reduced(self, module: ModuleOp) -> ModuleOp:
+        """Return a program with the same fault, the given one where nothing can be removed."""
+        if not self._repeats(module):
+            return module
+        for items, remove in ((_symbols, _erase), (_results, _drop_results), (_operations, _replace_by_arguments)):
+            module = self._without(module, items, remove)
+        return module
+
+    def _without(
+        self, module: ModuleOp, items: Callable[[ModuleOp], Sequence[Any]], remove: Callable[[Sequence[Any]], None]
+    ) -> ModuleOp:
+        """Remove items from the last on, in chunks that become smaller."""
+        size = len(items(module))
+        while size:
+            stop = len(items(module))
+            while stop > 0:
+                candidate = module.clone()
+                try:
+                    remove(items(candidate)[max(0, stop - size) : stop])
+                    candidate.verify()
+                except Exception:  # something else needs it
+                    stop -= size
+                    continue
+                module = candidate if self._repeats(candidate) else module
+                stop -= size
+            size //= 2
+        return module
+
+    def _repeats(self, module: ModuleOp) -> bool:
+        """Whether a copy of a program has the same fault."""
+        if self.tries <= 0 or time.monotonic() > self.end:
+            return False
+        self.tries -= 1
+        try:
+            self.compile(module.clone())
+        except Exception as error:
+            return origin_of(error) == self.origin
+        return False
+
+
+def _symbols(module: ModuleOp) -> list[Operation]:
+    return list(module.body.block.ops)
+
+
+def _erase(ops: Sequence[Operation]) -> None:
+    for op in reversed(ops):
+        op.detach()
+        op.erase()
+
+
+def _functions(module: ModuleOp) -> list[tuple[Operation, Block]]:
+    """Return the functions of one block."""
+    functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and len(op.regions[0].blocks) == 1]
+    return [(op, op.regions[0].block) for op in functions]
+
+
+def _results(module: ModuleOp) -> list[tuple[Operation, int]]:
+    return [(op, n) for op, block in _functions(module) for n in range(len(_end(block).operands))]
+
+
+def _drop_results(results: Sequence[tuple[Operation, int]]) -> None:
+    for function, number in reversed(results):
+        end = _end(function.regions[0].block)
+        end.operands = [value for n, value in enumerate(end.operands) if n != number]
+        _set_type(function)
+
+
+def _operations(module: ModuleOp) -> list[Operation]:
+    return [op for _, block in _functions(module) for op in block.ops if not op.has_trait(IsTerminator)]
+
+
+def _replace_by_arguments(ops: Sequence[Operation]) -> None:
+    """Remove operations; arguments of their function take the place of the results that are used."""
+    for op in reversed(ops):
+        block = op.parent
+        assert block is not None
+        function = block.parent_op()
+        assert function is not None
+        for result in op.results:
+            if result.uses:
+                result.replace_all_uses_with(block.insert_arg(result.type, len(block.args)))
+        op.detach()
+        op.erase()
+        _set_type(function)
+
+
+def _end(block: Block) -> Operation:
+    assert block.last_op is not None
+    return block.last_op
+
+
+def _set_type(function: Operation) -> None:
+    """Make the type of a function that of its arguments and results, which lose their attributes."""
+    block = function.regions[0].block
+    given, returned = [each.type for each in block.args], [each.type for each in _end(block).operands]
+    function.properties["function_type"] = FunctionType.from_lists(given, returned)
+    for name in ("arg_attrs", "res_attrs", "tied_operands"):
+        function.properties.pop(name, None)

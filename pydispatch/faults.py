@@ -1,0 +1,168 @@
+"""The last word on exceptions: what leaves the compiler is an error of pydispatch, or of code that the user wrote."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from pydispatch.errors import CompileError, Error, InternalError, Location
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SHOWN = 2000
+"""Characters of an operation, or of a program, in a message; a longer operation is cut, a longer program is a file."""
+
+_OWN = str(Path(__file__).parent) + os.sep
+_PACKAGES = f"{os.sep}site-packages{os.sep}"
+_TOO_DEEP = "the program is nested too deeply for the compiler"
+_DEEP = "split the expression or the function: the compiler nests a call for each level"
+
+
+def translated(passing: tuple[type[Exception], ...] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function an entry point of the compiler, which raises InternalError, with the operation, for its faults.
+
+    Exceptions of code that the user gave (callbacks, patterns, traced functions), missing packages, warnings and a lack
+    of memory pass as they are. Programs that are nested too deeply are a CompileError.
+
+    Args:
+        passing: Further exceptions that pass.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **named: P.kwargs) -> R:
+            try:
+                return function(*args, **named)
+            except Exception as error:
+                if isinstance(error, passing) or not is_fault(error):
+                    raise
+                if isinstance(error, RecursionError):
+                    raise CompileError(_TOO_DEEP, _place(error), _DEEP) from error
+                raise internal_error(error) from error
+
+        return call
+
+    return decorate
+
+
+def is_fault(error: BaseException) -> bool:
+    """Return whether an exception is a fault of pydispatch.
+
+    It is none of pydispatch's errors, no missing package, warning or lack of memory, and pydispatch ran, and no code of
+    the user, in the frames of the traceback after the outermost one. Without such frames, arguments did not fit a call.
+    """
+    if isinstance(error, (Error, ImportError, MemoryError, Warning)):
+        return False
+    files = [frame.f_code.co_filename for frame in _frames(error)]
+    return bool(files) and all(file.startswith((_OWN, "<", *_libraries())) or _PACKAGES in file for file in files)
+
+
+def origin_of(error: BaseException) -> tuple[object, ...]:
+    """Return the type of an exception, and the file and line of pydispatch that raised it; of an InternalError also the
+    words of its first line, since code generation reports all of its faults at one line."""
+    own = (
+        (frame.f_code.co_filename, line)
+        for frame, line in reversed(list(traceback.walk_tb(error.__traceback__)))
+        if frame.f_code.co_filename.startswith(_OWN)
+    )
+    first_line = str(error).partition("\n")[0] if isinstance(error, InternalError) else ""
+    return type(error), *next(own, ("", 0)), re.sub(r"\d+", "", first_line)
+
+
+def internal_error(error: BaseException, node: str = "", place: Location | None = None) -> InternalError:
+    """Return the InternalError for a fault.
+
+    Args:
+        error: The exception.
+        node: The node of a model that was read, in words; without it, the operation that the innermost frame worked on.
+        place: Of the node.
+    """
+    text = f"{type(error).__name__}: {error}" if not isinstance(error, InternalError) else str(error)
+    op = None if node else _operation(error)
+    if op is not None:
+        place = _location_of(op)
+        node = f"'{op.name}'"
+    if node:
+        text += f", while compiling {node}" + (f" at {place}" if place else "")
+    if place and place.caret():
+        text += f"\n{place.caret()}"
+    if op is not None:
+        with suppress(Exception):  # half rewritten
+            text += f"\n{str(op)[:SHOWN]}"
+    what = "the operation, or with the program and this traceback" if node else "the program and this traceback"
+    return InternalError(f"{text}\nnote: this is a fault of pydispatch: please report it with {what}")
+
+
+def with_source(error: InternalError, source: str) -> InternalError:
+    """Return an InternalError with a program that repeats it: `source`, and in its text, or in a file that it names."""
+    shown = f":\n{source}" if len(source) <= SHOWN else f" is in {_written(source)}"
+    found = InternalError(f"{error}\nnote: a program that repeats it{shown}")
+    found.source = source
+    return found
+
+
+def _written(source: str) -> str:
+    """Write a program to a new file of the folder for temporary files; return its name."""
+    import tempfile
+
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="pydispatch-fault-", suffix=".mlir", delete=False) as file:
+            file.write(source)
+    except OSError as error:
+        return f"`source` of the error (no file could be written: {error})"
+    return file.name
+
+
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    """Return the folders of the standard library and of packages."""
+    import sysconfig  # slow to begin with; no command needs it
+
+    return tuple(str(Path(sysconfig.get_path(name))) + os.sep for name in ("stdlib", "purelib", "platlib"))
+
+
+def _frames(error: BaseException) -> Iterator[FrameType]:
+    """Return the frames in which an exception was raised, innermost first, without the one that handles it."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return reversed(frames[1:])
+
+
+def innermost(error: BaseException, kind: type[R]) -> R | None:
+    """Return the value of a type that the innermost function worked on: its variable `op` or `node`, or the last."""
+    for frame in _frames(error):
+        found = [value for value in frame.f_locals.values() if isinstance(value, kind)]
+        if found:
+            named = (frame.f_locals.get(name) for name in ("op", "node"))
+            return next((value for value in named if isinstance(value, kind)), found[-1])
+    return None
+
+
+def _operation(error: BaseException) -> Operation | None:
+    if "xdsl.ir" not in sys.modules:
+        return None
+    from xdsl.ir import Operation
+
+    return innermost(error, Operation)
+
+
+def _place(error: BaseException) -> Location | None:
+    op = _operation(error)
+    return None if op is None else _location_of(op)
+
+
+def _location_of(op: Operation) -> Location | None:
+    from pydispatch.ir.core.locations import location_of
+
+    return location_of(op)
