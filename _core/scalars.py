@@ -51,7 +51,7 @@ def array_of_number(value: Any, element: ElementType) -> np.ndarray | None:
     kind = number_kind(value)
     if kind is None:
         return None
-    wanted = _element_kind(element)
+    wanted = kind_of_element(element)
     if kind > wanted:
         raise TypeError(f"a number of kind {kind.name.lower()} is not converted to {element.name}")
     if wanted is NumberKind.INTEGER:
@@ -76,7 +76,8 @@ def _is_special(value: Any) -> bool:
     return not np.isfinite(value)
 
 
-def _element_kind(element: ElementType) -> NumberKind:
+def kind_of_element(element: ElementType) -> NumberKind:
+    """Return the last kind of number that converts to an element type."""
     if element.numerical == _BOOLEAN or element.dtype.kind == "b":
         return NumberKind.BOOLEAN
     if element.numerical <= _UNSIGNED:
@@ -84,11 +85,16 @@ def _element_kind(element: ElementType) -> NumberKind:
     return NumberKind.COMPLEX if element.dtype.kind == "c" else NumberKind.FLOAT
 
 
-def _integer(number: int, element: ElementType) -> np.ndarray:
+def integer_range(element: ElementType) -> tuple[int, int]:
+    """Return the least and the greatest number of an integer type."""
     bits = element.bits
-    low, high = (0, 2**bits - 1) if element.numerical == _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return (0, 2**bits - 1) if element.numerical == _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _integer(number: int, element: ElementType) -> np.ndarray:
+    low, high = integer_range(element)
     if not low <= number <= high:
         raise OverflowError(f"outside [{low}, {high}]")
     if element.packed and element.dtype.kind == "u":  # raw bits, without ml_dtypes
-        number &= 2**bits - 1
+        number &= 2**element.bits - 1
     return np.array(number, element.dtype)

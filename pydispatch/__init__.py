@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pydispatch.integrations.python_programs import program
     from pydispatch.integrations.torch_operator import to_torch
     from pydispatch.integrations.xla import to_jax
-    from pydispatch.kernels.annotations import View, static
+    from pydispatch.kernels.annotations import View, partial, static
     from pydispatch.kernels.functions import (
         atomic_add,
         atomic_max,
@@ -178,6 +178,7 @@ __all__ = [
     "matcher",
     "maximum",
     "minimum",
+    "partial",
     "pattern",
     "program",
     "ptx",
@@ -225,7 +226,7 @@ _LAZY = {
         "pydispatch.kernels.functions",
     ),
     **dict.fromkeys(("arange", "full", "load", "max", "min", "sum", "zeros"), "pydispatch.kernels.tiles.functions"),
-    **dict.fromkeys(("View", "static"), "pydispatch.kernels.annotations"),
+    **dict.fromkeys(("View", "partial", "static"), "pydispatch.kernels.annotations"),
     "imported": "pydispatch.integrations.imported_functions",
     "kernel": "pydispatch.integrations.python_kernels",
     "program": "pydispatch.integrations.python_programs",

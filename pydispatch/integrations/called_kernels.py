@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.errors import InvalidArgumentError, KernelError
+from pydispatch.integrations.complete_views import CompleteViews
 from pydispatch.kernels.kernel import Grid, KernelSource
 from pydispatch.runtime.buffer import Buffer, HostMemory
 
@@ -58,8 +59,12 @@ class Kernel(KernelSource):
         return html_of(self)
 
     def checked(self) -> Kernel:
-        """The kernel for CPUs that ends with a KernelError, and the line, where an index is outside of its view, or
-        two invocations access an element of which one writes it, with no barrier between them."""
+        """Return the kernel for CPUs with checks.
+
+        Calls raise KernelError, with the line, where an index is outside of its view, and where two invocations access
+        an element of which one writes it, with no barrier between them. They raise it, too, when elements are left
+        unwritten of a view that the kernel writes and never reads, unless its annotation has `pydispatch.partial`.
+        """
         return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
@@ -154,8 +159,12 @@ class Kernel(KernelSource):
         import pydispatch
 
         lowered = self.lowered(grid_in_call)
-        artifact = pydispatch.compile(lowered.text, **options_of(device))
-        function = pydispatch.device(device).load(artifact).functions[self.name]
+        has_stamps = bool(lowered.complete) and device.startswith("cpu")
+        text = lowered.program(self.name, with_stamps=has_stamps)
+        artifact = pydispatch.compile(text, **options_of(device))
+        function: Callable[..., Any] = pydispatch.device(device).load(artifact).functions[self.name]
+        if has_stamps:
+            function = CompleteViews(function, lowered, self.source)
         return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pydispatch._core.arrays import ElementType
 from pydispatch._core.public import PublicFunction
+from pydispatch._core.scalars import array_of_number
 from pydispatch._core.target import Target
 from pydispatch.errors import InvalidArgumentError
 
@@ -29,6 +32,24 @@ def check_types(function: PublicFunction, has: Callable[[ElementType, bool], boo
                 f"@{function.name}: {side} {i} {'is a number' if is_number else 'has elements'} of type {kind.name}, "
                 f"which {runtime} does not pass to functions"
             )
+
+
+def array_of_rank_0(function: PublicFunction, place: int, value: Any) -> np.ndarray[Any, Any] | None:
+    """Return a number as an array of rank 0 for the argument at `place`, and None for every other value.
+    InvalidArgumentError for a number that the element type does not take."""
+    _, element, _ = function.arguments[place]
+    try:
+        return array_of_number(value, element)
+    except (TypeError, OverflowError) as error:
+        raise InvalidArgumentError(
+            f"{place_text(function, place)}: expected {element.name}, got {type(value).__name__} {value}: {error}"
+        ) from None
+
+
+def place_text(function: PublicFunction, place: int) -> str:
+    """Return the words for an argument in a message."""
+    name = function.inputs[place].name
+    return f"@{function.name}: argument {place}" + (f" '{name}'" if name else "")
 
 
 def result_shapes(

@@ -20,6 +20,7 @@ from pydispatch._core.target import Target, torch_dtype, torch_kernel, torch_loa
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.gradients import Gradient, loaded
 from pydispatch.integrations.interface import check_types, result_shapes
+from pydispatch.integrations.torch_numbers import Rank0, rank_0_arguments
 from pydispatch.packages import importing
 
 _NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
@@ -44,8 +45,9 @@ def to_torch(function: Any, name: str) -> TorchFunction:
     program in Python, which is compiled for this CPU.
 
     name: "library::operator", then `torch.ops.library.operator`. It takes tensors of the function's element types and
-    ranks, contiguous or not, and numbers; its results are new tensors, of rank 0 for numbers. `torch.compile` and
-    `torch.export` know the shapes of its results; `torch.vmap` calls it for one element after another. It has the
+    ranks, contiguous or not, and numbers; the object returned here takes numbers for tensors of rank 0, too. Results
+    are new tensors, of rank 0 for numbers. `torch.compile` and `torch.export` know the shapes of its results;
+    `torch.vmap` calls it for one element after another. It has the
     derivative that `pydispatch.vjp` stated, which is the operator `name` with `_vjp` behind it; without one,
     derivatives are errors until `torch.library.register_autograd` gives it one. The program stays alive until `close`.
 
@@ -78,6 +80,7 @@ class TorchFunction:
             if self.rule is not None:
                 self.rule.close()
             raise
+        self._rank_0: dict[int | str, Rank0] = rank_0_arguments(torch, function)
         self.op = getattr(getattr(torch.ops, found[1]), found[2]).default
 
     def _register(self, torch: Any, found: re.Match[str], is_differentiable: bool) -> None:
@@ -110,7 +113,17 @@ class TorchFunction:
             _functions[name] = self
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        return self.op(*args, **named)
+        """Call the operator; Python and NumPy numbers are tensors of rank 0 where it takes these."""
+        if not self._rank_0:
+            return self.op(*args, **named)
+        return self.op(
+            *(self._tensor(place, value) for place, value in enumerate(args)),
+            **{name: self._tensor(name, value) for name, value in named.items()},
+        )
+
+    def _tensor(self, key: int | str, value: Any) -> Any:
+        argument = self._rank_0.get(key)
+        return value if argument is None else argument.tensor(self._torch, value)
 
     def __repr__(self) -> str:
         return f"<{self._name}: {self._function.text()} for PyTorch>"
@@ -123,15 +136,6 @@ class TorchFunction:
         with _lock:
             if _functions.get(self._name) is self:
                 del _functions[self._name]
-
-    def _given(self, args: Sequence[Any]) -> list[Any]:
-        """Arguments, of which numbers become tensors of rank 0 where the function takes these."""
-        torch = self._torch
-        return [
-            torch.tensor(arg, dtype=getattr(torch, torch_dtype(kind.word)))
-            if dims is not None and not hasattr(arg, "dtype") else arg
-            for arg, (_, kind, dims) in zip(args, self._function.arguments, strict=True)
-        ]  # fmt: skip
 
     def _shapes(self, args: Sequence[Any]) -> list[Any]:
         """Tensors without elements, like the results for `args`."""
@@ -234,7 +238,7 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
         )
     kept = iter(context.saved_tensors)
     args = [next(kept) if other is None else other for other in context.others]
-    made = function.rule(*function.rule._given([*args, *gradients]))
+    made = function.rule(*args, *gradients)
     found = dict(zip(function.places, made if isinstance(made, (tuple, list)) else (made,), strict=True))
     return tuple(found.get(place) for place in range(len(args)))
 

@@ -10,11 +10,10 @@ import numpy as np
 
 from pydispatch._core.procedure import Procedure
 from pydispatch._core.public import PublicFunction
-from pydispatch._core.scalars import array_of_number
 from pydispatch._core.target import Target, xla_handler, xla_has
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.gradients import Gradient, loaded
-from pydispatch.integrations.interface import check_types, result_shapes
+from pydispatch.integrations.interface import array_of_rank_0, check_types, place_text, result_shapes
 from pydispatch.packages import importing
 
 _registered: set[str] = set()
@@ -110,34 +109,24 @@ class JaxFunction:
         """An argument as an array of JAX, of the type and rank that the function has."""
         function = self._function
         wanted = function.inputs[place]
-        where = f"argument {place}" + (f" '{wanted.name}'" if wanted.name else "")
+        where = place_text(function, place)
         dtype = self._usable(where, wanted.dtype)
         if wanted.shape == ():
-            value = self._rank_0(place, where, value)
+            number = array_of_rank_0(function, place, value)
+            value = value if number is None else number
         is_number = wanted.shape is None and isinstance(value, (int, float))
         array = self._jax.numpy.asarray(value, dtype if is_number else None)
         rank = len(wanted.shape or ())
         if array.dtype != dtype or array.ndim != rank:
             raise InvalidArgumentError(
-                f"@{function.name}: {where}: expected {wanted.type}, got {array.dtype}{list(array.shape)}"
+                f"{where}: expected {wanted.type}, got {array.dtype}{list(array.shape)}"
             )
         return array
-
-    def _rank_0(self, place: int, where: str, value: Any) -> Any:
-        """Return a number as an array of rank 0, and every other value unchanged."""
-        _, element, _ = self._function.arguments[place]
-        try:
-            array = array_of_number(value, element)
-        except (TypeError, OverflowError) as error:
-            raise InvalidArgumentError(
-                f"@{self._function.name}: {where}: expected {element.name}, got {type(value).__name__} {value}: {error}"
-            ) from None
-        return value if array is None else array
 
     def _usable(self, where: str, dtype: Any) -> Any:
         if self._jax.dtypes.canonicalize_dtype(dtype) != dtype:
             raise InvalidArgumentError(
-                f"@{self._function.name}: {where} is {dtype.name}, which JAX has only with "
+                f"{where} is {dtype.name}, which JAX has only with "
                 'jax.config.update("jax_enable_x64", True)'
             )
         return dtype

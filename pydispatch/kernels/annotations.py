@@ -34,15 +34,20 @@ class Static:
     """The annotation of a parameter that is known when the kernel is compiled, a number or a type: `tile: Static`."""
 
 
+class Partial:
+    """A mark in the annotation of a view: the kernel leaves elements of it as they are."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """type: of a view or a scalar; None for a value that is known when the kernel is compiled. default: of such a
-    value; `Parameter` itself stands for none."""
+    value; `Parameter` itself stands for none. is_partial: whether a view has the mark `Partial`."""
 
     name: str
     type: TensorType | None
     default: Any = None
     has_default: bool = False
+    is_partial: bool = False
 
     @property
     def is_view(self) -> bool:
@@ -62,7 +67,14 @@ def type_of(annotation: object) -> TensorType | type[Static] | None:
     return None
 
 
+def is_partial(annotation: object) -> bool:
+    """Return whether an annotation marks a view as one that is written in part."""
+    return any(each is Partial for each in get_args(annotation)[1:])
+
+
 static = Static
 """`tile: pd.static`, as `Static`."""
+partial = Partial
+"""`y: Annotated[pd.View, pd.f32["n"], pd.partial]`, as `Partial`."""
 
-__all__ = ["Parameter", "Size", "Static", "View", "static", "type_of"]
+__all__ = ["Parameter", "Partial", "Size", "Static", "View", "is_partial", "partial", "static", "type_of"]

@@ -21,6 +21,7 @@ class Context(Protocol):
     """What writes the expressions around a call: `kernels.expressions.Expressions`."""
 
     writer: Writer
+    read: set[str]
     meeting_rule: str
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError: ...
@@ -209,6 +210,8 @@ def atomic(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> En
     kinds = {"add": ("addf", "addi"), "max": ("maximumf", "maxs"), "min": ("minimumf", "mins")}
     kind = kinds[symbol][not is_float(memory.dtype)]
     low.writes(node, memory)
+    if memory.parameter:
+        low.read.add(memory.parameter)
     low.writer.value(
         f"memref.atomic_rmw {kind} {value.name}, {memory.name}[{indices}] : ({memory.dtype}, {memory.type}) "
         f"-> {memory.dtype}",

@@ -27,7 +27,9 @@ class Lowered:
     """A kernel as MLIR text. executable: its code, with the symbol `EXECUTABLE`. arguments, results: names and types of
     its function, the results named like the views that are written. body: of that function, without its return, over
     `%a_` and the name of each argument; `%r_` and a name is a result. written: positions among the parameters that are
-    no statics. asserts: what the kernel states, by the code that a workgroup returns where it does not hold."""
+    no statics. asserts: what the kernel states, by the code that a workgroup returns where it does not hold. complete:
+    positions of the views that a checked kernel has to write as a whole. stamps: names and types of their stamps
+    (`Races`), values of the body."""
 
     name: str
     executable: tuple[str, ...]
@@ -36,17 +38,22 @@ class Lowered:
     body: tuple[str, ...]
     written: tuple[int, ...]
     asserts: Mapping[int, str]
+    complete: tuple[int, ...] = ()
+    stamps: tuple[tuple[str, str], ...] = ()
 
     @property
     def text(self) -> str:
         """A program with one public function."""
         return self.program(self.name)
 
-    def program(self, function: str) -> str:
-        """Return the text of a program with one public function of that name."""
+    def program(self, function: str, with_stamps: bool = False) -> str:
+        """Return the text of a program with one public function of that name.
+
+        with_stamps: the results are followed by the stamps of the views that are written as a whole.
+        """
         arguments = ", ".join(f"%a_{name}: {type}" for name, type in self.arguments)
-        types = ", ".join(type for _, type in self.results)
-        values = ", ".join(f"%r_{name}" for name, _ in self.results)
+        returned = [(f"%r_{name}", type) for name, type in self.results] + [*(self.stamps if with_stamps else ())]
+        values, types = (", ".join(each) for each in zip(*returned, strict=True))
         symbol = function if function.isascii() else f'"{function}"'
         lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}", "}"]
         return ascii_names("\n".join([f"module @{self.name} {{", *self.executable, *lines, "}", ""]))
@@ -81,6 +88,8 @@ def lower(
     written = [number for number, each in enumerate(passed) if each.name in phases.written]
     if not written:
         raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
+    complete = [n for n in written if passed[n].name in (phases.watched or ()) and passed[n].name not in phases.read
+                and not passed[n].is_partial]  # fmt: skip
     types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in passed]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
     if grid_in_call:
@@ -93,6 +102,8 @@ def lower(
         tuple(_host(source, passed, symbols, types, phases, statics, written, grid, grid_in_call)),
         tuple(written),
         phases.asserts,
+        tuple(complete),
+        tuple((_stamps_result(passed[number]), _stamps_type(passed[number])) for number in complete),
     )
 
 
@@ -187,6 +198,15 @@ def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[P
     return [each for each in passed if each.name in (phases.watched or ())]
 
 
+def _stamps_type(view: Parameter) -> str:
+    return f"tensor<{STAMPS}x{_shape_text(view)}i64>"
+
+
+def _stamps_result(view: Parameter) -> str:
+    """The stamps of a view after the kernel."""
+    return f"%stamps_{view.name}"
+
+
 def _stamps(
     writer: Writer, watched: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]
 ) -> list[tuple[str, str]]:
@@ -194,7 +214,7 @@ def _stamps(
     made = []
     none = writer.constant(0, "i64").name if watched else ""
     for each in watched:
-        type, sizes = f"tensor<{STAMPS}x{_shape_text(each)}i64>", _sizes_of(each, symbols)
+        type, sizes = _stamps_type(each), _sizes_of(each, symbols)
         empty = writer.value(f"tensor.empty({sizes.strip('{}')}) : {type}", type)
         filled = writer.value(f"linalg.fill ins({none} : i64) outs({empty.name} : {type}) -> {type}", type)
         made.append((filled.name, type + sizes))
@@ -225,7 +245,7 @@ def _host(
     operand_types += [*(type for _, type in stamps), *["index"] * len(sizes)]
     tied = [f"%a_{passed[n].name}{_sizes_of(passed[n], symbols)}" for n in written]
     tied += [name + _sizes_of(each, symbols) for each, (name, _) in zip(watched, stamps, strict=True)]
-    results = ", ".join([*(f"%r_{passed[n].name}" for n in written), *(writer.fresh() for _ in stamps)])
+    results = ", ".join([*(f"%r_{passed[n].name}" for n in written), *map(_stamps_result, watched)])
     writer.line(
         f"{results} = flow.dispatch {EXECUTABLE}::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
         f"({', '.join(operand_types)}) -> {tied[0] if len(tied) == 1 else '(' + ', '.join(tied) + ')'}"

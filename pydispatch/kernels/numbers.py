@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 
 class Numbers:
-    """environment: what local names stand for. written: parameters that are written. calling: the functions around the
+    """environment: what local names stand for. written, read: parameters that are
+    written, and those whose elements are read. calling: the functions around the
     one that is being written. checks, watched: whether indices are compared with sizes, and accesses of which views
     with those of other invocations (see `Races`). imports: declarations of functions that are linked later, by symbol.
     position(node, kind, axis): the numbers of the invocation."""
@@ -31,6 +32,7 @@ class Numbers:
         self.writer = Writer(source)
         self.environment: Environment = {}
         self.written: set[str] = set()
+        self.read: set[str] = set()
         self.calling: list[Source] = []
         self.inlined_calls = InlinedCalls()
         self.checks = False
@@ -53,7 +55,9 @@ class Numbers:
         raise NotImplementedError
 
     def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
-        """Before an element is read or written: what is done besides."""
+        """Record that an element is read or written. Called before it is."""
+        if not is_write and memory.parameter:
+            self.read.add(memory.parameter)
 
     def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
         """Handle a comparison of two numbers before it is written; does nothing unless overridden."""

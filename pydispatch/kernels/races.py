@@ -94,6 +94,7 @@ class Races(WorkgroupMemory):
         self.prologue += [f"memref.store %race_none, {name}[{', '.join(indices)}] : {type}", *["}"] * len(indices)]
 
     def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
+        super().accessed(node, memory, indices, is_write)
         if self.watched is None or self.local is None:
             return
         if memory.parameter and memory.parameter not in self.watched:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydispatch.errors import CompileError, InvalidArgumentError, Location
 from pydispatch.faults import innermost, internal_error, is_fault
-from pydispatch.kernels.annotations import Parameter, Static, type_of
+from pydispatch.kernels.annotations import Parameter, Static, is_partial, type_of
 
 MISSING = object()
 """What `Source.meaning` gives for a name that nobody defined."""
@@ -134,7 +134,8 @@ class Source:
         if node.annotation is None:
             raise self.error(node, f"parameter '{node.arg}' of kernel '{self.name}' has no type", note)
         try:
-            type = type_of(self._annotation(node.annotation))
+            annotation = self._annotation(node.annotation)
+            type = type_of(annotation)
         except (NameError, AttributeError, TypeError, SyntaxError, InvalidArgumentError) as error:
             raise self.error(node.annotation, f"the type of parameter '{node.arg}' is wrong: {error}", note) from None
         if type is None:
@@ -153,7 +154,7 @@ class Source:
             raise self.error(
                 node.annotation, "memory has no elements of type index", "write pydispatch.i32 or pydispatch.i64"
             )
-        return Parameter(node.arg, type)
+        return Parameter(node.arg, type, is_partial=is_partial(annotation))
 
     def _annotation(self, node: ast.expr) -> object:
         """What an annotation means, also under `from __future__ import annotations`."""

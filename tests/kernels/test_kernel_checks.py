@@ -116,7 +116,7 @@ Indices = Annotated[pd.View, pd.i32["n"]]
 
 
 @pd.kernel(workgroup=32)
-def scattered(x: Vector, at: Indices, y: Annotated[pd.View, pd.f32["m"]]) -> None:
+def scattered(x: Vector, at: Indices, y: Annotated[pd.View, pd.f32["m"], pd.partial]) -> None:
     i = pd.global_id(0)
     if i < x.shape[0]:
         y[at[i]] = x[i]
@@ -225,3 +225,93 @@ def test_reads_and_atomic_operations_are_no_races() -> None:
     assert y[0] == 100 and (z == 1).all()
     with pytest.raises(pd.KernelError, match="by another invocation at the same time"):
         neighbours.checked()(x, z)
+
+
+def rows(q: Matrix, o: Matrix) -> None:
+    i = pd.global_id(0)
+    if i < q.shape[0]:
+        for c in range(q.shape[1]):
+            o[i, c] = 2.0 * q[i, c]
+
+
+def rows_in_place(q: Matrix, o: Matrix) -> None:
+    i = pd.global_id(0)
+    if i < q.shape[0]:
+        for c in range(q.shape[1]):
+            o[i, c] = o[i, c] + q[i, c]
+
+
+def rows_in_part(q: Matrix, o: Annotated[pd.View, pd.f32["m", "n"], pd.partial]) -> None:
+    i = pd.global_id(0)
+    if i < q.shape[0]:
+        for c in range(q.shape[1]):
+            o[i, c] = 2.0 * q[i, c]
+
+
+def counts(x: Indices, y: Annotated[pd.View, pd.i32["m"]]) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        pd.atomic_add(y, x[i], 1)
+
+
+def short(function: Any) -> pd.Kernel:
+    """Return a kernel whose grid covers 64 rows, checked."""
+    return pd.kernel(workgroup=64, grid=1)(function).checked()
+
+
+@pytest.mark.parametrize("shape", [(100, 64), (65, 1), (64, 5), (1, 3), (0, 4)], ids=str)
+def test_elements_that_are_left_unwritten_are_found(shape: tuple[int, int]) -> None:
+    """A grid that ends too early leaves rows as they are."""
+    q, o = np.ones(shape, np.float32), np.full(shape, -1, np.float32)
+    pd.kernel(workgroup=64)(rows).checked()(q, o)
+    assert (o == 2).all()
+    missed = (shape[0] - 64) * shape[1]
+    for call in (short(rows), pd.kernel(workgroup=64)(rows).checked()[1]):
+        if missed <= 0:
+            call(q, o)
+            continue
+        with pytest.raises(pd.KernelError) as caught:
+            call(q, o)
+        assert str(caught.value).startswith(
+            f"{line_of(rows, 'def rows')}kernel 'rows' leaves {missed} of {shape[0] * shape[1]} elements of 'o' "
+            "unwritten, the first is o[64, 0]; "
+        )
+
+
+def test_views_that_are_read_or_marked_may_keep_elements() -> None:
+    q = np.ones((100, 3), np.float32)
+    for function, expected in ((rows_in_place, 1), (rows_in_part, 2)):
+        o = np.zeros_like(q)
+        short(function)(q, o)
+        assert (o[:64] == expected).all() and (o[64:] == 0).all()
+    x, y = np.array([1, 1, 4], np.int32), np.zeros(6, np.int32)
+    short(counts)(x, y)
+    assert y.tolist() == [0, 2, 0, 0, 1, 0]
+
+
+def test_the_view_with_untouched_elements_is_named_among_several() -> None:
+    def pair(x: Vector, y: Vector, z: Vector) -> None:
+        i = pd.global_id(0)
+        if i < x.shape[0]:
+            y[i] = x[i]
+            if i > 2 and i != 7:
+                z[i] = x[i]
+
+    x, y, z = (np.ones(10, np.float32) for _ in range(3))
+    with pytest.raises(pd.KernelError, match=r"'pair' leaves 4 of 10 elements of 'z' unwritten, the first is z\[0\]"):
+        pd.kernel(pair).checked()(x, y, z)
+
+
+def test_a_device_that_checks_finds_untouched_elements() -> None:
+    device = pd.device("cpu?checks=1&workers=2")
+    kernel = pd.kernel(workgroup=64, grid=lambda q, o: pd.cdiv(q.shape[1], 64))(rows)
+    q, o = device.upload(np.ones((100, 64), np.float32)), device.upload(np.zeros((100, 64), np.float32))
+    with pytest.raises(pd.KernelError, match=r"leaves 2304 of 6400 elements of 'o' unwritten, the first is o\[64, 0\]"):
+        kernel(q, o)
+    kernel[2](q, o)
+    assert (np.asarray(o) == 2).all()
+
+
+def test_artifacts_of_checked_kernels_return_their_views_alone() -> None:
+    artifact = pd.compile(short(rows), cpu="generic")
+    assert [len(f.outputs) for f in artifact.manifest.functions] == [1]

@@ -84,8 +84,11 @@ def _library() -> dict[str, bytes]:
 
 
 def members(path: Path) -> dict[str, bytes]:
-    """Return the members of an archive by name: modules as `LEVEL/SOURCE`, `sources` (their digest) and `compiler`."""
+    """Return the members of an archive by name: modules as `LEVEL/SOURCE`, `sources` (their digest) and `compiler`.
+    A file that is no whole archive has none."""
     data = whole_file.read(path, 1 << 26)
+    if data is None:
+        return {}
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         return {entry.name: file.read() for entry in archive if (file := archive.extractfile(entry)) is not None}
 

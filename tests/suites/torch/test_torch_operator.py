@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -129,6 +130,64 @@ def test_numbers_and_several_results() -> None:
     exported = torch.export.export(Model(), (torch.arange(5.0),), dynamic_shapes=({0: torch.export.Dim("k", min=3)},))
     assert exported.module()(torch.arange(4.0)).tolist() == [0, 2, 4]
     op.close()
+
+
+RANK_0 = """
+func.func @f(%x: tensor<3xf32>, %s: tensor<f32>, %n: tensor<i8>) -> (tensor<3xf32>, tensor<i8>) {
+  %v = tensor.extract %s[] : tensor<f32>
+  %e = tensor.splat %v : tensor<3xf32>
+  %y = arith.mulf %x, %e : tensor<3xf32>
+  return %y, %n : tensor<3xf32>, tensor<i8>
+}
+"""
+ACCEPTED = [
+    (2.5, 3), (2, -128), (True, True), (np.float32(2.5), np.int8(127)), (np.float64(0.1), np.int64(-7)),
+    (float("inf"), np.bool_(True)), (torch.tensor(1.5), torch.tensor(4, dtype=torch.int8)),
+]  # fmt: skip
+REFUSED = [
+    (1.0, 1.5, "argument 2 'n': expected i8"), (1.0, 300, r"expected i8.*outside \[-128, 127\]"),
+    (1e39, 1, "argument 1 's': expected f32"), (1j, 1, "argument 1 's': expected f32"),
+    (1.0, np.int64(-129), r"outside \[-128, 127\]"), (1.0, np.float32(1), "argument 2 'n': expected i8"),
+    (np.float64(-1e39), 1, "expected f32"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rank_0() -> Iterator[Any]:
+    made = pd.to_torch(loaded(RANK_0).f, "pydispatch_tests::rank_0")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("compiled", [None, False, True], ids=["eager", "compiled", "dynamic"])
+@pytest.mark.parametrize("scale, number", ACCEPTED, ids=str)
+def test_numbers_where_tensors_of_rank_0_are_expected(rank_0: Any, scale: Any, number: Any, compiled: Any) -> None:
+    def call(x: Tensor, scale: Any, number: Any) -> Any:
+        return rank_0(x, scale, n=number)
+
+    torch._dynamo.reset()
+    f = call if compiled is None else torch.compile(call, backend="eager", fullgraph=True, dynamic=compiled)
+    y, n = f(torch.ones(3), scale, number)
+    assert y.tolist() == [float(np.float32(scale))] * 3 and n.dtype == torch.int8 and n.item() == int(number)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("scale, number, message", REFUSED, ids=str)
+def test_numbers_outside_the_element_type_are_refused(
+    rank_0: Any, scale: Any, number: Any, message: str, compiled: bool
+) -> None:
+    def call(x: Tensor, scale: Any, number: Any) -> Any:
+        return rank_0(x, scale, number)
+
+    torch._dynamo.reset()
+    f = torch.compile(call, backend="eager", fullgraph=True) if compiled else call
+    with pytest.raises((RuntimeError, pd.InvalidArgumentError), match=message):
+        f(torch.ones(3), scale, number)
+
+
+def test_tensors_of_rank_0_have_the_element_type(rank_0: Any) -> None:
+    with pytest.raises(RuntimeError, match="argument 2 'n': expected elements of type int8, got int64"):
+        rank_0(torch.ones(3), torch.tensor(1.0), torch.tensor(3))
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])

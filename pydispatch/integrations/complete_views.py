@@ -1,0 +1,47 @@
+"""Views that a checked kernel has to write as a whole: which elements it has left untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydispatch.errors import KernelError
+from pydispatch.kernels.module import Lowered
+from pydispatch.kernels.races import STAMPS
+from pydispatch.kernels.source import Source
+
+
+class CompleteViews:
+    """A function of a checked kernel whose last results are stamps, each a tensor with one more axis than its view:
+    the first of an element is that of its last write, 0 for none."""
+
+    def __init__(self, function: Callable[..., Any], lowered: Lowered, source: Source) -> None:
+        self._function, self._lowered, self._source = function, lowered, source
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the function can still be called."""
+        return getattr(self._function, "is_usable", True)
+
+    def __call__(self, *args: Any, out: Any) -> None:
+        """Call the function, and raise KernelError for a view of which elements were not written."""
+        views = out if isinstance(out, tuple) else (out,)
+        complete = self._lowered.complete
+        stamps = [np.empty((STAMPS, *args[place].shape), np.int64) for place in complete]
+        self._function(*args, out=(*views, *stamps))
+        for place, (written, *_) in zip(complete, stamps, strict=True):
+            untouched = np.flatnonzero(written == 0)
+            if untouched.size:
+                raise self._error(self._lowered.arguments[place][0], written.shape, untouched)
+
+    def _error(self, view: str, shape: tuple[int, ...], untouched: np.ndarray[Any, Any]) -> KernelError:
+        name, place = self._source.name, self._source.location(self._source.tree)
+        first = ", ".join(str(int(index)) for index in np.unravel_index(untouched[0], shape))
+        return KernelError(
+            f"{place.file}:{place.line}:{place.column}: kernel '{name}' leaves {untouched.size} of "
+            f"{np.prod(shape, dtype=np.int64)} elements of '{view}' unwritten, the first is {view}[{first}]; let its "
+            f"grid cover the view, or write {view}: Annotated[pydispatch.View, ..., pydispatch.partial] for a view "
+            "that it writes in part"
+        )

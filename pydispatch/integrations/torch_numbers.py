@@ -1,0 +1,104 @@
+"""Numbers as tensors of rank 0, for operators of PyTorch that take these."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch._core.public import PublicFunction
+from pydispatch._core.scalars import NumberKind, integer_range, kind_of_element
+from pydispatch._core.target import torch_dtype
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.integrations.interface import array_of_rank_0, place_text
+
+_INT64 = 2**63
+_KIND_TEXT = "a number of this kind is not converted"
+
+
+@dataclass(frozen=True)
+class Rank0:
+    """An argument of rank 0 of a function.
+
+    dtype: of PyTorch. kind: the last that converts to it. low, high: the range of integers and of finite floats, None
+    for other types. expected, range_text: for messages, which cannot be composed of traced numbers.
+    """
+
+    function: PublicFunction
+    place: int
+    dtype: Any
+    kind: NumberKind
+    low: Any
+    high: Any
+    expected: str
+    range_text: str
+
+    def tensor(self, torch: Any, value: Any) -> Any:
+        """Return a number as a tensor, and every other value unchanged. InvalidArgumentError for a number that the
+        element type does not take."""
+        if isinstance(value, torch.Tensor):
+            return value
+        if torch.compiler.is_compiling():  # the rules of NumPy cannot be traced
+            return self._traced(torch, value)
+        array = array_of_rank_0(self.function, self.place, value)
+        return value if array is None else torch.tensor(array.item(), dtype=self.dtype)
+
+    def _traced(self, torch: Any, value: Any) -> Any:
+        """Trace the conversion of a number, which may be symbolic. NumPy scalars are arrays here."""
+        if isinstance(value, bool):
+            kind = NumberKind.BOOLEAN
+        elif isinstance(value, int):
+            kind = NumberKind.INTEGER
+        elif isinstance(value, float):
+            kind = NumberKind.FLOAT
+        elif isinstance(value, complex):
+            kind = NumberKind.COMPLEX
+        else:
+            return self._traced_array(torch, value) if hasattr(value, "dtype") else value
+        self._require(kind)
+        if kind > NumberKind.BOOLEAN and self.low is not None and (value < self.low or value > self.high):
+            is_infinite = kind is NumberKind.FLOAT and abs(value) == math.inf
+            if not is_infinite:
+                raise InvalidArgumentError(self.expected + self.range_text)
+        return torch.full((), value, dtype=self.dtype)
+
+    def _traced_array(self, torch: Any, value: Any) -> Any:
+        """Trace the conversion of an array of rank 0, whose value only the compiled function knows."""
+        given = torch.as_tensor(value)
+        if given.dtype.is_floating_point:
+            kind = NumberKind.FLOAT
+        elif given.dtype.is_complex:
+            kind = NumberKind.COMPLEX
+        else:
+            kind = NumberKind.BOOLEAN if given.dtype == torch.bool else NumberKind.INTEGER
+        self._require(kind)
+        if self.low is not None and given.dtype != self.dtype:
+            is_float = self.kind is NumberKind.FLOAT
+            wide = given.to(torch.float64 if is_float else torch.int64)
+            is_between = (wide >= self.low) & (wide <= (self.high if is_float else min(self.high, _INT64 - 1)))
+            is_special = ~torch.isfinite(wide)  # an infinity or no number, which floats take
+            torch._assert_async(is_between | is_special, self.expected + self.range_text)
+        return given.to(self.dtype)
+
+    def _require(self, kind: NumberKind) -> None:
+        if kind > self.kind:
+            raise InvalidArgumentError(self.expected + _KIND_TEXT)
+
+
+def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Rank0]:
+    """Return the arguments of rank 0 of a function, by place and by name."""
+    found: dict[int | str, Rank0] = {}
+    for place, (value, (_, element, dims)) in enumerate(zip(function.inputs, function.arguments, strict=True)):
+        if dims is None or len(dims):
+            continue
+        dtype, kind = getattr(torch, torch_dtype(element.word)), kind_of_element(element)
+        low: Any = None
+        high: Any = None
+        if kind is NumberKind.INTEGER:
+            low, high = integer_range(element)
+        elif kind is NumberKind.FLOAT:
+            low, high = torch.finfo(dtype).min, torch.finfo(dtype).max
+        expected = f"{place_text(function, place)}: expected {element.name}: "
+        found[place] = Rank0(function, place, dtype, kind, low, high, expected, f"outside [{low}, {high}]")
+        found[value.name] = found[place]
+    return found
