@@ -58,20 +58,25 @@ cdef str place(str function, str what, int index, str name):
     return f"@{function}: {what} {index}" + (f" '{name}'" if name else "")
 
 
-cdef str layout_error(object array, ElementType kind, object rank, str shape):
-    """What is wrong with an array and how to mend it, or None. shape: how the wanted shape is written."""
+cdef str layout_error(object array, ElementType kind, Py_ssize_t rank, str shape):
+    """Return what is wrong with the type or rank of an array and the remedy, or None.
+
+    shape: how the wanted shape is written.
+    """
     if array.dtype != kind.dtype:
         # The comparison is by byte order too; a swapped array has the same name.
         order = "" if array.dtype.isnative else ", in the other byte order"
         return (f"got a {array.dtype.name} array of shape {array.shape}{order}; "
                 f"pass x.astype({dtype_text(kind.dtype)})")
-    if rank is not None and array.ndim != rank:
+    if array.ndim != rank:
         return (f"got rank {array.ndim}, shape {array.shape}; "
                 f"pass x.reshape({shape}) if the elements are meant to be the same")
-    if not array.flags.c_contiguous:
-        return (f"got shape {array.shape} with strides {array.strides} bytes, which is not contiguous; "
-                "pass np.ascontiguousarray(x)")
     return None
+
+
+cdef str strided_text(object array):
+    """Return the words for an array that is not contiguous."""
+    return f"got shape {array.shape} with strides {array.strides} bytes, which is not contiguous"
 
 
 cdef object take_array(str where, str expected, object given):
@@ -84,8 +89,13 @@ cdef object take_array(str where, str expected, object given):
             f"{str(error) or type(error).__name__}") from error
 
 
-cdef object input_array(str function, int index, str name, ElementType kind, tuple dims, object given):
-    """The argument as a contiguous array of the right type and rank. InvalidArgumentError."""
+cdef object input_array(
+        str function, int index, str name, ElementType kind, tuple dims, object given, bint copies):
+    """Return the argument as a contiguous array of the right type and rank.
+
+    copies: copy a strided one. A call that reads its arguments again in each run would not see later changes of it.
+    Raises InvalidArgumentError.
+    """
     if fits(given, kind, len(dims)):
         return given
     if not dims:
@@ -103,7 +113,13 @@ cdef object input_array(str function, int index, str name, ElementType kind, tup
     wrong = layout_error(array, kind, len(dims), wanted)
     if wrong is not None:
         raise InvalidArgumentError(f"{where}: expected {expected}, {wrong}")
-    return array
+    if array.flags.c_contiguous:
+        return array
+    if not copies:
+        raise InvalidArgumentError(
+            f"{where}: expected {expected}, {strided_text(array)}; each run reads the array again, so pass "
+            "np.ascontiguousarray(x) and change that one")
+    return np.ascontiguousarray(array)
 
 
 cdef object number_array(str function, int index, str name, ElementType kind, object given):
@@ -131,9 +147,8 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
     if array.dtype != kind.dtype or array.shape != shape:
         raise InvalidArgumentError(
             f"{where}: expected {expected}, got a {array.dtype.name} array of shape {array.shape}; {remedy}")
-    wrong = layout_error(array, kind, None, "")
-    if wrong is not None:
-        raise InvalidArgumentError(f"{where}: expected {expected}, {wrong.split('; ')[0]}; {remedy}")
+    if not array.flags.c_contiguous:
+        raise InvalidArgumentError(f"{where}: expected {expected}, {strided_text(array)}; {remedy}")
     if not array.flags.writeable:
         raise InvalidArgumentError(f"{where}: expected {expected}, got {read_only_text(array)}; {remedy}")
     return array

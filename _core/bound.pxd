@@ -16,6 +16,7 @@ cdef class Binding:
     cdef list returned    # per result: what the caller gets; None for a scalar
     cdef list detours     # per result: the Block that is written instead and copied, or None
     cdef bint has_detours
+    cdef bint copies      # strided arguments; refused otherwise
 
     cdef int gather(self, object args) except -1
     cdef int rebind(self, object args) except -1

@@ -26,11 +26,14 @@ cdef bint overlap(void* a, size_t a_bytes, void* b, size_t b_bytes) noexcept:
 @cython.final
 @cython.no_gc_clear  # a Prepared that dies in the same cycle still needs the plan
 cdef class Binding:
-    def __init__(self, Function function not None, args, out):
-        """Checks everything that a call checks before it runs. InvalidArgumentError."""
+    def __init__(self, Function function not None, args, out, bint copies=True):
+        """Check everything that a call checks before it runs.
+
+        copies: copy strided arguments; otherwise they are refused. Raises InvalidArgumentError.
+        """
         if self.words != NULL:
             raise Error("a Binding is made once")
-        self.function = function
+        self.function, self.copies = function, copies
         if function.module is None or function.module.closed:
             raise Error(f"@{function.name}: its program was closed")
         self.words = <uint64_t*>calloc(function.frame_words + 1, sizeof(uint64_t))
@@ -63,7 +66,8 @@ cdef class Binding:
                 words.append(word)
                 inputs.append(None)
             else:
-                inputs.append(input_array(function.name, i, name, kind, function.arg_dims[i], args[i]))
+                dims = function.arg_dims[i]
+                inputs.append(input_array(function.name, i, name, kind, dims, args[i], self.copies))
         self.packed = []
         for i in range(function.arg_count):
             if inputs[i] is None:

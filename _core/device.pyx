@@ -245,10 +245,13 @@ cdef class DeviceFunction:
         """Whether the program was closed."""
         return self.function.module.closed
 
-    def bind(self, tuple args, Plan known=None):
-        """(Plan, arguments, scalars): per argument a buffer, a contiguous array as programs keep it, or None for a
-        number; scalars is the words of all numbers as bytes. known: a plan that is returned where it fits.
-        InvalidArgumentError."""
+    def bind(self, tuple args, Plan known=None, bint copies=True):
+        """Return (Plan, arguments, scalars) of a call.
+
+        Each argument is a buffer, a contiguous array as programs keep it, or None for a number; scalars is the words of
+        all numbers as bytes. known: a plan that is returned where it fits. copies: copy strided arrays; otherwise they
+        are refused. Raises InvalidArgumentError.
+        """
         cdef Function function = self.function
         cdef uint64_t words[128]
         cdef uint64_t* memory = words
@@ -286,7 +289,8 @@ cdef class DeviceFunction:
                         dims[function.args[i].dims_offset + axis] = shape[axis]
                     inputs.append(given)
                     continue
-                array = input_array(function.name, i, function.arg_names[i], kind, function.arg_dims[i], given)
+                array = input_array(
+                    function.name, i, function.arg_names[i], kind, function.arg_dims[i], given, copies)
                 for axis in range(function.args[i].rank):
                     dims[function.args[i].dims_offset + axis] = PyArray_DIMS(<PyArrayObject*>array)[axis]
                 inputs.append(packed_of(kind, array) if kind.packed else array)

@@ -42,7 +42,7 @@ cdef class Prepared:
         if len(args) != function.arg_count:
             function.check_count(len(args))
         self.workers, self.fresh = worker_limit(function.name, workers), fresh
-        binding = Binding(function, args, out)
+        binding = Binding(function, args, out, copies=False)
         (<Binding>binding).plan.take(&self.slot)
         self.taken = True
         self.binding = binding

@@ -11,7 +11,7 @@ cdef class Procedure(PublicFunction):
     cdef object verify
 
     # |blocks|: of arguments that are buffers of the device, or NULL on the CPU.
-    cdef list gather(self, object args, pyd_input_t* inputs, void** blocks)
+    cdef list gather(self, object args, pyd_input_t* inputs, void** blocks, bint copies)
     cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out, uint32_t workers)
     cdef list given(self, object out)
     cdef object finish(self, pyd_invocation_t* invocation, list given)

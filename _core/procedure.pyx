@@ -85,7 +85,7 @@ cdef class Procedure(PublicFunction):
         if inputs == NULL:
             raise MemoryError()
         try:
-            held = self.gather(self.arranged(args, named) if named else args, inputs, NULL)
+            held = self.gather(self.arranged(args, named) if named else args, inputs, NULL, True)
             return self.invoke(inputs, NULL, out, most)
         finally:
             held = None
@@ -102,7 +102,7 @@ cdef class Procedure(PublicFunction):
             raise MemoryError()
         blocks = <void**>(inputs + self.arg_count + 1)
         try:
-            held = self.gather(args, inputs, blocks)
+            held = self.gather(args, inputs, blocks, True)
             return self.invoke(inputs, blocks, None, 0)
         finally:
             held = None
@@ -154,8 +154,11 @@ cdef class Procedure(PublicFunction):
     def close(self):
         """Nothing to forget: the plans go with the program."""
 
-    cdef list gather(self, object args, pyd_input_t* inputs, void** blocks):
-        """The arguments as C sees them, and what has to stay alive meanwhile. InvalidArgumentError."""
+    cdef list gather(self, object args, pyd_input_t* inputs, void** blocks, bint copies):
+        """Return what has to stay alive while C reads the arguments, of which strided arrays are copied or refused.
+
+        Raises InvalidArgumentError.
+        """
         cdef uint32_t i
         cdef ElementType kind
         if self.module.closed:
@@ -172,7 +175,7 @@ cdef class Procedure(PublicFunction):
                 held.append(None)
                 continue
             if dims is not None:
-                held.append(input_array(self.name, i, self.arg_names[i], kind, dims, args[i]))
+                held.append(input_array(self.name, i, self.arg_names[i], kind, dims, args[i], copies))
                 continue
             try:
                 kind.pack(args[i], &inputs[i].word)
@@ -367,7 +370,7 @@ cdef class PreparedProcedure:
             raise MemoryError()
         self.procedure, self.out, self.workers = procedure, out, worker_limit(procedure.name, workers)
         procedure.given(out)
-        self.held = procedure.gather(args, self.inputs, NULL)
+        self.held = procedure.gather(args, self.inputs, NULL, False)
 
     def __dealloc__(self):
         free(self.inputs)
@@ -389,7 +392,7 @@ cdef class PreparedProcedure:
                 if fresh == NULL:
                     raise MemoryError()
                 try:
-                    held = self.procedure.gather(args, fresh, NULL)
+                    held = self.procedure.gather(args, fresh, NULL, False)
                     memcpy(self.inputs, fresh, self.procedure.arg_count * sizeof(pyd_input_t))
                     self.held = held
                 finally:

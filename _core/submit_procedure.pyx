@@ -50,7 +50,7 @@ def submit(Procedure procedure not None, args, out, priority, workers):
     if inputs == NULL:
         raise MemoryError()
     try:
-        task.kept = (procedure.gather(args, inputs, NULL), procedure, out)
+        task.kept = (procedure.gather(args, inputs, NULL, True), procedure, out)
         if procedure.module.flushes:
             flush_python()
         with nogil:

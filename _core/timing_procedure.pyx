@@ -66,7 +66,7 @@ def profile(Procedure procedure not None, args, runs):
     if inputs == NULL:
         raise MemoryError()
     try:
-        held = procedure.gather(args, inputs, NULL)
+        held = procedure.gather(args, inputs, NULL, True)
         run_once(procedure, inputs, Observer())
         observer = Observer()
         whole = sum([run_once(procedure, inputs, observer) for _ in range(runs)])

@@ -68,10 +68,12 @@ class AcceleratorFunction(Submitted, Callee):
             return results[0] if self._is_simple else self._value(results)
         return self._run_into(plan, record, inputs, scalars, out)
 
-    def _bind_converted(self, args: tuple[Any, ...], known: Plan | None = None) -> tuple[Plan, list[Any], bytes]:
+    def _bind_converted(
+        self, args: tuple[Any, ...], known: Plan | None = None, copies: bool = True
+    ) -> tuple[Plan, list[Any], bytes]:
         """Objects of others that lie on the device become buffers first."""
         convert = self._context.convert
-        return self._core.bind(tuple(a if isinstance(a, PLAIN) else convert(a) for a in args), known)
+        return self._core.bind(tuple(a if isinstance(a, PLAIN) else convert(a) for a in args), known, copies)
 
     def _run(
         self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, given: list[Buffer | None] | None

@@ -44,7 +44,7 @@ class Prepared:
 
     def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any) -> None:
         self._function, self._context = function, function._context
-        self._plan, *given = function._bind(args)
+        self._plan, *given = function._bind(args, copies=False)
         self._given: list[Any] = given  # arguments, and the words of numbers
         if self._plan.device is None:
             self._plan.device = function._executor.keep(data_of(self._plan))
@@ -87,7 +87,7 @@ class Prepared:
         return self._run()
 
     def _rebind(self, args: tuple[Any, ...]) -> None:
-        plan, *given = self._function._bind(args, self._plan)
+        plan, *given = self._function._bind(args, self._plan, copies=False)
         if plan is not self._plan:
             raise InvalidArgumentError(
                 f"@{self._function.name}: prepared for arguments of other shapes (or another value of a scalar that "

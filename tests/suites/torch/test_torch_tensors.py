@@ -45,7 +45,7 @@ def test_the_example_equals_torch(mixed: pd.Program) -> None:
 
 
 @pytest.mark.parametrize("view", ["transposed", "every other", "a column of a larger one", "offset"])
-def test_views_are_refused_with_the_remedy(view: str) -> None:
+def test_views_are_copied(view: str) -> None:
     base = torch.randn(12, 14)
     x = {
         "transposed": base.T,
@@ -54,9 +54,7 @@ def test_views_are_refused_with_the_remedy(view: str) -> None:
         "offset": base[1:, 1:],
     }[view]
     f = doubled("f32").f
-    with pytest.raises(pd.InvalidArgumentError, match=r"argument 0 'x'.* is not contiguous; pass np\."):
-        f(x)
-    assert torch.equal(torch.from_dlpack(f(x.contiguous())), x + x)
+    assert torch.equal(torch.from_dlpack(f(x)), x + x)
 
 
 def test_rows_of_a_larger_tensor_are_used_where_they_lie() -> None:
