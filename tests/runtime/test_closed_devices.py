@@ -74,6 +74,28 @@ def test_a_closed_device_goes_with_its_last_buffer(name: str, artifact: Any) -> 
         assert count == threads
 
 
+@pytest.mark.parametrize("name", [*OWN, "ptx-interpreter"])
+def test_calls_of_no_elements_on_a_closed_device(name: str) -> None:
+    """They have no commands, of which the device would refuse the first."""
+    pd.device(name).close()  # another test may hold buffers of it
+    device = pd.device(name)
+    program = device.load(pd.compile(PROGRAM, targets=("cuda", "vulkan", "webgpu")))
+    x, out = X[:0], device.empty(0)
+    calls = (
+        lambda: program.twice(x),
+        lambda: program.twice(x, out=out),
+        lambda: program.twice.submit(x).result(60),
+        program.twice.prepare(x),
+        program.twice.prepare(x, out=device.empty(0)),
+    )
+    for call in calls:
+        assert np.array(call()).shape == (0,)
+    device.close()
+    for call in calls:
+        with pytest.raises(pd.DeviceUnavailableError, match="was closed"):
+            call()
+
+
 def test_a_closed_device_goes_while_threads_release_its_buffers(artifact: Any) -> None:
     for name in OWN:
         pd.device(name).close()

@@ -198,6 +198,8 @@ class Executor(ABC):
                     context.copy_in(blocks[number], addresses[number], size)
             if record.commands:
                 traced.run(self, record, blocks, constants, record.patterns_of(patterns))
+            else:
+                context.require_usable()
             for number, _, size in record.results:
                 if addresses[number]:
                     context.copy_out(blocks[number], addresses[number], size)

@@ -105,6 +105,8 @@ class AcceleratorFunction(Submitted, Callee):
                 blocks[number] = self._argument(inputs[index], size, staged)
             if record.commands:
                 traced.run(self._executor, record, blocks, constants, patterns)
+            else:  # a call of no elements: no command says that the device was closed
+                self._context.require_usable()
         finally:
             while staged:
                 self._release(staged.pop())

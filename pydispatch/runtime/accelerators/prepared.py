@@ -167,4 +167,6 @@ class Run:
             traced.run(self.executor, self.record, *self.words)
         elif self.fixed is not None:
             self.fixed.run()
+        else:  # a call of no elements: no command says that the device was closed
+            self.context.require_usable()
         return self.value
