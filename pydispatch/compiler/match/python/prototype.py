@@ -1,4 +1,4 @@
-"""The parameters of a C function, read from its source, and what a pattern passes for them."""
+"""The parameters of a C function, read from its source or bitcode, and what a pattern passes for them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from pydispatch.compiler.toolchain.signatures import bitcode_parameters
 from pydispatch.errors import CompileError
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|^[ \t]*#(?:[^\n\\]|\\.)*$", re.DOTALL | re.MULTILINE)
@@ -16,6 +17,9 @@ _BITS = {
     "int": 32, "unsigned": 32, "unsigned int": 32, "long": 64, "unsigned long": 64, "long long": 64,
     "unsigned long long": 64, "size_t": 64, "ptrdiff_t": 64, "intptr_t": 64, "uintptr_t": 64,
     **{f"{sign}int{bits}_t": bits for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_LLVM_TYPES = {
+    "i1": "bool", "half": "_Float16", "bfloat": "__bf16", **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 _DTYPE_BITS = {"index": 64, "i1": 8, "bf16": 16, **{f"{kind}{n}": n for kind in "fi" for n in (8, 16, 32, 64)}}
 
@@ -43,7 +47,17 @@ class Parameter:
         return bits == given and (is_pointer or is_number)
 
 
-def parameters_of(source: bytes, symbol: str) -> list[Parameter] | None:
+def parameters_of(file: str, data: bytes, symbol: str) -> list[Parameter] | None:
+    """Return the parameters of a function of C source or bitcode; None where the file does not say them: an object has
+    names of functions only, so that what it is passed cannot be checked."""
+    if file.endswith((".c", ".cu")):
+        return _parameters_of_source(data, symbol)
+    if file.endswith(".bc"):
+        return _parameters_of_bitcode(data, symbol)
+    return None
+
+
+def _parameters_of_source(source: bytes, symbol: str) -> list[Parameter] | None:
     """Return the parameters of the definition of a function. None where the source has no definition that is found."""
     text = _COMMENT.sub(" ", source.decode(errors="replace"))
     found = re.search(rf"\b{re.escape(symbol)}\s*\(([^(){{}};]*)\)[^(){{}};]*{{", text)
@@ -51,6 +65,22 @@ def parameters_of(source: bytes, symbol: str) -> list[Parameter] | None:
         return None
     listed = [each.strip() for each in found[1].split(",")]
     return [] if listed in ([""], ["void"]) else [_parameter(each) for each in listed]
+
+
+def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[Parameter] | None:
+    """Return the parameters of a function that bitcode defines; None where it does not. Pointers have no element type,
+    integers no sign; names are those of parameters or of debug information, and may be missing."""
+    found = bitcode_parameters(bitcode, symbol)
+    if found is None:
+        return None
+    parameters = []
+    for each in found:
+        is_pointer = each.type.startswith("ptr") or each.type.endswith("*")
+        type = "" if is_pointer else _LLVM_TYPES.get(each.type, each.type)
+        parameters.append(
+            Parameter(each.name, type, is_pointer, each.is_read_only, f"{each.type} {each.name}".rstrip())
+        )
+    return parameters
 
 
 def _parameter(text: str) -> Parameter:

@@ -171,7 +171,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
     """An executable whose workgroups call a C function, and the function that dispatches it."""
     values = _values(name, kernel, signature)
     file, data = kernel.object_file()
-    parameters = parameters_of(data, kernel.symbol) if file.endswith((".c", ".cu")) else None
+    parameters = parameters_of(file, data, kernel.symbol)
     arguments = list(kernel.arguments)
     if not arguments and parameters and all(each.name in values for each in parameters):
         arguments = [each.name for each in parameters]
