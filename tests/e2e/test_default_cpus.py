@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import platform
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,25 @@ TEXT = """func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
 X = np.arange(8, dtype=np.float32)
 IS_WIDE = "avx2" in host()[2]
 PROGRAMS = Path(__file__).parent / "programs"
+
+
+def product(element: str, sums: str) -> tuple[str, np.ndarray[Any, Any]]:
+    """Return a program that multiplies by constant weights, and the weights as 64-bit floats."""
+    random = np.random.default_rng(3)
+    bits: Any = random.integers(-128, 128, (256, 128)).astype(np.int8)
+    values = bits.astype(np.float64)
+    if element == "f16":
+        bits = (bits / 16).astype(np.float16)
+        values = bits.astype(np.float64)
+    elif element == "bf16":
+        values = (bits.astype(np.int32) % 64 + 64).astype(np.float64)  # exact: 7 bits
+        bits = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    text = f"""func.func @main(%x: tensor<32x256x{element}>) -> tensor<32x128x{sums}> {{
+      %w = stablehlo.constant dense<"0x{bits.tobytes().hex().upper()}"> : tensor<256x128x{element}>
+      %y = stablehlo.dot %x, %w : (tensor<32x256x{element}>, tensor<256x128x{element}>) -> tensor<32x128x{sums}>
+      return %y : tensor<32x128x{sums}>
+    }}"""
+    return text, values
 
 
 @pytest.fixture(autouse=True)
@@ -86,3 +107,30 @@ def test_objects_for_generic_code_are_linked_into_both_variants() -> None:
     np.testing.assert_array_equal(pd.device("cpu").load(artifact).main(41), 42)
     with pytest.raises(pd.CompileError, match="no objects of 'kernels' match the target"):
         pd.compile(text.replace(key, f'{key}, {{cpu = "x86-64-v2"}}'), object_search_path=[PROGRAMS])
+
+
+def members(artifact: Any, path: Path) -> dict[str, bytes]:
+    """Return the code of each variant by its name."""
+    artifact.save(path)
+    with zipfile.ZipFile(path) as file:
+        return {name: file.read(name) for name in file.namelist() if name.endswith(".so")}
+
+
+@pytest.mark.parametrize(("element", "sums"), [("i8", "i32"), ("f16", "f32"), ("bf16", "f32")])
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "znver4", "sapphirerapids"])
+def test_generic_code_beside_it_changes_no_code_for_a_cpu(cpu: str, element: str, sums: str, tmp_path: Path) -> None:
+    """Products of bytes and constant panels are those of the capable CPU."""
+    text, _ = product(element, sums)
+    alone, both = (
+        members(pd.compile(text, targets=("x86_64",), cpu=cpus), tmp_path / "f.pdx") for cpus in (cpu, ("generic", cpu))
+    )
+    assert len(both) == 2 * len(alone) and set(alone.values()) <= set(both.values())
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="it runs code for x86-64")
+@pytest.mark.parametrize(("element", "dtype"), [("i8", np.int8), ("f16", np.float16)])
+def test_generic_code_computes_the_same_from_panels_for_another_cpu(element: str, dtype: Any) -> None:
+    text, weights = product(element, "i32" if element == "i8" else "f32")
+    x = np.random.default_rng(4).integers(-128, 128, (32, 256)).astype(dtype)
+    y = pd.device("cpu").load(pd.compile(text, targets=("x86_64",), cpu=("generic", "sapphirerapids"))).main(x)
+    np.testing.assert_allclose(y, x.astype(np.float64) @ weights, rtol=1e-5, atol=1e-2 if element == "f16" else 0)

@@ -45,6 +45,7 @@ from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches, host_functions
 from pydispatch.compiler.outline.share import share_executables
 from pydispatch.compiler.target.backend import Dump, require_backend
+from pydispatch.compiler.target.cpu import without_fallbacks
 from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import Folders
 from pydispatch.compiler.worker import llvm_process
@@ -309,14 +310,14 @@ class Pipeline:
 
     @cached_property
     def _levels(self) -> list[Level]:
-        """The CPU levels of the targets where the kernels of all are the CPU's, which compute products in blocks of
-        registers from panels: chains of products and constant panels are for these. Else none."""
+        """The CPU levels by which chains of products, constant panels and products of bytes are chosen; none unless
+        the kernels of all targets are the CPU's, which compute products in blocks of registers from panels."""
         if not self.options.reassociate:
             return []
         with suppress(CompileError):  # targets that are refused, when their variants are made
             machines = [require_backend(target).contract_machine(target) for target in self.targets()]
-            levels = [level_of(machine) for machine in machines if machine is not None]
-            return levels if len(levels) == len(machines) else []
+            cpus = [machine for machine in machines if machine is not None]
+            return list(map(level_of, without_fallbacks(cpus))) if len(cpus) == len(machines) else []
         return []
 
     @cached_property

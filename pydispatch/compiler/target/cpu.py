@@ -6,7 +6,7 @@ else the named CPU has (system instructions) is left out, so that `requires` nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydispatch.compiler.kernel_ir.kernel import Target
@@ -174,6 +174,16 @@ def machine_of(target: Target) -> Machine:
     free = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
     requires = tuple(sorted(has - BASELINE[arch] - free))
     return Machine(arch, cpu, features, has | BASELINE[arch], requires, _model(arch, name, cpu, tune), tune)
+
+
+def without_fallbacks(machines: Sequence[Machine]) -> list[Machine]:
+    """Return the machines without generic ones next to others of their architecture.
+
+    All variants share the graph and the layout of constants. Generic code runs with those that suit the others, on some
+    machines more slowly; it is there for machines that no other variant is for.
+    """
+    capable = {machine.arch for machine in machines if machine.requires}
+    return [machine for machine in machines if machine.requires or machine.arch not in capable]
 
 
 def _model(arch: str, name: str, level: str, tune: str) -> MachineModel:
