@@ -71,7 +71,7 @@ def loaded_on_cpu() -> Any:
     return _loaded[0]
 
 
-@pytest.mark.parametrize("x", [BASE[::5], BASE.T, BASE[:, 3:9], BASE[::-1, ::-1]], ids=["rows", "turned", "cut", "back"])
+@pytest.mark.parametrize("x", [BASE[::5], BASE.T, BASE[:, 3:9], BASE[::-1, ::-1]])
 def test_every_device_takes_them(program: Any, x: Any) -> None:
     np.testing.assert_array_equal(np.asarray(program.double(x)), 2 * x)
     np.testing.assert_array_equal(np.asarray(program.double.submit(x).result(60)), 2 * x)
@@ -108,5 +108,5 @@ def test_a_prepared_call_refuses_other_ones_too(program: Any) -> None:
 
 
 def test_results_are_written_to_contiguous_arrays_only() -> None:
-    with pytest.raises(pd.InvalidArgumentError, match=r"out 0: .*strides \(192, 4\) bytes, which is not contiguous; pass"):
+    with pytest.raises(pd.InvalidArgumentError, match=r"out 0: .*which is not contiguous; pass np\.empty"):
         loaded_on_cpu().double(BASE[:12], out=BASE.copy()[::2])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, SymbolRefAttr
+from xdsl.dialects.builtin import MemRefType, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.ops.memref import ATOMIC_KINDS
-from pydispatch.compiler.emit.shaders.values import MemRef, Root, fresh, signed
+from pydispatch.compiler.emit.shaders.tables import table_values
+from pydispatch.compiler.emit.shaders.values import MemRef, Root, fresh
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.arith import wrap
@@ -279,20 +280,11 @@ def _global(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _elements(f: FunctionEmitter, op: Operation, memref: MemRefType, count: int) -> list[Id]:
-    values = attribute(op, "initial_value")
-    if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
-        raise f.error(
-            f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
-            "workgroups share no state: use a binding for data that kernels write",
-        )
-    element, m = memref.element_type, f.m
-    data = list(values.get_values())
-    data = data * count if len(data) == 1 else data
-    width = max(32, f.width(element))
+    element, width = memref.element_type, max(32, f.width(memref.element_type))
+    values = table_values(f, op, element, width, count)
     if is_float(element):
-        return [float_constant(f, float(value), element) for value in data]
-    bits = min(bit_width(element), width)
-    return [m.integer(signed(int(value), bits) if bits > 1 else int(value) & 1, width) for value in data]
+        return [float_constant(f, value, element) for value in values]
+    return [f.m.integer(value, width) for value in values]
 
 
 def _same(f: FunctionEmitter, op: Operation) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, SymbolRefAttr
+from xdsl.dialects.builtin import MemRefType, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.ops.memref import ATOMIC_KINDS
-from pydispatch.compiler.emit.shaders.values import MemRef, Root, fresh, signed
+from pydispatch.compiler.emit.shaders.tables import table_values
+from pydispatch.compiler.emit.shaders.values import MemRef, Root, fresh
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops import elements
 from pydispatch.compiler.emit.wgsl.ops.floats import float_constant
@@ -143,18 +144,10 @@ def _global(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _elements(f: FunctionEmitter, op: Operation, element: Attribute, count: int) -> list[Name]:
-    values = attribute(op, "initial_value")
-    if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
-        raise f.error(
-            f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
-            "workgroups share no state: use a binding for data that kernels write",
-        )
-    data = list(values.get_values())
-    data = data * count if len(data) == 1 else data
+    values = table_values(f, op, element, f.width(element), count)
     if is_float(element):
-        return [float_constant(f, float(value), element) for value in data]
-    bits = min(bit_width(element), f.width(element))
-    return [f.constant(signed(int(value), bits) if bits > 1 else int(value) & 1, element) for value in data]
+        return [float_constant(f, value, element) for value in values]
+    return [f.constant(value, element) for value in values]
 
 
 def _same(f: FunctionEmitter, op: Operation) -> None:

@@ -1,0 +1,34 @@
+"""Constant tables of kernels: globals with a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.emit.shaders.values import signed
+from pydispatch.compiler.kernel_ir.readers import attribute, symbol
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
+
+
+def table_values(f: ShaderFunction[Any], op: Operation, element: Attribute, width: int, count: int) -> list[Any]:
+    """Return the `count` elements of a global that is kept as a table.
+
+    Floats are `float`; integers are signed numbers of `width` bits or those of the element type, whichever are less.
+    Arrays of shaders have at least one element: that of a table without elements is zero, and no invocation reads it.
+    Raises a CompileError for a global that is not constant.
+    """
+    values = attribute(op, "initial_value")
+    if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
+        raise f.error(
+            f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
+            "workgroups share no state: use a binding for data that kernels write",
+        )
+    data = list(values.get_values()) or [0]
+    data = data * count if len(data) == 1 else data
+    if is_float(element):
+        return [float(value) for value in data]
+    bits = min(bit_width(element), width)
+    return [signed(int(value), bits) if bits > 1 else int(value) & 1 for value in data]
