@@ -42,6 +42,7 @@ def inputs_of(op: Operation) -> list[SSAValue]:
 
 
 MOST_SCALARS = 28  # two 32-bit constants each at most, of 64 that an export may have
+MOST_BINDINGS = 64  # of an export: which of them it writes is one word
 MOST_TENSORS = 16  # bindings that every Vulkan device in use has; on a CPU more of them save nothing either
 
 

@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from pydispatch import ir, logs
 from pydispatch.compiler import devlib
 from pydispatch.compiler.analysis.interface import interface_of
-from pydispatch.compiler.analysis.kinds import MOST_TENSORS
+from pydispatch.compiler.analysis.kinds import MOST_BINDINGS, MOST_TENSORS
 from pydispatch.compiler.constants.channels_last import put_channels_last
 from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
@@ -294,7 +294,8 @@ class Pipeline:
         self.reports += self._formed(list(functions.made.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[Report]:
-        legality = Legality(partial(why_not, chains=bool(self._levels)), space_of, self._most_tensors)
+        limits = (min(self._bindings, default=most) for most in (MOST_TENSORS, MOST_BINDINGS))
+        legality = Legality(partial(why_not, chains=bool(self._levels)), space_of, *limits)
         chooser = self.options.chooser
         patches = None if chooser is None else partial(chooser.convolutions, self)
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
@@ -328,12 +329,12 @@ class Pipeline:
         return True
 
     @cached_property
-    def _most_tensors(self) -> int:
-        """Tensors that a dispatch of several operations reads and writes: the bindings that all targets have."""
+    def _bindings(self) -> list[int]:
+        """The tensors that a dispatch reads and writes at most, of each target that has a limit."""
         with suppress(CompileError):
             known = [require_backend(target).most_tensors for target in self.targets()]
-            return min((n for n in known if n is not None), default=MOST_TENSORS)
-        return MOST_TENSORS
+            return [n for n in known if n is not None]
+        return []
 
     def _formats(self) -> tuple[str, ...]:
         return tuple(target.format.data for target in self.targets())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from pydispatch.compiler.analysis.kinds import MOST_TENSORS, too_many_arguments
+from pydispatch.compiler.analysis.kinds import MOST_BINDINGS, MOST_TENSORS, too_many_arguments
 from pydispatch.compiler.fusion.uniform import Space
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.values import shape_of
@@ -19,12 +19,14 @@ class Legality:
 
     why_not: returns why operations, in an order in which they can run, may not; None when they may. space_of: returns
     the space of an operation that may share a dispatch with all others that have the same space, and None for an
-    operation that `why_not` must see. most_tensors: what a dispatch reads and writes.
+    operation that `why_not` must see. most_tensors: what a dispatch of several operations reads
+    and writes; most_operands: what one of a single operation does.
     """
 
     why_not: Callable[[Sequence[Operation]], str | None]
     space_of: Callable[[Operation], Space | None]
     most_tensors: int = MOST_TENSORS
+    most_operands: int = MOST_BINDINGS
 
     def of(self, group: Sequence[Operation]) -> str | None:
         """Why operations may not be one dispatch; None when they may."""

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.in_place import GRID
+from pydispatch.compiler.analysis.kinds import MOST_BINDINGS
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.kernel_ir.words import words_of
@@ -57,9 +58,12 @@ class _Contract:
         name = self.source.sym_name.data + SUFFIX
         types = [a.type for a in self.scalars], [IndexType() for _ in results]
         contract = func.FuncOp(name, types, Region(self.block))
-        if len(self.kernel.layout.bindings) > 64:
-            many = len(self.kernel.layout.bindings)
-            raise CompileError(f"one operation with {many} tensors; 64 are supported", location_of(self.source))
+        if len(self.kernel.layout.bindings) > MOST_BINDINGS:
+            raise CompileError(
+                f"one operation with {len(self.kernel.layout.bindings)} tensors; {MOST_BINDINGS} are supported",
+                location_of(self.source),
+                "join tensors, or compute the results one by one",
+            )
         written = sum(1 << i for i, b in enumerate(self.kernel.layout.bindings) if not b.read_only)
         contract.attributes[CONTRACT] = UnitAttr()
         contract.attributes[WRITTEN] = IntegerAttr(written - (1 << 64) if written >> 63 else written, i64)

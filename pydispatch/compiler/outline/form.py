@@ -20,6 +20,7 @@ from pydispatch.compiler.fusion.columns import order_columns
 from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import Decide, lay_out_patches
 from pydispatch.compiler.fusion.legality import Legality
+from pydispatch.compiler.fusion.narrow import narrow_operations
 from pydispatch.compiler.fusion.places import join_places
 from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.fusion.split import split_reductions
@@ -99,6 +100,7 @@ class Former:
         lay_out_patches(self.function, self.patches)
         join_places(self.function)
         order_columns(self.function)
+        narrow_operations(self.function, self.legality.most_operands)
         entry: Sizes | None = None
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)

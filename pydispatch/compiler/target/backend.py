@@ -101,7 +101,8 @@ class Backend:
     which hides the cost of claiming it a hundredfold, and leaves enough workgroups to share."""
 
     most_tensors: int | None = None
-    """Tensors that a dispatch of several operations reads and writes at most, where devices have few bindings."""
+    """Tensors that a dispatch reads and writes at most, where devices have few bindings. Operations with more are split
+    where that is possible."""
 
     row_bytes: int = 64 << 10
     """The largest row of intermediates that is kept in workgroup memory."""
