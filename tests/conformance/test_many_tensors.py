@@ -141,7 +141,7 @@ def test_no_dispatch_exceeds_the_limit(target: str, source: str) -> None:
 
 @pytest.mark.parametrize(("target", "count"), [("webgpu", 9), ("vulkan", 20)])
 def test_a_warning_names_what_cannot_be_split(target: str, count: int) -> None:
-    text = rf":3:12: 'linalg.generic' reads and writes {count + 1} tensors; .* more than {LIMITS[target]} storage buffers"
+    text = rf":3:12: 'linalg.generic' reads and writes {count + 1} tensors; .* no more than {LIMITS[target]} storage"
     with pytest.warns(pd.CompileWarning, match=text):
         pd.compile(column_sums(count), targets=target)
     with warnings.catch_warnings():
