@@ -4,7 +4,7 @@
 #include "base/span.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
+#include <wmmintrin.h>
 #define HAVE_FOLDING 1
 #endif
 

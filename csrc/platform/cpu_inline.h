@@ -1,4 +1,5 @@
 // The few instructions that C has no word for: a pause in a spin loop, a cheap clock, the rounding and denormal mode.
+// On x86-64 by built-in functions of the compiler: immintrin.h takes most of the time to compile a file.
 #ifndef PYD_PLATFORM_CPU_INLINE_H_
 #define PYD_PLATFORM_CPU_INLINE_H_
 
@@ -6,17 +7,12 @@
 #include <stdint.h>
 #include <time.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <immintrin.h>
-#endif
-
 #define PYD_CPU_CACHE_LINE 64
 
 // Tells the core that this is a spin loop.
 static inline void pyd_cpu_relax(void) {
 #if defined(__x86_64__)
-  _mm_pause();
+  __builtin_ia32_pause();
 #elif defined(__aarch64__)
   __asm__ volatile("isb" ::: "memory");  // yield is a no-op on most cores; isb waits a few dozen cycles
 #elif defined(__riscv)
@@ -34,7 +30,7 @@ static inline uint64_t pyd_cpu_nanoseconds(void) {
 // a little when it moves to another core; take differences with pyd_cpu_elapsed.
 static inline uint64_t pyd_cpu_ticks(void) {
 #if defined(__x86_64__)
-  return __rdtsc();
+  return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
   uint64_t ticks;
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
@@ -81,7 +77,7 @@ static inline uint64_t pyd_cpu_measure_tick(void) {
 // How this thread rounds, and whether it flushes denormals. A job runs on every thread as it would on its caller's.
 static inline uint64_t pyd_cpu_fp_mode(void) {
 #if defined(__x86_64__)
-  return _mm_getcsr() & 0xFFC0u;  // without the sticky exception flags
+  return __builtin_ia32_stmxcsr() & 0xFFC0u;  // without the sticky exception flags
 #elif defined(__aarch64__)
   uint64_t mode;
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
@@ -98,7 +94,7 @@ static inline uint64_t pyd_cpu_fp_mode(void) {
 static inline void pyd_cpu_set_fp_mode(uint64_t mode) {
   if (mode == pyd_cpu_fp_mode()) return;  // writing the register is slow, and nearly never needed
 #if defined(__x86_64__)
-  _mm_setcsr((_mm_getcsr() & 0x3Fu) | (uint32_t)mode);
+  __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & 0x3Fu) | (uint32_t)mode);
 #elif defined(__aarch64__)
   __asm__ volatile("msr fpcr, %0" ::"r"(mode));
 #elif defined(__riscv_flen)

@@ -14,8 +14,9 @@ A test is tests/c/<subject>/test_*.c with a main that returns 0. Comment lines a
 
 --changed runs only the tests that are built from one of the files, by default of those that git says are changed.
 
-Objects stay in build/ctest, each with the list of the files that it was compiled from, and are compiled again when one
-of these is newer. A mode that only defines macros shares the objects of files that use none of them.
+Objects stay in build/ctest, and are compiled again when a file that they were compiled from is newer. A mode that only
+defines macros shares the objects of files that use none of them. The mode without either has the objects of csrc that
+the package is made of, where setup.py has compiled them.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ sys.path.insert(0, str(ROOT / "csrc"))
 from sources import host, sources  # noqa: E402
 
 BUILD = ROOT / "build" / "ctest"
+PACKAGE = ROOT / "build" / "objects" / "plain"
+"""The objects of setup.py, with the same warnings as errors and more optimization."""
 CC = os.environ.get("CC", "gcc")
 BASE = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g1", f"-I{ROOT}/csrc/include", f"-I{ROOT}/csrc",
         f"-I{ROOT}/tests/c"]  # fmt: skip
@@ -114,24 +117,35 @@ def shared_mode(source: Path, mode: str) -> str:
     if mode not in MACROS:
         return mode
     base, flags = MACROS[mode]
-    macros = re.compile("|".join(re.findall(r"\bPYD_\w+", " ".join(flags))))
+    macros = re.compile("|".join(re.findall(r"(?<=-D)\w+", " ".join(flags))))
     return mode if any(macros.search(path.read_text()) for path in read_for(source)) else base
 
 
+@functools.cache
 def object_of(source: Path, mode: str) -> Path:
-    folder = BUILD / shared_mode(source, mode) / "obj"
-    return folder / source.relative_to(ROOT).with_suffix(".o")
+    """Return where the object of a file for a mode is, or is to be."""
+    mode, name = shared_mode(source, mode), source.relative_to(ROOT).with_suffix(".o")
+    if mode == "plain" and "CC" not in os.environ:
+        inputs = (*read_for(source), ROOT / "setup.py")
+        if not is_older(PACKAGE / name, inputs):
+            return PACKAGE / name
+    return BUILD / mode / "obj" / name
+
+
+def is_older(target: Path, inputs: Iterable[Path]) -> bool:
+    """Return whether a file is missing, or an input is newer."""
+    return not target.exists() or target.stat().st_mtime < max(p.stat().st_mtime for p in inputs)
 
 
 def is_stale(target: Path, inputs: Iterable[Path]) -> bool:
     """Whether a file has to be built: it is missing, or an input or the flags in this file are newer."""
-    return not target.exists() or target.stat().st_mtime < max(p.stat().st_mtime for p in (*inputs, Path(__file__)))
+    return is_older(target, (*inputs, Path(__file__)))
 
 
 def compile_object(source: Path, mode: str) -> str:
     """The error text of compiling one file for a mode; nothing is done when its object is up to date."""
     target = object_of(source, mode)
-    if not is_stale(target, read_for(source)):
+    if PACKAGE in target.parents or not is_stale(target, read_for(source)):
         return ""
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_suffix(f".{os.getpid()}.o")  # a test of Python may build the same object
