@@ -275,11 +275,6 @@ def test_kernels_that_do_not_fit(device: Any) -> None:
             device.load(pd.compile(source({}, exports, functions), targets="cuda"))
 
 
-def test_functions_of_the_process_are_refused(device: Any) -> None:
-    with pytest.raises(pd.DeviceUnavailableError, match="cuda:0 calls no functions of this process"):
-        device.add_import("f", 1)
-
-
 def test_functions_that_come_when_loading(device: Any) -> None:
     artifact = pd.compile(EXAMPLE / "functions.mlir")
     with pytest.raises(

@@ -29,7 +29,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = {
     "pydispatch/runtime/devices/cuda/steps.py": [
-        f"tests/cuda/test_cuda_device_{name}.py" for name in ("driver", "calls", "errors", "interop")
+        *(f"tests/cuda/test_cuda_device_{name}.py" for name in ("driver", "calls", "errors", "interop")),
+        *(f"tests/devices/test_device_{name}.py" for name in ("calls", "kernels")),
     ],
     "pydispatch/compiler/outline/form.py": [
         *(f"tests/compiler/test_{name}.py" for name in ("fusion", "form", "form_programs", "regions")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 from typing import Any
 
 import numpy as np
@@ -21,92 +20,12 @@ def program(device: Any, glsl: Any) -> Any:
     )
 
 
-def test_upload_download_map(device: Any) -> None:
-    a = np.arange(12, dtype=np.int16).reshape(3, 4)
-    buffer = device.upload(a)
-    assert (buffer.shape, buffer.dtype, buffer.nbytes, buffer.ndim, buffer.size, len(buffer)) == (
-        (3, 4),
-        a.dtype,
-        24,
-        2,
-        12,
-        3,
-    )
-    np.testing.assert_array_equal(buffer.download(), a)
-    np.testing.assert_array_equal(np.asarray(buffer, np.float64), a.astype(np.float64))
-    np.testing.assert_array_equal(np.from_dlpack(buffer), a)
-    assert buffer[1, 2] == 6 and buffer.tolist() == a.tolist() and "3x4xi16 on vulkan:0" in repr(buffer)
-    with buffer.map() as content:
-        content[0, 0] = 99
-    assert buffer.download()[0, 0] == 99
-    buffer.upload(a + 1)
-    np.testing.assert_array_equal(buffer, a + 1)
-    with pytest.raises(
-        pd.InvalidArgumentError, match=r"upload: expected a int16 array of shape \(3, 4\), got int16 \(4, 3\)"
-    ):
-        buffer.upload(a.T)
-    with pytest.raises(pd.InvalidArgumentError, match="download: out: expected"):
-        buffer.download(np.empty((3, 4)))
-    assert device.empty((0, 5), np.float32).download().shape == (0, 5)
-
-
 def test_views_keep_the_memory(device: Any) -> None:
     array = np.asarray(device.upload(np.full(1000, 7, np.uint8)))
     gc.collect()
     for _ in range(20):
         device.upload(np.zeros(1000, np.uint8))
     assert (array == 7).all()
-
-
-def test_results_feed_calls_and_memory_is_used_again(device: Any, program: Any) -> None:
-    a = np.linspace(0.5, 1.5, 500, dtype=np.float32)
-    y = device.upload(a)
-    b = device.upload(np.full(500, 1.01, np.float32))
-    expected = a.copy()
-    gc.collect()
-    for _ in range(50):
-        y = program.mul(y, b)
-        expected = expected * np.float32(1.01)
-    np.testing.assert_array_equal(y.download(), expected)
-    live = device.memory()["live_blocks"]
-    for _ in range(50):
-        y = program.mul(y, b)
-    assert device.memory()["live_blocks"] <= live + 1
-    device.trim()
-    np.testing.assert_array_equal(program.mul(b, b).download(), (np.full(500, 1.01, np.float32)) ** 2)
-
-
-def test_out_and_prepare(device: Any, program: Any) -> None:
-    a, b = np.arange(64, dtype=np.float32), np.full(64, 2, np.float32)
-    out, array = device.empty(64), np.zeros(64, np.float32)
-    assert program.mul(a, b, out=out) is out and (out.download() == 2 * a).all()
-    assert program.mul(a, b, out=array) is array and (array == 2 * a).all()
-    first = device.upload(a)
-    assert program.mul(first, b, out=first) is first and (first.download() == 2 * a).all()  # overlaps an argument
-    call = program.mul.prepare(a, b)
-    y = call()
-    a[:] = 5
-    assert call() is y and (y.download() == 10).all()
-    np.testing.assert_array_equal(call(b, b), b * b)
-    with pytest.raises(pd.InvalidArgumentError, match="other shapes"):
-        call(a[:5], b[:5])
-    for wrong in (np.zeros(63, np.float32), device.empty(64, np.int32), [1]):
-        with pytest.raises(pd.InvalidArgumentError, match="out 0: expected"):
-            program.mul(a, b, out=wrong)
-
-
-def test_arguments_that_do_not_fit(device: Any, program: Any) -> None:
-    a = np.zeros(8, np.float32)
-    with pytest.raises(pd.InvalidArgumentError, match=r"argument 1 'b': expected \?xf32, got a buffer of 8xi32"):
-        program.mul(a, device.empty(8, np.int32))
-    with pytest.raises(pd.InvalidArgumentError, match=r"got a buffer of 2x4xf32"):
-        program.mul(device.empty((2, 4)), a)
-    with pytest.raises(pd.InvalidArgumentError, match="float64 array"):
-        program.mul(a, np.zeros(8))
-    with pytest.raises(pd.InvalidArgumentError):
-        program.mul(a)
-    with pytest.raises(pd.InvalidArgumentError, match="expected an array of numbers"):
-        device.upload(np.array(["text"]))
 
 
 def test_a_buffer_of_another_device_is_copied(program: Any) -> None:
@@ -120,23 +39,6 @@ def test_a_buffer_of_another_device_is_copied(program: Any) -> None:
       return %b : tensor<?xf32>
     }""", targets="cpu"))  # fmt: skip
     np.testing.assert_array_equal(cpu.f(other.upload(a)), a + a)
-
-
-def test_threads_share_a_function(program: Any) -> None:
-    wrong: list[int] = []
-
-    def work(seed: int) -> None:
-        a = np.random.default_rng(seed).random(200 + seed, np.float32)
-        for _ in range(40):
-            if not (np.asarray(program.mul(a, a)) == a * a).all():
-                wrong.append(seed)
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 def test_narrow_elements(device: Any) -> None:

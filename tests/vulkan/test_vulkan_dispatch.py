@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vulkan_programs import LAYOUT, MUL, PUSH, TARGET, binary, buffers, export, layout, source
+from vulkan_programs import LAYOUT, MUL, PUSH, binary, buffers, export, source
 
 import pydispatch as pd
 
@@ -83,24 +83,6 @@ def test_glsl_is_compiled(device: Any, tmp_path: Path) -> None:
         pd.compile(mlir, targets="vulkan", object_search_path=tmp_path)
 
 
-def test_inline_extern(device: Any, mul: Path) -> None:
-    text = f"""func.func @f(%a: tensor<100xf32>, %b: tensor<100xf32>) -> tensor<100xf32> {{
-    %d = arith.constant 100 : index
-    %n = arith.constant 100 : i32
-    %r = hal.dispatch.extern "main"[%d](%n, %a, %b) : (i32, tensor<100xf32>, tensor<100xf32>) -> tensor<100xf32>
-      count(%device: !hal.device, %w: index) -> (index, index, index) {{
-        %c1 = arith.constant 1 : index
-        %c2 = arith.constant 2 : index
-        hal.return %c2, %c1, %c1 : index, index, index
-      }}
-      layout({layout(1, "in", "in", "out")})
-      objects({{ {TARGET} ordinal(0) = [#hal.executable.object<{{path = "{mul}"}}>] }})
-    return %r : tensor<100xf32>
-  }}"""
-    a, b = vectors(100)
-    np.testing.assert_array_equal(np.asarray(device.load(pd.compile(text, targets="vulkan")).f(a, b)), a * b)
-
-
 def test_cpu_and_vulkan_variants_of_one_program(mul: Path, device: Any, tmp_path: Path) -> None:
     text = """func.func @add(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
       %r = arith.addf %a, %b : tensor<?xf32>
@@ -151,72 +133,6 @@ def test_specialization_from_executable_constants(device: Any, glsl: Glsl) -> No
     a = np.arange(200, dtype=np.int32)
     y = device.load(pd.compile(text, targets="vulkan")).mul(a, a)
     np.testing.assert_array_equal(np.asarray(y), a * a * 5 + 11)
-
-
-def test_dynamic_executable(device: Any, mul: Path, glsl: Glsl) -> None:
-    artifact = pd.compile(source([], export("mul", 0, 1, ("in", "in", "out")), binary("mul")), targets="vulkan")
-    assert artifact.executables[0].variants[0].extra["dynamic"]
-    with pytest.raises(pd.MissingImportError, match=r"device.add_executable\('executable', 'kernels.spv'\)"):
-        device.load(artifact)
-    device.add_executable("executable", mul)
-    a, b = vectors()
-    np.testing.assert_array_equal(np.asarray(device.load(artifact).mul(a, b)), a * b)
-    device.add_executable("executable", glsl("other", buffers("-a", "-b", "x", "c") + PUSH + MUL).read_bytes())
-    with pytest.raises(pd.ArtifactError, match=r"'B3' \(set 0, binding 3\) is beyond the 3 bindings of the layout"):
-        device.load(artifact)
-    with pytest.raises(pd.ArtifactError, match="no SPIR-V"):
-        device.add_executable("executable", b"nothing like that, and long enough!!")
-
-
-VIEWS = """func.func @f(%a: tensor<100xf32>, %b: tensor<100xf32>)
-    -> (tensor<3xf32>, tensor<100xf32>, tensor<7xi8>, tensor<9xi64>) {
-    %p = tensor.extract_slice %a[5] [3] [1] : tensor<100xf32> to tensor<3xf32>
-    %q = tensor.extract_slice %b[17] [3] [1] : tensor<100xf32> to tensor<3xf32>
-    %d = arith.constant 3 : index
-    %n = arith.constant 3 : i32
-    %r = flow.dispatch @executable::@mul[%d](%n, %p, %q) : (i32, tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
-    %s = tensor.insert_slice %r into %a[9] [3] [1] : tensor<3xf32> into tensor<100xf32>
-    %k = arith.constant -5 : i8
-    %t = tensor.splat %k : tensor<7xi8>
-    %l = arith.constant 81985529216486895 : i64
-    %u = tensor.splat %l : tensor<9xi64>
-    return %r, %s, %t, %u : tensor<3xf32>, tensor<100xf32>, tensor<7xi8>, tensor<9xi64>
-  }"""
-
-
-def test_views_copies_and_fills_that_the_device_cannot_express(device: Any, mul: Path) -> None:
-    """Bindings at offsets below the device's alignment, patterns of one and eight bytes, lengths that are odd."""
-    program = device.load(
-        pd.compile(source([str(mul)], export("mul", 0, 1, ("in", "in", "out")), VIEWS), targets="vulkan")
-    )
-    a, b = vectors(100)
-    r, s, t, u = (np.asarray(v) for v in program.f(a, b))
-    expected = a.copy()
-    expected[9:12] = a[5:8] * b[17:20]
-    np.testing.assert_array_equal(r, a[5:8] * b[17:20])
-    np.testing.assert_array_equal(s, expected)
-    assert (t == -5).all() and t.shape == (7,) and (u == 0x123456789ABCDEF).all() and u.shape == (9,)
-
-
-def test_misaligned_bindings_are_moved(device: Any, mul: Path) -> None:
-    """A device that wants 256 bytes still takes views at any offset, and in-place results go back to their place."""
-    context = device._context
-    before, context.alignment = context.alignment, 256
-    try:
-        test_views_copies_and_fills_that_the_device_cannot_express(device, mul)
-        text = """func.func @g(%a: tensor<96xf32>) -> tensor<96xf32> {
-    %f = arith.addf %a, %a : tensor<96xf32>
-    %p = tensor.extract_slice %f[32] [16] [1] : tensor<96xf32> to tensor<16xf32>
-    %q = arith.mulf %p, %p : tensor<16xf32>
-    %s = tensor.insert_slice %q into %f[48] [16] [1] : tensor<16xf32> into tensor<96xf32>
-    return %s : tensor<96xf32>
-  }"""
-        a = vectors(96)[0]
-        expected = a + a
-        expected[48:64] = expected[32:48] ** 2
-        np.testing.assert_array_equal(np.asarray(device.load(pd.compile(text, targets="vulkan")).g(a)), expected)
-    finally:
-        context.alignment = before
 
 
 def test_profile_names_every_command(device: Any, mul: Path) -> None:

@@ -51,28 +51,6 @@ def test_a_shader_that_does_not_fit_its_layout(glsl: Any, text: str, message: st
     )
 
 
-def test_entry_points_and_sizes(glsl: Any) -> None:
-    spv = glsl("mul", buffers("-a", "-b", "c") + PUSH + MUL)
-    two = GOOD + export("other", 1, 1, ("in", "in", "out"))
-    with pytest.raises(
-        pd.CompileError, match=r"export '@other' is no entry point(.|\n)*name the file like the export \(other.spv\)"
-    ):
-        compiled(spv, two)
-    with pytest.raises(pd.CompileError, match=r"declares workgroup_size = \[32, 1, 1\], the shader has \[64, 1, 1\]"):
-        compiled(
-            spv,
-            export(
-                "mul",
-                0,
-                1,
-                ("in", "in", "out"),
-                more="attributes {workgroup_size = [32 : index, 1 : index, 1 : index]}",
-            ),
-        )
-    with pytest.raises(pd.CompileError, match=r"object file 'nowhere\.spv' was not found"):
-        compiled("nowhere.spv")
-
-
 @pytest.mark.parametrize("cut", [0, 3, 19, 20, 40, 101, 400])
 def test_corrupt_objects(glsl: Any, tmp_path: Path, cut: int) -> None:
     data = glsl("mul", buffers("-a", "-b", "c") + PUSH + MUL).read_bytes()

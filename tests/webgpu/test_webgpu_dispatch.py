@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from webgpu_programs import EXPORT, PUSH, SHADER, TARGET, binary, buffers, export, kernel, layout, source
+from webgpu_programs import EXPORT, PUSH, SHADER, binary, buffers, export, kernel, source
 
 import pydispatch as pd
 
@@ -50,45 +50,6 @@ def test_several_modules_and_transients_that_are_read_and_written(device: Any, w
     assert len(times) >= 4 and all(timing.seconds >= 0 for timing in times)
 
 
-def test_inline_extern(device: Any, wgsl: Any) -> None:
-    text = f"""func.func @f(%a: tensor<100xf32>, %b: tensor<100xf32>) -> tensor<100xf32> {{
-    %d = arith.constant 100 : index
-    %n = arith.constant 100 : i32
-    %r = hal.dispatch.extern "mul"[%d](%n, %a, %b) : (i32, tensor<100xf32>, tensor<100xf32>) -> tensor<100xf32>
-      count(%device: !hal.device, %w: index) -> (index, index, index) {{
-        %c1 = arith.constant 1 : index
-        %c2 = arith.constant 2 : index
-        hal.return %c2, %c1, %c1 : index, index, index
-      }}
-      layout({layout(1, "in", "in", "out")})
-      objects({{ {TARGET} ordinal(0) = [#hal.executable.object<{{path = "{wgsl("mul", SHADER)}"}}>] }})
-    return %r : tensor<100xf32>
-  }}"""
-    a, b = vectors(100)
-    np.testing.assert_array_equal(np.asarray(device.load(pd.compile(text, targets="webgpu")).f(a, b)), a * b)
-
-
-def test_dynamic_executable(device: Any, wgsl: Any) -> None:
-    artifact = pd.compile(source([]), targets="webgpu")
-    assert artifact.executables[0].variants[0].extra["dynamic"]
-    with pytest.raises(pd.MissingImportError, match=r"device.add_executable\('executable', 'kernels.wgsl'\)"):
-        device.load(artifact)
-    device.add_executable("executable", wgsl("mul", SHADER))
-    a, b = vectors()
-    np.testing.assert_array_equal(np.asarray(device.load(artifact).mul(a, b)), a * b)
-    device.add_executable("executable", SHADER.replace("binding(2)", "binding(3)").encode())
-    with pytest.raises(pd.ArtifactError, match=r"entry point 'mul': binding 3 of group 0 is beyond the 3 bindings"):
-        device.load(artifact)
-    with pytest.raises(pd.ArtifactError, match="is no WGSL"):
-        device.add_executable("executable", b"\x03\x02\x23\x07 nothing like that \xff")
-
-
-def test_a_cpu_device_names_the_format(wgsl: Any) -> None:
-    only = pd.compile(source([wgsl("mul", SHADER)]), targets="webgpu")
-    with pytest.raises(pd.DeviceUnavailableError, match="variant 'webgpu' has the format webgpu-wgsl-fb"):
-        pd.device("cpu").load(only)
-
-
 def test_executable_constants_are_overrides(device: Any, wgsl: Any) -> None:
     """By name, by number, with the signs and types that the shader declares."""
     head = "override factor: u32 = 1u;\n@id(2) override negative: i32;\n@id(0) override half: f32 = 1.0;\n"
@@ -104,39 +65,6 @@ def test_executable_constants_are_overrides(device: Any, wgsl: Any) -> None:
     a = np.arange(200, dtype=np.int32)
     y = device.load(pd.compile(mlir, targets="webgpu")).mul(a, a)
     np.testing.assert_array_equal(np.asarray(y), a * a * 5 - 7 + 2)
-
-
-VIEWS = """func.func @f(%a: tensor<100xf32>, %b: tensor<100xf32>)
-    -> (tensor<3xf32>, tensor<100xf32>, tensor<7xi8>, tensor<9xi64>) {
-    %p = tensor.extract_slice %a[5] [3] [1] : tensor<100xf32> to tensor<3xf32>
-    %q = tensor.extract_slice %b[17] [3] [1] : tensor<100xf32> to tensor<3xf32>
-    %d = arith.constant 3 : index
-    %n = arith.constant 3 : i32
-    %r = flow.dispatch @executable::@mul[%d](%n, %p, %q) : (i32, tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
-    %s = tensor.insert_slice %r into %a[9] [3] [1] : tensor<3xf32> into tensor<100xf32>
-    %k = arith.constant -5 : i8
-    %t = tensor.splat %k : tensor<7xi8>
-    %l = arith.constant 81985529216486895 : i64
-    %u = tensor.splat %l : tensor<9xi64>
-    return %r, %s, %t, %u : tensor<3xf32>, tensor<100xf32>, tensor<7xi8>, tensor<9xi64>
-  }"""
-
-
-def test_views_copies_and_fills_that_the_device_cannot_express(device: Any, wgsl: Any) -> None:
-    """Bindings at offsets below the device's alignment, patterns of one and eight bytes, lengths that are odd."""
-    program = device.load(pd.compile(source([wgsl("mul", SHADER)], EXPORT, VIEWS), targets="webgpu"))
-    a, b = vectors(100)
-    r, s, t, u = (np.asarray(v) for v in program.f(a, b))
-    expected = a.copy()
-    expected[9:12] = a[5:8] * b[17:20]
-    np.testing.assert_array_equal(r, a[5:8] * b[17:20])
-    np.testing.assert_array_equal(s, expected)
-    assert (t == -5).all() and t.shape == (7,) and (u == 0x123456789ABCDEF).all() and u.shape == (9,)
-
-
-def test_empty_tensors_and_empty_grids(device: Any, wgsl: Any) -> None:
-    program = device.load(pd.compile(source([wgsl("mul", SHADER)]), targets="webgpu"))
-    assert np.asarray(program.mul(np.empty(0, np.float32), np.empty(0, np.float32))).shape == (0,)
 
 
 def test_host_commands_record_into_the_encoder(device: Any, wgsl: Any) -> None:
