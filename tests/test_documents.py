@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fork_server
 import pytest
 import timelines
 
@@ -28,7 +29,8 @@ def commands(document: str) -> list[list[str]]:
 
 
 def execute(words: list[str], folder: Path) -> str:
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert words[0] == sys.executable
+    done = fork_server.run(words[1:], folder)
     assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}{done.stderr}"
     return done.stdout
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import fork_server
 import pytest
 
 from pydispatch.cli import check as command
@@ -47,9 +46,7 @@ func.func @crashes() -> tensor<1xf32> {
 
 
 def check(*words):
-    return subprocess.run(
-        [sys.executable, "-m", "pydispatch.cli", "check", *map(str, words)], capture_output=True, text=True, timeout=300
-    )
+    return fork_server.run(["-m", "pydispatch.cli", "check", *words])
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 import subprocess
-import sys
 from pathlib import Path
 
+import fork_server
 import pytest
 from pydispatch._core import elf as core_elf
 from pydispatch._core import plugin
@@ -20,8 +20,7 @@ int g(void* p, void* c, void* r) { return 7; }
 
 
 def build(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pydispatch.cli.__main__", "plugin", "build", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return fork_server.run(["-m", "pydispatch.cli", "plugin", "build", *arguments])
 
 
 def resolve(path: Path, *names: str) -> list[bool]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import fork_server
 import pytest
 
 from pydispatch.cli.__main__ import main
@@ -19,10 +19,6 @@ func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %c : tensor<8xf32>
 }
 """
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "pydispatch.cli", *words]
 
 
 class Terminal(io.StringIO):
@@ -53,7 +49,7 @@ def test_errors_are_colored_on_terminals_alone(
     tmp_path: Path, variables: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert on_a_terminal(["inspect", "missing.pdx"], monkeypatch, **variables).startswith(text)
-    ran = subprocess.run(command("inspect", "missing.pdx"), cwd=tmp_path, capture_output=True, text=True)
+    ran = fork_server.run(["-m", "pydispatch.cli", "inspect", "missing.pdx"], tmp_path)
     assert ran.stderr.startswith("pydispatch: error: ") and "\x1b" not in ran.stderr
 
 
@@ -68,7 +64,7 @@ def test_what_is_done_and_what_was_fused(tmp_path: Path) -> None:
     environment = {**os.environ, "PYDISPATCH_CACHE_SIZE": "0"}
 
     def said(*words: str) -> str:
-        ran = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True, env=environment)
+        ran = fork_server.run(["-m", "pydispatch.cli", *words], tmp_path, environment)
         assert ran.returncode == 0, ran.stderr
         return ran.stderr
 

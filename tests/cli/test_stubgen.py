@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typecheck
 import user_program
 
 import pydispatch as pd
@@ -20,7 +18,6 @@ from pydispatch.compiler.driver import pipeline
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.stub import module_of
 
-ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 func.func @two_results(%a: tensor<?x4xf32> {pyd.name = "a"}, %k: i32 {pyd.name = "out"}) -> (tensor<?x4xf32>, i32) {
   return %a, %k : tensor<?x4xf32>, i32
@@ -33,7 +30,7 @@ func.func @close(%a: tensor<2xf32>) -> tensor<2xf32> {
 }
 """
 USE = """
-from typing import assert_type
+from typing_extensions import assert_type
 import numpy as np
 import numpy.typing as npt
 import made
@@ -54,18 +51,6 @@ doubles = np.ones((3, 4), np.float64)
 made.load().two_results(doubles, 7)
 made.load().two_results(np.ones((3, 4), np.float32), "7")
 """
-
-
-def mypy(folder: Path, *files: str) -> str:
-    """What mypy says in strict mode, with the package as an installation has it."""
-    view = ROOT / "build" / "types"
-    if not (view / "pydispatch").exists():
-        subprocess.run([sys.executable, str(ROOT / "tests" / "typecheck.py")], check=True, capture_output=True)
-    options = ["--config-file", str(ROOT / "pyproject.toml"), "--python-version", "3.11"]
-    command = [sys.executable, "-m", "mypy", *options, *(str(folder / file) for file in files)]
-    variables = {**os.environ, "MYPYPATH": str(folder)}
-    ran = subprocess.run(command, cwd=view, capture_output=True, text=True, env=variables)
-    return ran.stdout + ran.stderr
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +79,7 @@ def test_it_runs(folder: Path) -> None:
 
 def test_type_checkers_know_the_functions(folder: Path) -> None:
     """One run of mypy for the module, its use, its wrong use, and a program that uses what is documented."""
-    found = mypy(folder, "made.py", "use.py", "wrong.py", "user_program.py")
+    found = typecheck.check(*(folder / name for name in ("made.py", "use.py", "wrong.py", "user_program.py")))
     wrong = [line for line in found.splitlines() if "error:" in line]
     assert len(wrong) == 2 and all("wrong.py" in line and "[arg-type]" in line for line in wrong), found
 

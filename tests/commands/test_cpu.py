@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fork_server
 import numpy as np
 import pytest
 
@@ -496,11 +497,11 @@ def test_programs_that_are_wrong(declaration: str, function: str, expected: str)
 def test_inspect_lists_them(artifact: pd.Artifact, tmp_path: Path) -> None:
     path = tmp_path / "f.pdx"
     artifact.save(path)
-    command = [sys.executable, "-m", "pydispatch.cli", "inspect", str(path)]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60).stdout
+    command = ["-m", "pydispatch.cli", "inspect", path]
+    listed = fork_server.run(command).stdout
     assert "host commands" in listed
     assert "scale" in listed and "(?xf32 updated, i32, f32)" in listed
-    program = subprocess.run([*command, "--program"], cwd=ROOT, capture_output=True, text=True, timeout=60).stdout
+    program = fork_server.run([*command, "--program"]).stdout
     assert "host command 1 sum(?xf32, f32 written)" in program
 
 

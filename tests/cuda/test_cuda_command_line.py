@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
+import fork_server
 import pytest
 from cuda_programs import MIXED, TWO, source, target
 from test_cuda_target_functions import ukernel
@@ -17,7 +17,7 @@ from pydispatch.formats.artifact.manifest import Manifest
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "pydispatch.cli", *map(str, words)], capture_output=True, text=True)
+    return fork_server.run(["-m", "pydispatch.cli", *words])
 
 
 @pytest.fixture

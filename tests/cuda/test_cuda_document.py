@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import fork_server
 import numpy as np
 import pytest
 
@@ -14,7 +13,7 @@ import pydispatch as pd
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "cuda"
-CLI = [sys.executable, "-m", "pydispatch.cli"]
+CLI = ["-m", "pydispatch.cli"]
 
 
 def test_the_page_runs(tmp_path: Path) -> None:
@@ -25,24 +24,20 @@ def test_the_page_runs(tmp_path: Path) -> None:
     body = r"if \(i < \w+\) \w+\[i\] = \w+\[i\] \* \w+\[i\];"
     assert re.search(body, blocks["cuda"]) and re.search(body, (EXAMPLE / "kernels.cu").read_text())
     (tmp_path / "kernels.ptx").write_bytes((EXAMPLE / "kernels.ptx").read_bytes())
-    done = subprocess.run(
-        [sys.executable, "-c", blocks["python"] + "\nassert (np.asarray(c) == a * b).all()"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+    done = fork_server.run(["-c", blocks["python"] + "\nassert (np.asarray(c) == a * b).all()"], tmp_path)
     assert done.returncode == 0, done.stderr
     command = re.search(r"`pydispatch (run example.mlir [^`]*)`", text)
     assert command is not None
-    done = subprocess.run([*CLI, *command[1].split()], cwd=tmp_path, capture_output=True, text=True)
+    done = fork_server.run([*CLI, *command[1].split()], tmp_path)
     assert done.stdout == "EXEC @mul\nresult[0]: hal.buffer_view\n8xf32=8 8 8 8 8 8 8 8\n", done.stderr
 
 
 def test_the_example_from_a_shell(tmp_path: Path) -> None:
     artifact = tmp_path / "program.pdx"
-    subprocess.run([*CLI, "compile", EXAMPLE / "program.mlir", "-o", artifact], check=True)
+    assert fork_server.run([*CLI, "compile", EXAMPLE / "program.mlir", "-o", artifact]).returncode == 0
     inputs = ["--input=8xf32=2", "--input=8xf32=4"]
     for file in (artifact, EXAMPLE / "program.mlir"):
-        command = [*CLI, "run", file, "--device=ptx-interpreter?races=1", *inputs]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = fork_server.run([*CLI, "run", file, "--device=ptx-interpreter?races=1", *inputs])
         assert done.stdout == "EXEC @mixed_invocation\nresult[0]: hal.buffer_view\n8xf32=96 96 96 96 96 96 96 96\n"
 
 
@@ -50,7 +45,7 @@ def test_functions_linked_when_compiling_and_at_load(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "cuda.md").read_text()
     command = re.search(r"^pydispatch (run functions.mlir .*)$", text, re.MULTILINE)
     assert command is not None
-    done = subprocess.run([*CLI, *command[1].split()], cwd=EXAMPLE, capture_output=True, text=True)
+    done = fork_server.run([*CLI, *command[1].split()], EXAMPLE)
     assert done.stdout == "EXEC @mixed_invocation\nresult[0]: hal.buffer_view\n8xf32=96 96 96 96 96 96 96 96\n", (
         done.stderr
     )
@@ -83,6 +78,6 @@ def test_the_example_with_other_sizes() -> None:
 
 def test_devices_are_listed_by_name_alone() -> None:
     assert "ptx-interpreter" not in pd.devices()
-    done = subprocess.run([*CLI, "devices", "ptx-interpreter"], capture_output=True, text=True, check=True)
+    done = fork_server.run([*CLI, "devices", "ptx-interpreter"])
     assert done.stdout.startswith("ptx-interpreter\n") and "  capability: 9.0\n" in done.stdout
     assert "tools" not in done.stdout

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+import fork_server
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,20 +15,14 @@ def test_the_example_runs(tmp_path: Path) -> None:
     blocks = {kind: code for kind, code in re.findall(r"```(glsl|mlir|python)\n(.*?)```", text, re.DOTALL)}
     (tmp_path / "simple_mul.glsl").write_text(blocks["glsl"])
     (tmp_path / "example.mlir").write_text(blocks["mlir"])
-    done = subprocess.run(
-        [sys.executable, "-c", blocks["python"] + "\nassert (np.asarray(y) == a * b + b).all()"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+    done = fork_server.run(["-c", blocks["python"] + "\nassert (np.asarray(y) == a * b + b).all()"], tmp_path)
     assert done.returncode == 0, done.stderr
     command = re.search(r"`pydispatch (run example.mlir [^`]*)`", text)
     assert command is not None
-    done = subprocess.run(
-        [sys.executable, "-m", "pydispatch.cli", *command[1].split()], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = fork_server.run(["-m", "pydispatch.cli", *command[1].split()], tmp_path)
     assert done.stdout == "EXEC @mul_add\nresult[0]: hal.buffer_view\n8xf32=12 12 12 12 12 12 12 12\n", done.stderr
 
 
 def test_devices_are_listed() -> None:
-    command = [sys.executable, "-m", "pydispatch.cli", "devices"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = fork_server.run(["-m", "pydispatch.cli", "devices"])
     assert "vulkan:0\n  model: " in done.stdout and "  subgroup: " in done.stdout
