@@ -25,6 +25,8 @@ sys.path[:0] = [str(ROOT / "tests" / "suites"), str(ROOT / "tests" / "wheel")]
 from archive import Archive, call  # noqa: E402
 from check import RUN  # noqa: E402
 
+from pydispatch.compiler.toolchain.programs import zig_environment  # noqa: E402
+
 WORK, DIST = ROOT / "build" / "wheels", ROOT / "dist"
 GLIBC = "2.28"
 MOST_BYTES = 4_000_000
@@ -63,6 +65,21 @@ def debian(machine: str) -> Path:
     return root
 
 
+def environment(machine: str, compiler: Path) -> dict[str, str]:
+    """Return the environment for setup.py that compiles for a machine; zig has a cache that can be written."""
+    flags = ["-g0", "-fno-sanitize=undefined"]
+    suffix = str(sysconfig.get_config_var("EXT_SUFFIX")).replace(os.uname().machine, machine)
+    if machine != os.uname().machine:
+        headers = debian(machine) / "usr" / "include"
+        # Before those of the Python that runs this: its pyconfig.h is another machine's.
+        flags += [f"-I{headers / f'python{PYTHON}'}", f"-I{headers}"]
+    return {
+        **zig_environment(), "CC": str(compiler), "LDSHARED": f"{compiler} -shared -s", "CFLAGS": " ".join(flags),
+        "SETUPTOOLS_EXT_SUFFIX": suffix,
+        "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
+    }  # fmt: skip
+
+
 def build(source: Path, machine: str) -> Path:
     """dist/pydispatch-*-manylinux_2_28_<machine>.whl from the sdist."""
     folder = WORK / machine
@@ -76,20 +93,9 @@ def build(source: Path, machine: str) -> Path:
         f'#!/bin/sh\nexec "{sys.executable}" -m ziglang cc -target {machine}-linux-gnu.{GLIBC} "$@"\n'
     )
     compiler.chmod(0o755)
-    flags = ["-g0", "-fno-sanitize=undefined"]
-    suffix = str(sysconfig.get_config_var("EXT_SUFFIX")).replace(os.uname().machine, machine)
-    if machine != os.uname().machine:
-        headers = debian(machine) / "usr" / "include"
-        # Before those of the Python that runs this: its pyconfig.h is another machine's.
-        flags += [f"-I{headers / f'python{PYTHON}'}", f"-I{headers}"]
-    variables = {
-        **os.environ, "CC": str(compiler), "LDSHARED": f"{compiler} -shared -s", "CFLAGS": " ".join(flags),
-        "SETUPTOOLS_EXT_SUFFIX": suffix,
-        "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
-    }  # fmt: skip
     platform = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
     words = [sys.executable, "setup.py", "-q", "bdist_wheel", "--plat-name", platform, "--dist-dir", str(DIST)]
-    done = subprocess.run(words, cwd=tree, env=variables, capture_output=True, text=True)
+    done = subprocess.run(words, cwd=tree, env=environment(machine, compiler), capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)}\n{done.stdout[-4000:]}{done.stderr[-8000:]}")
     (wheel,) = DIST.glob(f"*-{platform}.whl")
