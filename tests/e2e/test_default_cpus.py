@@ -29,7 +29,9 @@ def product(element: str, sums: str) -> tuple[str, np.ndarray[Any, Any]]:
     random = np.random.default_rng(3)
     bits: Any = random.integers(-128, 128, (256, 128)).astype(np.int8)
     values = bits.astype(np.float64)
-    if element == "f16":
+    if element == "f32":
+        bits = bits.astype(np.float32)
+    elif element == "f16":
         bits = (bits / 16).astype(np.float16)
         values = bits.astype(np.float64)
     elif element == "bf16":
@@ -134,3 +136,16 @@ def test_generic_code_computes_the_same_from_panels_for_another_cpu(element: str
     x = np.random.default_rng(4).integers(-128, 128, (32, 256)).astype(dtype)
     y = pd.device("cpu").load(pd.compile(text, targets=("x86_64",), cpu=("generic", "sapphirerapids"))).main(x)
     np.testing.assert_allclose(y, x.astype(np.float64) @ weights, rtol=1e-5, atol=1e-2 if element == "f16" else 0)
+
+
+def test_generic_code_next_to_other_code_is_optimised_less(tmp_path: Path) -> None:
+    """Its loops are neither unrolled nor interleaved, so that compiling both takes little longer than one."""
+    text, _ = product("f32", "f32")
+    alone, both, next_to_arm = (
+        members(pd.compile(text, targets=targets, cpu=cpus), tmp_path / "f.pdx") for targets, cpus in [
+            ("x86_64", "generic"), ("x86_64", ("generic", "x86-64-v3")), (("x86_64", "aarch64"), ("generic",))]
+    )  # fmt: skip
+    (code,) = alone.values()
+    (fallback,) = (data for name, data in both.items() if "v3" not in name)
+    assert len(fallback) < len(code)
+    assert code in next_to_arm.values()  # code for other architectures is none for these machines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch.compiler.driver.progress import Tracker
 from pydispatch.compiler.host.contract_program import Numbers
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
-from pydispatch.compiler.target.backend import Dump, backend_named
+from pydispatch.compiler.target.backend import Dump, backend_named, backend_of
+from pydispatch.compiler.target.cpu import without_fallbacks
 from pydispatch.compiler.target.variants import Folders, build_variant, variants_of
 from pydispatch.errors import CompileWarning
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -41,6 +43,8 @@ def emit_executables(
 
     ops = [op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)]
     built = [[build_variant(op, v, folders) for v in variants_of(op)] for op in ops]
+    for op, variants in zip(ops, built, strict=True):
+        _mark_fallbacks(op, variants)
     tracker.code(sum(len(variant.exports) for variants in built for variant in variants))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
         pending = [[workers.submit(emit, variant) for variant in variants] for variants in built]
@@ -52,6 +56,15 @@ def emit_executables(
         exports = [e.name for e in variants[0].exports]
         made.append(formats.Executable(op.sym_name.data, exports, packed))
     return made
+
+
+def _mark_fallbacks(executable: hal.ExecutableOp, variants: Sequence[Variant]) -> None:
+    """Mark generic code next to code for other CPUs of the architecture."""
+    targets = [op.target for op in variants_of(executable)]
+    machines = [None if (b := backend_of(target)) is None else b.contract_machine(target) for target in targets]
+    kept = without_fallbacks([machine for machine in machines if machine is not None])
+    for variant, machine in zip(variants, machines, strict=True):
+        variant.is_fallback = machine is not None and machine not in kept
 
 
 def _emit(variant: Variant, dump: Dump | None) -> Binary:

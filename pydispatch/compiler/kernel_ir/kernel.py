@@ -102,6 +102,7 @@ class Variant:
     """One executable for one target, ready to emit. `module` is None when `objects` hold the whole kernels.
 
     alignment: of the bindings of whole kernels, in bytes.
+    is_fallback: whether a variant beside it is for the machines that matter, so that less optimisation will do.
     made: backends may call it with the name of an export whose code is made, from any thread.
     """
 
@@ -114,6 +115,7 @@ class Variant:
     constants: tuple[str, ...] = ()  # keys of the executable constants by 32-bit word, in order
     alignment: int = 64
     location: Location | None = None
+    is_fallback: bool = False
     made: Callable[[str], None] = field(default=lambda name: None, compare=False)
 
 

@@ -139,7 +139,7 @@ class Surroundings:
     def _object(self, unit: Unit) -> bytes:
         """Units with bitcode or objects of the user are checked together with these, so they are always compiled."""
         kept = self.dump is None and not self.modules and not self.checked
-        words = llvm.words(self.machine), sorted(unit.visible), unit.text, unit.has_blocks
+        words = llvm.words(self.machine), sorted(unit.visible), unit.text, unit.has_blocks, unit.variant.is_fallback
         key = cache.digest("unit", _tools(), *words) if kept else ""
         code = cache.load(key) if key else None
         if code is None:
@@ -162,7 +162,7 @@ class Surroundings:
             with opened as module:
                 self._link(module, unit)
                 with self.clock("optimize"):
-                    module.optimize()
+                    module.optimize(self._effort(unit))
                 with self.clock("codegen"):
                     code = module.object(reduce_strength=not unit.has_blocks)
                 if self.dump:
@@ -174,6 +174,11 @@ class Surroundings:
         for suffix, content in (*shown, (".o", code)):
             dump(suffix, content)
         return code
+
+    def _effort(self, unit: Unit) -> llvm.Effort:
+        """Code of users is not optimised less: nothing is known of it."""
+        is_ours = not self.modules and not self.checked
+        return llvm.LESS if unit.variant.is_fallback and is_ours else llvm.FULL
 
     def _link(self, module: llvm.Module, unit: Unit) -> None:
         """Adds bitcode, also that of the device library, and hides what no other object needs."""
