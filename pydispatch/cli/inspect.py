@@ -12,10 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from pydispatch.cli import cuda_files, models
-from pydispatch.errors import ArtifactError
+from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.files import open_mapped, read
 from pydispatch.formats.artifact import choices, dispatches
-from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, FunctionEntry, VariantEntry, warnings_of
+from pydispatch.formats.artifact.artifact import (
+    PROGRAM,
+    Artifact,
+    ExecutableEntry,
+    FunctionEntry,
+    VariantEntry,
+    warnings_of,
+)
 from pydispatch.formats.elf import cubin, elf
 from pydispatch.formats.elf.reader import is_elf
 from pydispatch.formats.program.text import chains_of, commands_of, signature_text
@@ -159,7 +166,8 @@ def describe(artifact: Artifact) -> dict[str, Any]:
     report = artifact.manifest.to_json()
     for key in (dispatches.KEY, choices.KEY):
         report.pop(key, None)
-    for executable in report["executables"]:
+    for executable, entry in zip(report["executables"], artifact.executables, strict=True):
+        executable["chosen_here"] = _chosen_here(entry)
         for variant in executable["variants"]:
             variant["size"] = artifact.read(variant["member"]).nbytes
     for constant in report["constants"]:
@@ -211,12 +219,34 @@ def _executable_lines(artifact: Artifact) -> list[str]:
             for variant in entry.variants
         ]  # fmt: skip
         lines += table(("variant", "format", "size", "alignment", "requires", "imports"), rows, (2, 3), "    ")
+        lines += _choice_lines(entry)
         for variant in entry.variants:
             lines += _kernel_lines(entry.exports, variant)
             if isinstance(model := variant.extra.get("machine_model"), str):
                 lines.append(f"    {variant.name} is made for {model}")
             lines += [f"    warning: {text}" for text in warnings_of(variant)]
     return lines
+
+
+def _choice_lines(entry: ExecutableEntry) -> list[str]:
+    """Which of several variants for CPUs this machine takes."""
+    if sum(variant.format.startswith("embedded-elf-") for variant in entry.variants) < 2:
+        return []
+    chosen = _chosen_here(entry)
+    return ["    this CPU takes none of them" if chosen is None else f"    this CPU takes {chosen}"]
+
+
+def _chosen_here(entry: ExecutableEntry) -> str | None:
+    """The variant that has the most of what this machine's CPU has; None where none runs here. Conditions of programs
+    are not looked at."""
+    from pydispatch.runtime.devices import cpu
+    from pydispatch.runtime.program.variants import best_of
+
+    try:
+        number = best_of(cpu.host(1), [(variant.format, variant.requires) for variant in entry.variants])
+    except DeviceUnavailableError:
+        return None
+    return None if number is None else entry.variants[number].name
 
 
 def _requirements(names: Sequence[str]) -> str:

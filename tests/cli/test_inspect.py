@@ -16,6 +16,8 @@ from pydispatch.cli import inspect
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
 from pydispatch.formats.elf import elf
+from pydispatch.runtime.devices import cpu
+from pydispatch.runtime.program.variants import Host
 
 
 def artifact(**changes: object) -> Artifact:
@@ -50,7 +52,30 @@ def path(tmp_path: Path) -> Path:
     return made
 
 
-def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def machine(monkeypatch: pytest.MonkeyPatch, format: str, *features: str) -> None:
+    """Let this machine's CPU run code of a format and have features."""
+    known = frozenset({"avx2", "fma", "avx512f"})
+    monkeypatch.setattr(cpu, "host", lambda workers: Host((), format, frozenset(features), known, (), workers))
+
+
+@pytest.mark.parametrize(("format", "features", "name"), [
+    ("embedded-elf-x86_64", ("avx2", "fma", "avx512f"), "v3"), ("embedded-elf-x86_64", ("avx2",), "generic"),
+    ("embedded-elf-arm_64", (), None),
+])  # fmt: skip
+def test_the_variant_that_this_machine_takes(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, format: str,
+    features: tuple[str, ...], name: str | None,
+) -> None:  # fmt: skip
+    machine(monkeypatch, format, *features)
+    call(path)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "this CPU" in line] == [f"    this CPU takes {name or 'none of them'}"]
+    call(path, "--json")
+    assert [e["chosen_here"] for e in json.loads(capsys.readouterr().out)["executables"]] == [name, None]
+
+
+def test_table(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, "embedded-elf-x86_64", "avx2", "fma")
     assert call(path) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{path}: pydispatch artifact, {inspect.size_text(path.stat().st_size)}, 7 members"
@@ -68,6 +93,7 @@ executables
     variant  format                  size  alignment  requires   imports
     generic  embedded-elf-x86_64  2.0 KiB         64  -          -
     v3       embedded-elf-x86_64  4.9 KiB         16  avx2, fma  f, ?g
+    this CPU takes v3
   second
     exports: none
     variant  format        size  alignment  requires  imports

@@ -82,7 +82,7 @@ def test_the_command_compiles_both_and_inspect_shows_them(tmp_path: Any, capsys:
     assert cli.main(["compile", str(source)]) == 0
     assert cli.main(["inspect", str(tmp_path / "f.pdx")]) == 0
     shown = capsys.readouterr().out
-    assert len(requirements(pd.compile(TEXT))) == 1 or "native" in shown
+    assert len(requirements(pd.compile(TEXT))) == 1 or "    this CPU takes embedded_elf_x86_64_native\n" in shown
 
 
 @pytest.mark.skipif(not IS_WIDE, reason="this machine has no AVX2")

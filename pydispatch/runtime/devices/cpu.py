@@ -63,7 +63,7 @@ class CpuDevice(MakesBuffers):
         self._chains = chains
         self._threads = threads
         self._sched, self._pool = threads.sched, threads.pool
-        self._host = _host(self._sched.workers)
+        self._host = host(self._sched.workers)
         self._registry: Registry | None = None
 
     @property
@@ -272,7 +272,8 @@ def _features() -> tuple[frozenset[str], frozenset[str], tuple[int, ...]]:
     return frozenset(sched.cpu_features()), frozenset(sched.known_cpu_features()), tuple(sched.processor_data())
 
 
-def _host(workers: int) -> Host:
+def host(workers: int) -> Host:
+    """Return the properties of this machine's CPU. Raises DeviceUnavailableError."""
     machine = elf.host_machine()
     if machine is None:
         raise DeviceUnavailableError("this build of pydispatch cannot run code on this CPU's architecture")

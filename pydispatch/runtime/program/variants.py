@@ -74,7 +74,8 @@ def choose(module: Module, file: str, host: Host, index: int, executable: dict[s
             f"{file}: executable {index} is '{executable['name']}' with {len(variants)} variants in {MANIFEST}, "
             f"'{name}' with {len(conditions)} in {PROGRAM}"
         )
-    number = _choose(module, host, variants, conditions)
+    needs = [(variant["format"], variant["requires"]) for variant in variants]
+    number = best_of(host, needs, lambda number: _holds(module, conditions[number]))
     if number is None:
         raise DeviceUnavailableError(_no_variant(module, file, host, name, variants, conditions))
     _log_faster(file, host, variants[number])
@@ -84,17 +85,19 @@ def choose(module: Module, file: str, host: Host, index: int, executable: dict[s
     return Chosen(index, name, executable["exports"], number, variants[number], constants)
 
 
-def _choose(
-    module: Module, host: Host, variants: Sequence[dict[str, Any]], conditions: Sequence[int | None]
+def best_of(
+    host: Host, needs: Sequence[tuple[str, Sequence[str]]], holds: Callable[[int], bool] = lambda number: True
 ) -> int | None:
-    """Of the variants that run here the one with the most requirements; the first of equals."""
+    """Return the number of the variant with the most requirements that a device meets, the first of equals.
+
+    needs: format and requirements of each variant. holds: whether the condition of a variant holds.
+    """
     best, most = None, -1
-    for i, variant in enumerate(variants):
-        requires = variant["requires"]
-        if variant["format"] != host.format or len(requires) <= most or not host.features.issuperset(requires):
+    for number, (format, requires) in enumerate(needs):
+        if format != host.format or len(requires) <= most or not host.features.issuperset(requires):
             continue
-        if _holds(module, conditions[i]):
-            best, most = i, len(requires)
+        if holds(number):
+            best, most = number, len(requires)
     return best
 
 
