@@ -21,8 +21,10 @@ def all_read_write(module: Module) -> str:
 
 
 def written(module: Module, function: Declaration) -> set[int]:
-    """The bindings of group 0 that a function may write: those whose variable is assigned to, or whose address is
-    taken, in what it reaches. Fewer than are declared read_write."""
+    """Return the bindings of group 0 that a function may write, which may be fewer than are declared read_write.
+
+    Those are the bindings whose variable is assigned to, or whose address is taken, in what the function reaches.
+    """
     reached = module.reached([function])
     numbers = {each.name: each.number("binding") for each in reached if each.kind == "var" and each.space == "storage"}
     found: set[int] = set()
@@ -31,9 +33,15 @@ def written(module: Module, function: Declaration) -> set[int]:
             number = numbers.get(module.tokens[i].text)
             if number is None or module.tokens[i - 1].text == ".":
                 continue
-            if module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1):
+            if module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1) or _is_in_brackets(module, i):
                 found.add(number)
     return found
+
+
+def _is_in_brackets(module: Module, at: int) -> bool:
+    """Return whether a name is alone in brackets of its own, behind which an assignment may follow."""
+    before, opening, closing = module.tokens[at - 2], module.tokens[at - 1], module.tokens[at + 1]
+    return opening.text == "(" and closing.text == ")" and before.kind != "name"
 
 
 def _is_assigned(module: Module, at: int) -> bool:

@@ -90,6 +90,7 @@ def entry_of(module: Module, function: Declaration) -> Entry:
     buffers: dict[int, Declared] = {}
     constant_bytes: int | None = 0
     workgroup = 0
+    block: Declaration | None = None
     for variable in used:
         if variable.kind != "var":
             continue
@@ -99,6 +100,12 @@ def entry_of(module: Module, function: Declaration) -> Entry:
             continue
         group, binding = (_number(module, variable, key) for key in ("group", "binding"))
         if variable.space == "uniform" and (group, binding) == CONSTANTS:
+            if block is not None:
+                raise ArtifactError(
+                    f"{_place(module, variable)}: '{variable.name}' and '{block.name}' are both uniform blocks of "
+                    f"entry point '{function.name}'; the constants of a dispatch are one block"
+                )
+            block = variable
             constant_bytes = (layout(module, variable.type) or (None, 1))[0]
         elif variable.space == "storage" and group == 0 and binding is not None:
             if binding in buffers:
@@ -112,7 +119,7 @@ def entry_of(module: Module, function: Declaration) -> Entry:
             kind = f"var<{variable.space}>" if variable.template else f"a {variable.type}"
             raise ArtifactError(
                 f"{_place(module, variable)}: '{variable.name}' is {kind} of group {group}, binding {binding}: "
-                "programs give storage buffers in group 0, and constants as var<uniform> in group 3, binding 0"
+                "programs give storage buffers in group 0, and constants as one var<uniform>"
             )
     sizes = function.attribute("workgroup_size")
     numbers = [module.constant(text) for text in (sizes.arguments if sizes is not None else ())]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from pydispatch.compiler.kernel_ir.kernel import Binary, Export, ObjectFile, Variant
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.wgsl import interface
+from pydispatch.formats.wgsl.adapt import adapted
 from pydispatch.formats.wgsl.interface import Entry
 from pydispatch.formats.wgsl.module import Module
 from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
@@ -39,6 +40,7 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     start = time.perf_counter()
     given = [_given(file) for file in variant.objects]
     places = [_entry(export, given, variant) for export in variant.exports]
+    given = [_adapted(number, each, variant, places) for number, each in enumerate(given)]
     problem = unknown([each.module for each in given], variant.constants)
     if problem is not None:
         raise CompileError(problem, variant.location)
@@ -81,6 +83,17 @@ def _given(file: ObjectFile) -> Given:
             file.location, "write @compute @workgroup_size(64) before the function",
         )  # fmt: skip
     return Given(module, module.text.encode(), PurePath(file.name).name.split(".")[0])
+
+
+def _adapted(number: int, given: Given, variant: Variant, places: Sequence[tuple[int, str]]) -> Given:
+    """Put the resources of module `number` where the layouts of its exports have them."""
+    layouts = {
+        name: [binding.read_only for binding in export.layout.bindings]
+        for export, (at, name) in zip(variant.exports, places, strict=True)
+        if at == number
+    }
+    module = adapted(given.module, layouts)
+    return replace(given, module=module, data=module.text.encode())
 
 
 def _entry(export: Export, given: Sequence[Given], variant: Variant) -> tuple[int, str]:

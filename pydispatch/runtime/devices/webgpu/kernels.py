@@ -9,6 +9,7 @@ from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgu
 from pydispatch.formats.artifact.strict import count, listed, table, text
 from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.access import all_read_write
+from pydispatch.formats.wgsl.adapt import adapted
 from pydispatch.formats.wgsl.grid import GRID, form_of, why_not, with_grid
 from pydispatch.formats.wgsl.interface import CONSTANTS, Entry, entry_of
 from pydispatch.formats.wgsl.merge import OFFSETS, Merged, merged
@@ -81,6 +82,8 @@ class Kernels:
         modules = [read(code, f"{where}: {file}") for code, file in zip(codes, files, strict=True)]
         if parts.is_whole and (problem := unknown(modules, parts.overrides)) is not None:
             raise ArtifactError(problem)
+        if executable.source is not None:
+            modules = [self._adapted(each, executable, parts) for each in modules]
         shaders: list[dict[tuple[bool, bool, bool, str], Any]] = [{} for _ in modules]
         for export in executable.exports:
             module = parts.module_of(export, modules, where)
@@ -89,6 +92,17 @@ class Kernels:
             with self.context.lock:
                 self._shader(kernel, True)
             self.kernels[executable.index, export.ordinal] = kernel
+
+    @staticmethod
+    def _adapted(module: Module, executable: Executable, parts: Parts) -> Module:
+        """Put the resources of a module that was given at run time where the layouts have them."""
+        only = module.entry_points[0].name if len(module.entry_points) == 1 else ""
+        layouts: dict[str, list[bool]] = {}
+        for export in executable.exports:
+            name, flags = parts.entry_name(export), parts.read_only_of(export)
+            if flags is not None:
+                layouts[name if module.entry(name) is not None else only] = flags
+        return adapted(module, layouts)
 
     def _kernel(self, executable: Executable, export: Export, module: Module, parts: Parts) -> Kernel:
         """An export, checked against the program and the device."""

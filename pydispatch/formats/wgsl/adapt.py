@@ -1,0 +1,90 @@
+"""Shaders that were written for other hosts: their resources where programs give them.
+
+The text keeps its lines, so that messages of drivers name lines of the user's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydispatch.formats.wgsl.access import written
+from pydispatch.formats.wgsl.interface import CONSTANTS
+from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.read import read
+
+Edits = dict[int, str]
+"""New texts of tokens, by index."""
+
+
+def adapted(module: Module, read_only: Mapping[str, Sequence[bool]]) -> Module:
+    """Return the module with its resources where programs give them, or the module itself where they are.
+
+    A uniform block of any group and binding becomes that of the constants; buffers of its group with larger numbers
+    move down by one. A storage buffer that is declared read_write, that no entry point writes, and that a layout calls
+    ReadOnly, is declared read.
+
+    read_only: for entry points by name whether the layout of their export calls each binding ReadOnly.
+    """
+    module = _edited(module, _move_block(module))
+    return _edited(module, _narrow_access(module, read_only))
+
+
+def _edited(module: Module, edits: Edits) -> Module:
+    if not edits:
+        return module
+    parts, at = [], 0
+    for i, text in sorted(edits.items()):
+        token = module.tokens[i]
+        parts += [module.text[at : token.start], text]
+        at = token.end
+    return read("".join([*parts, module.text[at:]]).encode(), module.where)
+
+
+def _move_block(module: Module) -> Edits:
+    """Move the uniform blocks of a module, which are alternatives of one place, to that of the constants."""
+    blocks = [each for each in module.declarations if each.kind == "var" and each.space == "uniform"]
+    places = {_place(each) for each in blocks}
+    if len(places) != 1 or None in places or places == {CONSTANTS}:
+        return {}
+    (place,) = places
+    assert place is not None
+    edits: Edits = {}
+    for block in blocks:
+        for key, number in zip(("group", "binding"), CONSTANTS, strict=True):
+            edits[_number_token(module, block, key)] = str(number)
+    for each in module.declarations:
+        other = _place(each) if each.kind == "var" and each.space == "storage" else None
+        if other is not None and other[0] == place[0] and other[1] > place[1]:
+            edits[_number_token(module, each, "binding")] = str(other[1] - 1)
+    return edits
+
+
+def _place(variable: Declaration) -> tuple[int, int] | None:
+    """Return the group and binding of a variable where both are plain numbers."""
+    group, binding = variable.number("group"), variable.number("binding")
+    return None if group is None or binding is None else (group, binding)
+
+
+def _number_token(module: Module, variable: Declaration, key: str) -> int:
+    """Return the index of the token that is the number of `@group` or `@binding`."""
+    tokens = module.tokens
+    name = next(i for i in range(variable.first, variable.end) if tokens[i].text == key and tokens[i - 1].text == "@")
+    return name + 2
+
+
+def _narrow_access(module: Module, read_only: Mapping[str, Sequence[bool]]) -> Edits:
+    writes = {entry.name: written(module, entry) for entry in module.entry_points}
+    reached = {entry.name: set(each.name for each in module.reached([entry])) for entry in module.entry_points}
+    edits: Edits = {}
+    for variable in module.declarations:
+        place = _place(variable) if variable.kind == "var" and variable.space == "storage" else None
+        if place is None or variable.access != "read_write" or "atomic<" in variable.type:
+            continue
+        users = [name for name, names in reached.items() if variable.name in names]
+        is_read_only = any(
+            place[1] < len(flags) and flags[place[1]] for name in users if (flags := read_only.get(name)) is not None
+        )
+        if is_read_only and not any(place[1] in writes[name] for name in users):
+            access = next(i for i in range(variable.first, variable.end) if module.tokens[i].text == "read_write")
+            edits[access] = "read"
+    return edits
