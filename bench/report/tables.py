@@ -247,19 +247,23 @@ def losses(machines: Machines, most: int = 10) -> Table:
 
 @dataclass(frozen=True)
 class Block:
-    """A table of a document. file: of which benchmark; names: of its rows, all when there are none."""
+    """A table of a document. file: of which benchmark; names, sizes: of its rows, all when there are none."""
 
     file: str
     make: Callable[[Machines], Table] = grid
     names: Sequence[str] = ()
+    sizes: Sequence[str] = ()
 
     def table(self, figures: Mapping[str, Machines]) -> Table | None:
         """None when it was not measured."""
         machines = {
-            machine: replace(each, rows=[row for row in each.rows if not self.names or row.name in self.names])
+            machine: replace(each, rows=[row for row in each.rows if self._has(row)])
             for machine, each in figures.get(self.file, {}).items()
         }
         return self.make(machines) if any(each.rows for each in machines.values()) else None
+
+    def _has(self, row: Row) -> bool:
+        return (not self.names or row.name in self.names) and (not self.sizes or row.size in self.sizes)
 
 
 TABLES = {
@@ -277,6 +281,10 @@ TABLES = {
     "contract": Block("contract"),
     "quantized": Block("quantized"),
     "constants": Block("constants"),
+    "pauses": Block(
+        "pauses", sizes=("pause 0 ms", "pause 50 ms", "pause 50 ms, 4 callers", "pause 50 ms, busy neighbour")
+    ),
+    "pauses-losses": Block("pauses", losses),
     "throughput": Block("throughput"),
     "batched": Block("batched"),
     "sched": Block("sched", fastest),
