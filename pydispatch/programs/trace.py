@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ _NOT_THE_USERS = tuple(
 """Folders of this package and of NumPy, as frames name them: through links or not."""
 LARGEST_CONSTANT = 64
 """Elements of a constant that is written into the program; larger arrays are weights."""
+
+MOST_OPERATIONS = 1 << 16
+"""Operations on arrays of one program. More of them compile for minutes; fewer would refuse programs of long loops."""
 
 _running: list[Trace] = []
 
@@ -78,6 +82,8 @@ class Trace(Builder):
         self._kept: dict[int, Tensor] = {}
         self.states: Any = None
         """What the program keeps between calls (`state.py`)."""
+        self._operations: Counter[CodeType] = Counter()
+        self._operation_count = 0
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -92,10 +98,26 @@ class Trace(Builder):
     def here(self) -> Iterator[None]:
         """Give operations the line of the user's source that is running. CompileError for arrays of another program,
         whose trace is not running."""
-        with self.at(_line(self.filename)):
+        frame = _users_frame()
+        with self.at(_line(frame, self.filename)):
             if self not in _running:
                 raise self._foreign()
+            self._count(frame)
             yield
+
+    def _count(self, frame: FrameType | None) -> None:
+        """Count an operation of the function that is running. CompileError when it is one too many."""
+        self._operation_count += 1
+        if frame is not None:
+            self._operations[frame.f_code] += 1
+        if self._operation_count > MOST_OPERATIONS:
+            code, count = self._operations.most_common(1)[0]
+            raise self.fail(
+                f"more than {MOST_OPERATIONS:,} operations on arrays, {count:,} of them in calls of '{code.co_name}' "
+                f"({Path(code.co_filename).name}, line {code.co_firstlineno})",
+                "repeat with pydispatch.loop, or pass on the result of one call; each call of a function adds its "
+                "operations to the program once more",
+            )
 
     @contextmanager
     def operation(self, name: str) -> Iterator[None]:
@@ -111,7 +133,7 @@ class Trace(Builder):
                 raise self.fail(text, "docs/python-programs.md says what programs take") from error
 
     def _foreign(self) -> CompileError:
-        with (_running[-1] if _running else self).at(_line(self.filename)):
+        with (_running[-1] if _running else self).at(_line(_users_frame(), self.filename)):
             return self.fail(
                 "an array of another program, or of an earlier trace, is used",
                 "arrays of a trace end with it: pass the value as an argument, or compute it here",
@@ -175,13 +197,18 @@ def current() -> Trace | None:
     return _running[-1] if _running else None
 
 
-def _line(filename: str) -> str:
-    """The innermost line that is neither of this package nor of NumPy."""
+def _users_frame() -> FrameType | None:
+    """The innermost frame of a function that is neither of this package nor of NumPy."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (
         frame.f_code.co_filename.startswith(_NOT_THE_USERS) or "contextlib" in frame.f_code.co_filename
     ):
         frame = frame.f_back
+    return frame
+
+
+def _line(frame: FrameType | None, filename: str) -> str:
+    """The line that a frame runs, and the name of its file where it is not `filename`."""
     if frame is None:
         return ""
     name = frame.f_code.co_filename

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.programs import trace
 
 Matrix = Annotated[np.ndarray, pd.f32["n", 4]]
 held: list[Any] = []
@@ -84,3 +86,26 @@ def test_exceptions_of_the_function_are_its_own() -> None:
 
     with pytest.raises(KeyError, match="missing"):
         pd.compile(raises)
+
+
+def _doubled(x: Any, depth: int) -> Any:
+    return x + 1 if depth == 0 else _doubled(x, depth - 1) + _doubled(x, depth - 1)
+
+
+def test_calls_that_double_the_program_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each level of calls doubles the operations: tracing ends at a bound, and names the function."""
+    monkeypatch.setattr(trace, "MOST_OPERATIONS", 100)
+
+    def program(depth: int) -> Any:
+        def f(x: Matrix) -> Any:
+            return _doubled(x, depth) - 1
+
+        return pd.program(f)
+
+    x = np.ones((2, 4), np.float32)
+    np.testing.assert_array_equal(program(4)(x), x * 31)
+    line = _doubled.__code__.co_firstlineno
+    with pytest.raises(pd.CompileError, match="more than 100 operations on arrays, 101 of them in calls of") as caught:
+        program(60)(x)
+    assert f"'_doubled' ({Path(__file__).name}, line {line})" in str(caught.value)
+    assert f"line {line + 1}" in str(caught.value) and "pass on the result of one call" in str(caught.value)

@@ -178,6 +178,8 @@ class Groups:
         return next(source for source in between if self.order.needs([nodes[source]], groups))
 
     def _refuse(self, home: int, other: int, bridge: set[Operation], reason: str) -> None:
+        if other not in self.order.sources(home):
+            return
         for op in self.members[home]:
             pending = inputs_of(op)
             while pending:
