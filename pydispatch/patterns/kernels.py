@@ -21,8 +21,9 @@ class CFunction:
     pattern (a pointer, or the scalar itself), 'out' or 'out0', 'out1', ... (pointers), a size of the pattern ("n", a
     size_t), 'first' (the first element of this workgroup along the tiled size) or 'id' (the index of the workgroup).
     Default: the names of the parameters, when all of them are such names; else inputs, outputs, sizes in order of their
-    first use, and 'first' when tiled. Count, types and names are checked against C source, and against bitcode, whose
-    pointers have no element type. Objects do not state parameters: nothing that they are passed is checked. tile:
+    first use, and 'first' when tiled. Count, types and names are checked against C source, against an object with debug
+    information, and against bitcode, whose pointers have no element type; nothing that an object without debug
+    information is passed is checked. tile:
     {size: count} starts one workgroup for each `count` elements along a size; without it, one workgroup does
     everything.
     """

@@ -1,4 +1,4 @@
-"""The parameters of a C function, read from its source or bitcode, and what a pattern passes for them."""
+"""The parameters of a C function, from its source, bitcode or debug information, and what a pattern passes for them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pydispatch.compiler.toolchain.signatures import bitcode_parameters
 from pydispatch.errors import CompileError
+from pydispatch.formats.elf import dwarf
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|^[ \t]*#(?:[^\n\\]|\\.)*$", re.DOTALL | re.MULTILINE)
 _QUALIFIERS = frozenset(["const", "volatile", "restrict", "__restrict", "__restrict__", "register", "static", "struct"])
@@ -20,6 +21,9 @@ _BITS = {
 }  # fmt: skip
 _LLVM_TYPES = {
     "i1": "bool", "half": "_Float16", "bfloat": "__bf16", **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_C_TYPES = {
+    "f32": "float", "f64": "double", "i1": "bool", **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 _DTYPE_BITS = {"index": 64, "i1": 8, "bf16": 16, **{f"{kind}{n}": n for kind in "fi" for n in (8, 16, 32, 64)}}
 
@@ -48,13 +52,13 @@ class Parameter:
 
 
 def parameters_of(file: str, data: bytes, symbol: str) -> list[Parameter] | None:
-    """Return the parameters of a function of C source or bitcode; None where the file does not say them: an object has
-    names of functions only, so that what it is passed cannot be checked."""
+    """Return the parameters of a function of C source, bitcode or an object; None where the file does not say them:
+    what a function of an object without debug information is passed cannot be checked."""
     if file.endswith((".c", ".cu")):
         return _parameters_of_source(data, symbol)
     if file.endswith(".bc"):
         return _parameters_of_bitcode(data, symbol)
-    return None
+    return _parameters_of_object(data, symbol)
 
 
 def _parameters_of_source(source: bytes, symbol: str) -> list[Parameter] | None:
@@ -80,6 +84,18 @@ def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[Parameter] | Non
         parameters.append(
             Parameter(each.name, type, is_pointer, each.is_read_only, f"{each.type} {each.name}".rstrip())
         )
+    return parameters
+
+
+def _parameters_of_object(data: bytes, symbol: str) -> list[Parameter] | None:
+    found = dwarf.parameters(data, symbol)
+    if found is None:
+        return None
+    parameters = []
+    for each in found:
+        type = _C_TYPES.get(each.type, "")
+        text = f"{'const ' * each.is_constant}{type or '...'} {'*' * each.is_pointer}{each.name}"
+        parameters.append(Parameter(each.name, type, each.is_pointer, each.is_constant, text))
     return parameters
 
 

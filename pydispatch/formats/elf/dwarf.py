@@ -1,0 +1,265 @@
+"""The parameters of functions in the debug information of an object: DWARF 4 and 5, in the 32-bit format."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pydispatch.formats.elf.reader import SHT_RELA, ElfError, ElfFile, Section
+
+LARGEST = 4 << 20
+"""Bytes of a section that is read; kernels have a few thousand."""
+MOST_ENTRIES = 100_000
+"""Entries of a unit that are read: each takes some hundred bytes."""
+_COMPRESSED = 1 << 11  # SHF_COMPRESSED
+
+_COMPILE_UNIT, _SUBPROGRAM, _PARAMETER, _VARIADIC = 0x11, 0x2E, 0x05, 0x18
+_BASE, _ENUMERATION, _TYPEDEF, _CONST, _VOLATILE, _RESTRICT = 0x24, 0x04, 0x16, 0x26, 0x35, 0x37
+_POINTERS = frozenset([0x0F, 0x10, 0x42])  # pointer, reference, rvalue reference
+_NAME, _BYTES, _ORIGIN, _DECLARATION, _ENCODING, _TYPE = 0x03, 0x0B, 0x31, 0x3C, 0x3E, 0x49
+_LINKAGE_NAME, _STRINGS_BASE = 0x6E, 0x72
+_BOOLEAN, _FLOAT = 2, 4
+_INTEGERS = frozenset([5, 6, 7, 8])  # signed, signed char, unsigned, unsigned char
+_ADDRESS, _IMPLICIT = 0x01, 0x21
+_FIXED = {
+    0x03: -2, 0x04: -4, 0x05: 2, 0x06: 4, 0x07: 8, 0x0A: -1, 0x0B: 1, 0x0C: 1, 0x0E: 4, 0x10: 4, 0x11: 1, 0x12: 2,
+    0x13: 4, 0x14: 8, 0x17: 4, 0x19: 0, 0x1C: 4, 0x1D: 4, 0x1E: 16, 0x1F: 4, 0x20: 8, 0x24: 8, 0x25: 1, 0x26: 2,
+    0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4,
+}  # fmt: skip
+"""Form -> bytes of the value; negative: of the length of a block."""
+_VARIABLE = frozenset([0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23])
+_BLOCKS = frozenset([0x09, 0x18])
+_OF_UNIT = frozenset([0x11, 0x12, 0x13, 0x14, 0x15])
+_INDEXED_STRINGS = frozenset([0x1A, 0x25, 0x26, 0x27, 0x28])
+_ABSOLUTE = {62: (1, 10), 183: (257, 258), 243: (1, 2)}
+"""ELF machine -> relocations that store an address or an offset."""
+
+
+_Abbreviations = Mapping[int, tuple[int, bool, list[tuple[int, int, int]]]]
+"""Number -> tag, whether entries have children, and of each attribute its number, form and constant."""
+
+
+@dataclass(frozen=True)
+class DebugParameter:
+    """A parameter. type: f32, f64, i8, ..., i64, i1 for a truth value, or "" for any other, of the number or of what
+    the pointer points to. is_constant: a pointer to what is only read."""
+
+    name: str
+    type: str
+    is_pointer: bool
+    is_constant: bool
+
+
+@dataclass(slots=True)
+class _Entry:
+    tag: int
+    values: dict[int, int | str] = field(default_factory=dict)
+    children: list[_Entry] = field(default_factory=list)
+
+
+def parameters(data: bytes, symbol: str) -> list[DebugParameter] | None:
+    """Return the parameters of a function; None where the object has no debug information of it that is understood."""
+    try:
+        for unit in _Reader(ElfFile(data)).units():
+            for entry in unit.values():
+                if entry.tag == _SUBPROGRAM and _DECLARATION not in entry.values and symbol in _names(entry, unit):
+                    return _parameters(entry, unit)
+    except (ElfError, IndexError, KeyError, ValueError, struct.error, UnicodeDecodeError, RecursionError):
+        return None
+    return None
+
+
+def _names(entry: _Entry, unit: Mapping[int, _Entry]) -> set[int | str | None]:
+    origin = unit.get(int(entry.values.get(_ORIGIN, -1)), entry)
+    return {origin.values.get(_NAME), origin.values.get(_LINKAGE_NAME)}
+
+
+def _parameters(function: _Entry, unit: Mapping[int, _Entry]) -> list[DebugParameter] | None:
+    if any(child.tag == _VARIADIC for child in function.children):
+        return None
+    found = []
+    for child in function.children:
+        if child.tag == _PARAMETER:
+            origin = unit.get(int(child.values.get(_ORIGIN, -1)), child)
+            values = {**origin.values, **child.values}
+            found.append(_parameter(str(values.get(_NAME, "")), values, unit))
+    return found
+
+
+def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _Entry]) -> DebugParameter:
+    is_pointer = is_constant = False
+    for _ in range(64):  # a chain that ends in itself is no type
+        of = unit.get(int(values.get(_TYPE, -1)))
+        if of is None:  # void
+            return DebugParameter(name, "", is_pointer, is_constant)
+        if of.tag in _POINTERS:
+            if is_pointer:
+                return DebugParameter(name, "", True, False)  # to a pointer
+            is_pointer = True
+        elif of.tag == _CONST:
+            is_constant = is_pointer
+        elif of.tag not in (_TYPEDEF, _VOLATILE, _RESTRICT):
+            return DebugParameter(name, _number(of), is_pointer, is_constant)
+        values = of.values
+    raise ValueError("a type without an end")
+
+
+def _number(entry: _Entry) -> str:
+    bits = 8 * int(entry.values.get(_BYTES, 0))
+    encoding = entry.values.get(_ENCODING)
+    if entry.tag == _ENUMERATION or (entry.tag == _BASE and encoding in _INTEGERS):
+        return f"i{bits}"
+    if entry.tag == _BASE and encoding == _BOOLEAN:
+        return "i1"
+    if entry.tag == _BASE and encoding == _FLOAT and bits in (32, 64):
+        return f"f{bits}"  # two types have 16 bits
+    return ""
+
+
+class _Reader:
+    """Reads the units of .debug_info, with its relocations applied."""
+
+    def __init__(self, file: ElfFile) -> None:
+        self._file = file
+        self._info = self._content(".debug_info")
+        self._abbreviations = self._content(".debug_abbrev")
+        self._strings = {form: self._content(name) for form, name in ((0x0E, ".debug_str"), (0x1F, ".debug_line_str"))}
+        self._offsets = self._content(".debug_str_offsets")
+        self._at = 0
+
+    def _content(self, name: str) -> bytes:
+        sections = self._file.sections
+        number = next((n for n, each in enumerate(sections) if self._file.name(each) == name), None)
+        if number is None:
+            return b""
+        content = bytearray(self._file.content(sections[number]))
+        if len(content) > LARGEST:
+            raise ElfError(f"{name} is too large")
+        if sections[number].flags & _COMPRESSED:
+            raise ElfError(f"{name} is compressed")
+        for each in sections:
+            if each.kind == SHT_RELA and each.info == number:
+                self._relocate(content, each)
+        return bytes(content)
+
+    def _relocate(self, content: bytearray, relocations: Section) -> None:
+        """Store what sections begin with: offsets in other sections of debug information, whose addresses are 0."""
+        table = bytes(self._file.content(relocations))
+        for offset, info, addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
+            if info & 0xFFFFFFFF in _ABSOLUTE.get(self._file.machine, ()) and offset + 4 <= len(content):
+                struct.pack_into("<I", content, offset, addend & 0xFFFFFFFF)
+
+    def units(self) -> Iterator[dict[int, _Entry]]:
+        """Yield the entries of each compilation unit, by their offset."""
+        start = 0
+        while start + 11 <= len(self._info):
+            length, version = struct.unpack_from("<IH", self._info, start)
+            end = start + 4 + length
+            if length >= 0xFFFFFFF0 or end > len(self._info) or version not in (4, 5):
+                raise ValueError("a unit that is not understood")
+            if version == 4:
+                abbreviations, address = struct.unpack_from("<IB", self._info, start + 6)
+                self._at = start + 11
+            else:
+                kind, address, abbreviations = struct.unpack_from("<BBI", self._info, start + 6)
+                self._at = start + 12
+                if kind != 1:
+                    raise ValueError("a unit that is not for compilation")
+            yield self._entries(start, end, self._declared(abbreviations), address)
+            start = end
+
+    def _declared(self, at: int) -> _Abbreviations:
+        """Return the abbreviations of a unit."""
+        found: dict[int, tuple[int, bool, list[tuple[int, int, int]]]] = {}
+        data = self._abbreviations
+        while True:
+            number, at = _unsigned(data, at)
+            if not number:
+                return found
+            tag, at = _unsigned(data, at)
+            has_children, at = bool(data[at]), at + 1
+            attributes = []
+            while True:
+                attribute, at = _unsigned(data, at)
+                form, at = _unsigned(data, at)
+                constant = 0
+                if form == _IMPLICIT:
+                    constant, at = _unsigned(data, at)
+                if not attribute and not form:
+                    break
+                attributes.append((attribute, form, constant))
+            found[number] = tag, has_children, attributes
+
+    def _entries(self, start: int, end: int, declared: _Abbreviations, address: int) -> dict[int, _Entry]:
+        """Return the entries of a unit. address: bytes of an address."""
+        entries: dict[int, _Entry] = {}
+        parents: list[_Entry] = []
+        indexed: list[tuple[_Entry, int, int]] = []  # strings, which are read when their base is known
+        strings_base = 8
+        while self._at < end:
+            offset = self._at
+            number, self._at = _unsigned(self._info, self._at)
+            if not number:
+                parents = parents[:-1]
+                continue
+            tag, has_children, attributes = declared[number]
+            if len(entries) == MOST_ENTRIES:
+                raise ValueError("too many entries")
+            entry = entries[offset] = _Entry(tag)
+            for attribute, form, constant in attributes:
+                value = constant if form == _IMPLICIT else self._value(form, address)
+                if form in _OF_UNIT:
+                    value = start + int(value)
+                elif form in _INDEXED_STRINGS:
+                    indexed.append((entry, attribute, int(value)))
+                if attribute == _STRINGS_BASE:
+                    strings_base = int(value)
+                entry.values[attribute] = value
+            if parents:
+                parents[-1].children.append(entry)
+            if has_children:
+                parents.append(entry)
+        for entry, attribute, index in indexed:
+            if attribute in (_NAME, _LINKAGE_NAME):
+                (at,) = struct.unpack_from("<I", self._offsets, strings_base + 4 * index)
+                entry.values[attribute] = _text(self._strings[0x0E], at)
+        return entries
+
+    def _value(self, form: int, address: int) -> int | str:
+        """Read a value; 0 for a block."""
+        if form == 0x08:
+            text = _text(self._info, self._at)
+            self._at += len(text.encode()) + 1
+            return text
+        if form in _VARIABLE:
+            value, self._at = _unsigned(self._info, self._at)
+            return value
+        if form in _BLOCKS:
+            size, self._at = _unsigned(self._info, self._at)
+            self._at += size
+            return 0
+        size = address if form == _ADDRESS else _FIXED[form]
+        value = int.from_bytes(self._info[self._at : self._at + abs(size)], "little")
+        self._at += abs(size)
+        if size < 0:
+            self._at += value
+            return 0
+        return _text(self._strings[form], value) if form in self._strings else value
+
+
+def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of 7 bits per byte, and the offset after it. The value of a negative one is not needed."""
+    value = shift = 0
+    while shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError("a number of more than 64 bits")
+
+
+def _text(data: bytes, at: int) -> str:
+    return data[at : data.index(b"\0", at)].decode()
