@@ -139,7 +139,7 @@ def test_generic_code_computes_the_same_from_panels_for_another_cpu(element: str
 
 
 def test_generic_code_next_to_other_code_is_optimised_less(tmp_path: Path) -> None:
-    """Its loops are neither unrolled nor interleaved, so that compiling both takes little longer than one."""
+    """Its loops are neither unrolled nor interleaved, which saves most of the time that it takes to compile it."""
     text, _ = product("f32", "f32")
     alone, both, next_to_arm = (
         members(pd.compile(text, targets=targets, cpu=cpus), tmp_path / "f.pdx") for targets, cpus in [
