@@ -3,6 +3,7 @@
 // links: base platform sched
 // tsan: 20
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,8 +47,7 @@ static void check_works(pyd_sched_t* sched) {
 static int32_t meet_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)begin, (void)end, (void)out_failed;
   atomic_fetch_add((_Atomic int*)self, 1);
-  while (atomic_load((_Atomic int*)self) < 2) {
-  }
+  while (atomic_load((_Atomic int*)self) < 2) sched_yield();
   return 0;
 }
 

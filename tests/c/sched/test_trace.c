@@ -3,6 +3,7 @@
 // links: base platform sched
 // tsan: 3
 #include <pthread.h>
+#include <sched.h>
 
 #include "check.h"
 #include "pydispatch/trace.h"
@@ -114,8 +115,7 @@ typedef struct writer_s {
 static void* write_many(void* argument) {
   writer_t* writer = argument;
   atomic_fetch_add(writer->ready, 1);
-  while (atomic_load(writer->ready) < WRITERS) {
-  }
+  while (atomic_load(writer->ready) < WRITERS) sched_yield();
   for (uint64_t i = 0; i < writer->count; ++i) record(writer->trace, i);
   return NULL;
 }
@@ -199,8 +199,7 @@ static int32_t meet_body(void* self, uint32_t worker, uint64_t begin, uint64_t e
   _Atomic int* here = self;
   (void)worker, (void)begin, (void)end, (void)out_failed;
   atomic_fetch_add(here, 1);
-  while (atomic_load(here) < 2) {
-  }
+  while (atomic_load(here) < 2) sched_yield();
   return 0;
 }
 
