@@ -15,7 +15,7 @@ from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.driver.pipeline import Options, Pipeline
 from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.fusion import order
-from pydispatch.compiler.outline.boundaries import origins
+from pydispatch.compiler.outline.boundaries import jumps_of, origins
 from pydispatch.compiler.outline.explain import Report
 from pydispatch.compiler.outline.form import host_functions
 from pydispatch.formats.artifact.dispatches import Boundary
@@ -124,7 +124,7 @@ def _listed(module: ModuleOp, reports: list[Report]) -> None:
             if not isinstance(consumer, flow.DispatchOp):
                 continue
             readers = {op for d in report.dispatches if d.export == _export(consumer) for op in d.ops} | {"a copy"}
-            for producer in set(origins(consumer, function)) - {consumer}:
+            for producer in set(origins(consumer, jumps_of(function))) - {consumer}:
                 apart = [b for d in report.dispatches if d.export == _export(producer) for b in d.apart]
                 assert not readers.isdisjoint(b.consumer for b in apart), (_export(producer), _export(consumer))
 

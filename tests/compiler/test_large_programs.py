@@ -116,6 +116,23 @@ def test_work_of_wide_programs_grows_with_their_width():
     assert long < 5 * short
 
 
+def test_work_of_many_branches_does_not_grow_with_their_cube():
+    """Each of them may pass on what any earlier one computed: the boundaries that are listed are as many as pairs."""
+
+    def branches(count: int) -> str:
+        t = "tensor<8xf32>"
+        made = "".join(
+            f"  %x{i + 1} = scf.if %c -> ({t}) {{\n    %y{i} = math.exp %x{i} : {t}\n    scf.yield %y{i} : {t}\n"
+            f"  }} else {{\n    scf.yield %x{i} : {t}\n  }}\n"
+            for i in range(count)
+        )
+        return f"func.func @f(%x0: {t}, %c: i1) -> {t} {{\n{made}  return %x{count} : {t}\n}}\n"
+
+    calls_for(branches(1))  # imports modules and fills caches
+    short, long = calls_for(branches(20)), calls_for(branches(80))
+    assert long < 11 * short
+
+
 def test_long_chains_behind_a_contraction():
     """Every operation uses the last one twice: a walk that forgets where it was would never end."""
     t = "tensor<8x8xf32>"

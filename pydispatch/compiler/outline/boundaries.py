@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import is_fill, is_view
 from pydispatch.compiler.fusion.words import place_of
 from pydispatch.ir.dialects.flow import dialect as flow
 
+Jumps = dict[Block, list[Operation]]
+"""The blocks of a host function -> the operations that jump to them."""
 
-def origins(dispatch: Operation, function: Operation) -> dict[flow.DispatchOp, Operation | None]:
+
+def jumps_of(function: Operation) -> Jumps:
+    """Return the jumps between the blocks of a host function."""
+    found: Jumps = {block: [] for block in function.regions[0].blocks}
+    for block in function.regions[0].blocks:
+        if (end := block.last_op) is not None:
+            for target in dict.fromkeys(end.successors):
+                found[target].append(end)
+    return found
+
+
+def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
     """The dispatches whose results `dispatch` reads, directly or through what host code does with them -> the last
     operation on the way that is more than a view: host code or control flow; None where there is none."""
     found: dict[flow.DispatchOp, Operation | None] = {}
@@ -26,11 +39,11 @@ def origins(dispatch: Operation, function: Operation) -> dict[flow.DispatchOp, O
         if isinstance(value.owner, flow.DispatchOp):
             found.setdefault(value.owner, between)
         else:
-            pending += [(v, between or by) for v, by in _sources(value, function)]
+            pending += [(v, between or by) for v, by in _sources(value, jumps)]
     return found
 
 
-def _sources(value: SSAValue, function: Operation) -> Iterable[tuple[SSAValue, Operation | None]]:
+def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operation | None]]:
     """The values that `value` is made of, or may be, each with the operation that makes it so, None of a view."""
     if isinstance(value, OpResult):
         op, place = value.op, len(value.op.results) - value.index
@@ -40,10 +53,8 @@ def _sources(value: SSAValue, function: Operation) -> Iterable[tuple[SSAValue, O
     elif isinstance(value, BlockArgument):
         around = value.block.parent_op()
         place = len(value.block.args) - value.index
-        if around is function:
-            ends = [b.last_op for b in function.regions[0].blocks]
-            jumps = [end for end in ends if end is not None and value.block in end.successors]
-            yield from ((v, jump) for jump in jumps for v in jump.operands)
+        if value.block in jumps:
+            yield from ((v, jump) for jump in jumps[value.block] for v in jump.operands)
         elif around is not None:
             yield from ((v, around) for v in around.operands[-place:][:1])
             yield from _yielded(around, place)

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.fusion.groups import Edge
 from pydispatch.compiler.fusion.words import place_of
-from pydispatch.compiler.outline.boundaries import origins, separation
+from pydispatch.compiler.outline.boundaries import jumps_of, origins, separation
 from pydispatch.compiler.outline.names import is_quiet
 from pydispatch.formats.artifact.dispatches import Boundary, DispatchEntry, Listing
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -49,10 +49,11 @@ class Report:
         """Looks at the dispatches of the function: every one that reads a result of another gets to know why."""
         numbers = {op: n for n, op in enumerate(self._made)}
         apart: dict[int, dict[Boundary, None]] = {}
+        jumps = jumps_of(function)
         for consumer in function.walk():
             if not isinstance(consumer, flow.DispatchOp):
                 continue
-            for producer, between in origins(consumer, function).items():
+            for producer, between in origins(consumer, jumps).items():
                 if producer not in numbers or producer is consumer:
                     continue
                 first, second = numbers[producer], numbers.get(consumer)
