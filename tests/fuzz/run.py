@@ -50,6 +50,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument("--seed", type=int, default=0, help="of the changes of inputs; 0: another each time")
     args = parser.parse_args()
     clang = compiler()
     running: list[tuple[str, subprocess.Popen[str]]] = []
@@ -68,7 +69,8 @@ def main() -> int:
             check=True,
         )  # fmt: skip
         running.append((name, subprocess.Popen(
-            [str(binary), f"-max_total_time={args.seconds}", "-max_len=65536", "-timeout=10", "-rss_limit_mb=2048",
+            [str(binary), f"-max_total_time={args.seconds}", f"-seed={args.seed}", "-max_len=65536", "-timeout=10",
+             "-rss_limit_mb=2048",
              "-print_final_stats=1", f"-artifact_prefix={folder}/", str(folder / "corpus"),
              *map(str, corpora)],
             stderr=subprocess.PIPE, text=True,

@@ -190,8 +190,9 @@ def explore_with_atheris(name: str, seconds: float) -> None:
 # ---- all readers
 
 
-def run_child(name: str, engine: str, seconds: float) -> dict[str, Any]:
+def run_child(name: str, engine: str, seconds: float, seed: int) -> dict[str, Any]:
     command = [sys.executable, str(Path(__file__)), name, "--child", "--engine", engine, "--seconds", str(seconds)]
+    command += ["--seed", str(seed)]
     known = set((BUILD / name).glob("finding-*.txt"))
     ran = subprocess.run(command, capture_output=True, text=True)
     sys.stderr.write("".join(re.findall(r"^FINDING (?:.*\n)+", ran.stderr, re.M)))
@@ -220,6 +221,7 @@ def main() -> int:
     parser.add_argument("readers", nargs="*", choices=[[], *READERS], metavar="READER", help=", ".join(READERS))
     parser.add_argument("--seconds", type=float, default=600, help="for all readers together, about")
     parser.add_argument("--engine", choices=("own", "atheris"), default="atheris" if has_atheris else "own")
+    parser.add_argument("--seed", type=int, default=time.time_ns(), help="of the changes that are made to inputs")
     parser.add_argument("--input", type=Path, help="runs one input")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -231,13 +233,13 @@ def main() -> int:
     if args.child:
         if args.engine == "atheris":
             explore_with_atheris(args.readers[0], args.seconds)
-        print(json.dumps(explore(args.readers[0], args.seconds, time.time_ns())))
+        print(json.dumps(explore(args.readers[0], args.seconds, args.seed)))
         return 0
     names, processors = args.readers or list(READERS), os.cpu_count() or 2
     # What comes before the inputs (imports, the first inputs) takes about as long again.
     seconds = args.seconds * min(processors, len(names)) / len(names) / 2
     with ThreadPoolExecutor(max_workers=processors) as workers:
-        rows = list(workers.map(lambda n: run_child(n, args.engine, seconds), names))
+        rows = list(workers.map(lambda n: run_child(n, args.engine, seconds, args.seed), names))
     print(json.dumps({"engine": args.engine, "rows": rows}))
     return 1 if any(row["findings"] for row in rows) else 0
 

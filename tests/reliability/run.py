@@ -5,7 +5,7 @@ line `{"rows": [{"name": ..., "executions": ..., "new": ..., "coverage": ..., "f
 output in another way is one row of as many executions as were asked for, with a finding when it fails. The lines that a
 part writes to stderr from one that begins with FINDING on are repeated after the table.
 
-    python tests/reliability/run.py [--seconds 3600] [--record] [PART...]
+    python tests/reliability/run.py [--seconds 3600] [--seed N] [--record] [PART...]
 
 --record adds the figures to totals.json beside this file and writes them into docs/reliability.md.
 """
@@ -40,17 +40,19 @@ FINDING_LINES = 15
 
 
 def parts() -> dict[str, Path]:
-    found = {path.stem: path for path in sorted(HERE.glob("*.py")) if path.stem not in NOT_PARTS}
+    own = (path for path in sorted(HERE.glob("*.py")) if not path.stem.startswith("test_"))
+    found = {path.stem: path for path in own if path.stem not in NOT_PARTS}
     return {"fuzz": ROOT / "tests" / "fuzz" / "run.py", **found}
 
 
-def arguments(name: str, path: Path, seconds: float) -> list[str]:
-    """How a part is told for how long to run."""
+def arguments(name: str, path: Path, seconds: float, seed: int | None = None) -> list[str]:
+    """Return the arguments of a part: for how long it runs, and from which seed."""
     text = path.read_text()
+    seeds = ["--seed", str(seed)] if seed is not None and '"--seed"' in text else []
     if '"--seconds"' not in text:
-        return ["--count", str(max(1, round(seconds * PER_SECOND.get(name, 0.1))))]
+        return ["--count", str(max(1, round(seconds * PER_SECOND.get(name, 0.1)))), *seeds]
     own = max(1.0, seconds * SHARES.get(name, 0.1))
-    return ["--seconds", str(int(own))]
+    return ["--seconds", str(int(own)), *seeds]
 
 
 def texts_of_findings(name: str, log: list[str], output: list[str], failed: bool) -> list[str]:
@@ -160,6 +162,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts()))
     parser.add_argument("--seconds", type=float, default=3600, help="for all parts together, about")
+    parser.add_argument("--seed", type=int, help="of every part; by default each takes another one each time")
     parser.add_argument("--record", action="store_true", help="add the figures to the totals")
     args = parser.parse_args()
     unknown = [name for name in args.parts if name not in parts()]
@@ -171,7 +174,7 @@ def main() -> int:
     for name, path in parts().items():
         if args.parts and name not in args.parts:
             continue
-        given = arguments(name, path, args.seconds)
+        given = arguments(name, path, args.seconds, args.seed)
         print(f"{name}: {' '.join(given)}", flush=True)
         count = int(given[1]) if given[0] == "--count" else 0
         own_rows, own_findings = run_part(name, [sys.executable, str(path), *given], count)

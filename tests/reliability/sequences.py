@@ -5,7 +5,7 @@ in a host command and are cancelled, handles released in any order and in callba
 sequences.c, runs with ASAN and UBSAN, with TSAN, and plain, where sequences fork too. A sequence that fails is reduced
 to the steps that it needs.
 
-`python tests/reliability/sequences.py --count 10000 [--first 1] [--mode asan]`: exit status 0 or 1, a last line of
+`python tests/reliability/sequences.py --count 10000 [--seed 1] [--mode asan]`: exit status 0 or 1, a last line of
 counts.
 """
 
@@ -124,15 +124,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of all modes together, about")
     parser.add_argument("--count", type=int, default=sys.maxsize, help="sequences of each mode")
-    parser.add_argument("--first", type=int, default=int(time.time()), help="number of the first sequence, its seed")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the first sequence")
     parser.add_argument("--mode", choices=MODES, action="append", help="all of them by default")
     args = parser.parse_args()
     modes = args.mode or MODES
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for mode in modes:
-            done, findings = run(mode, args.first, args.count, args.seconds / len(modes), Path(folder))
-            seeds = f"seeds {args.first} to {args.first + done - 1}"
+            done, findings = run(mode, args.seed, args.count, args.seconds / len(modes), Path(folder))
+            seeds = f"seeds {args.seed} to {args.seed + done - 1}"
             rows.append({"name": f"sequences {mode}", "executions": done, "coverage": seeds, "findings": findings})
     print(json.dumps({"rows": rows}))
     return 1 if any(row["findings"] for row in rows) else 0

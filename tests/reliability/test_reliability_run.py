@@ -54,3 +54,10 @@ def test_findings_are_the_last_lines(
     printed = capsys.readouterr().out
     assert printed.index("findings  coverage") < printed.index("FINDING part, --seed 7")
     assert printed.rstrip().splitlines()[-1].startswith("...")
+
+
+def test_every_part_that_takes_a_seed_gets_it() -> None:
+    given = {name: run.arguments(name, path, 10, seed=5) for name, path in run.parts().items()}
+    seeded = {name for name, words in given.items() if words[-2:] == ["--seed", "5"]}
+    assert seeded == {"fuzz", "device_states", "differential", "models", "readers", "sequences", "threads"}
+    assert not any("--seed" in run.arguments(name, path, 10) for name, path in run.parts().items())
