@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parent))
-
-import run
+HERE = Path(__file__).resolve().parent
+SPEC = importlib.util.spec_from_file_location("reliability_run", HERE / "run.py")
+assert SPEC is not None and SPEC.loader is not None
+run = importlib.util.module_from_spec(SPEC)  # the folders of other tests have a run.py, too
+SPEC.loader.exec_module(run)
 
 ROW = {"name": "part", "executions": 3, "findings": 1}
 PRINTS = """

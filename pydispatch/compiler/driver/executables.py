@@ -6,7 +6,8 @@ import os
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -16,7 +17,7 @@ from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
 from pydispatch.compiler.target.backend import Dump, backend_named, backend_of
 from pydispatch.compiler.target.cpu import without_fallbacks
 from pydispatch.compiler.target.variants import Folders, build_variant, variants_of
-from pydispatch.errors import CompileWarning
+from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.logs import caller_level
 
@@ -60,11 +61,18 @@ def emit_executables(
 
 def _mark_fallbacks(executable: hal.ExecutableOp, variants: Sequence[Variant]) -> None:
     """Mark generic code next to code for other CPUs of the architecture."""
-    targets = [op.target for op in variants_of(executable)]
-    machines = [None if (b := backend_of(target)) is None else b.contract_machine(target) for target in targets]
+    machines = [_machine(op.target) for op in variants_of(executable)]
     kept = without_fallbacks([machine for machine in machines if machine is not None])
     for variant, machine in zip(variants, machines, strict=True):
         variant.is_fallback = machine is not None and machine not in kept
+
+
+def _machine(target: hal.ExecutableTargetAttr) -> Any:
+    """Return what the CPU of a target multiplies; None for another target, and for one whose emission will fail."""
+    with suppress(CompileError):
+        backend = backend_of(target)
+        return None if backend is None else backend.contract_machine(target)
+    return None
 
 
 def _emit(variant: Variant, dump: Dump | None) -> Binary:
