@@ -96,7 +96,7 @@ def _openblas(built: Any, workers: int) -> Callable[[], Call]:
 
 
 def _jax(built: Any, workers: int) -> Callable[[], Call]:
-    """Interpret the nodes with JAX while it traces; its threads are as many as the process has CPUs."""
+    """Interpret the nodes with JAX while it traces. It has as many threads as the process has CPUs, and no option."""
     import jax
     import jax.numpy as jnp
     from onnx import numpy_helper
@@ -141,6 +141,6 @@ CONTENDERS = {
     "affinity": Contender("pydispatch, affinity", _pydispatch("cpu?workers={workers}&affinity=1"), workers=(2,)),
     "onnxruntime": Contender("onnxruntime", _onnxruntime, module="onnxruntime"),
     "openvino": Contender("openvino", _openvino, module="openvino"),
-    "jax": Contender("jax", _jax, module="jax"),
+    "jax": Contender("jax", _jax, workers=(2,), module="jax"),
     "openblas": Contender("openblas", _openblas, works=("product",)),
 }

@@ -111,8 +111,6 @@ def rows(work: str, setting: Setting, pauses: list[int], seconds: float) -> Iter
             command = [sys.executable, __file__, "--measure", work, key, str(workers), str(setting.callers)]
             command += ["--seconds", str(seconds), "--pauses", *map(str, pauses)]
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(workers)}
-            if key == "jax" and workers == 1:  # it has an option for one thread only
-                environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
             with neighbour(setting.has_neighbour):
                 done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
             for pause, (rate, *every, middle, late) in zip(pauses, json.loads(done.stdout), strict=True):
