@@ -137,7 +137,7 @@ cdef class Function(PublicFunction):
             workers: Threads that work for all items together, at most, 1 to 1024.
             on_error: "raise": arguments that do not fit are refused at once, and no call is made. When calls fail, the
                 future raises the first error after all have ended; its `outcomes` is the list of all results and
-                errors. "return": errors take the places of results in the list.
+                errors. "return": the list has errors where calls have no result.
 
         Returns:
             A Future of the list of results, in the order of the items. An error has the index of its item in `item`,
@@ -154,7 +154,7 @@ cdef class Function(PublicFunction):
             in_flight: Calls that are submitted and whose results were not taken, at most; twice the workers by default.
             workers: Threads that work for each call at once, at most.
             on_error: "raise": an error is raised after the results before it, and ends the iterator. "return": the
-                error takes the place of the result, and later items are called.
+                iterator yields the error and goes on with later items.
 
         Yields:
             For each item its result, or its error. An error has the index of its item in `item`, and at the start of

@@ -21,7 +21,7 @@ def arguments_of(item: Any) -> tuple[Any, ...]:
 
 
 def returns_errors(on_error: str) -> bool:
-    """Return whether errors take the places of results. InvalidArgumentError: neither "raise" nor "return"."""
+    """Return whether errors are returned instead of raised. Raises InvalidArgumentError for another text."""
     if on_error not in ("raise", "return"):
         raise InvalidArgumentError(f"on_error: expected 'raise' or 'return', got {on_error!r}")
     return on_error == "return"

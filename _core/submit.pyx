@@ -230,7 +230,7 @@ cdef class BatchTask(Task):
     cdef uint32_t count
     cdef list indices     # per call: the index of its item; None: all items have one
     cdef dict refused     # index of an item without a call -> its error
-    cdef bint is_returned  # errors take the places of results
+    cdef bint is_returned  # errors are results, and do not raise
 
     cdef object index_of(self, uint32_t call):
         return call if self.indices is None else self.indices[call]

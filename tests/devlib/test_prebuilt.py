@@ -83,14 +83,14 @@ def test_the_library_in_the_repository_is_of_its_sources():
 def test_the_same_sources_and_clang_give_the_same_library(library, tmp_path, monkeypatch):
     made, kept = prebuilt.members(library), prebuilt.members(prebuilt.FILE)
     assert made.keys() == kept.keys()
-    if made["compiler"] != kept["compiler"]:
-        pytest.skip(f"another compiler: {made['compiler'].decode()}, not {kept['compiler'].decode()}")
-    assert [name for name in made if made[name] != kept[name]] == []
     monkeypatch.setenv("PYDISPATCH_CACHE_SIZE", "0")
     moved = tmp_path / "elsewhere"
     shutil.copytree(prebuilt.SOURCES, moved)
     monkeypatch.setattr(prebuilt, "SOURCES", moved)
-    assert prebuilt._compiled("round", "x86_64", "generic", ()) == kept["x86_64/round"]
+    assert prebuilt._compiled("round", "x86_64", "generic", ()) == made["x86_64/round"]
+    if made["compiler"] != kept["compiler"]:
+        pytest.skip(f"this machine has {made['compiler'].decode()}, the library is of {kept['compiler'].decode()}")
+    assert [name for name in made if made[name] != kept[name]] == []
 
 
 def test_a_library_of_other_sources_does_not_count(library, monkeypatch):

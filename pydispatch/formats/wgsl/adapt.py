@@ -1,4 +1,4 @@
-"""Shaders that were written for other hosts: their resources where programs give them.
+"""Shaders that were written for other hosts: their resources move to the binding points that programs use.
 
 The text keeps its lines, so that messages of drivers name lines of the user's file.
 """
@@ -17,7 +17,7 @@ Edits = dict[int, str]
 
 
 def adapted(module: Module, read_only: Mapping[str, Sequence[bool]]) -> Module:
-    """Return the module with its resources where programs give them, or the module itself where they are.
+    """Return the module with its resources at the binding points that programs use; itself if nothing moves.
 
     A uniform block of any group and binding becomes that of the constants; buffers of its group with larger numbers
     move down by one. A storage buffer that is declared read_write, that no entry point writes, and that a layout calls
@@ -41,25 +41,25 @@ def _edited(module: Module, edits: Edits) -> Module:
 
 
 def _move_block(module: Module) -> Edits:
-    """Move the uniform blocks of a module, which are alternatives of one place, to that of the constants."""
+    """Move the uniform blocks of a module, all of one binding point, to the binding point of the constants."""
     blocks = [each for each in module.declarations if each.kind == "var" and each.space == "uniform"]
-    places = {_place(each) for each in blocks}
-    if len(places) != 1 or None in places or places == {CONSTANTS}:
+    points = {_binding_point(each) for each in blocks}
+    if len(points) != 1 or None in points or points == {CONSTANTS}:
         return {}
-    (place,) = places
-    assert place is not None
+    (point,) = points
+    assert point is not None
     edits: Edits = {}
     for block in blocks:
         for key, number in zip(("group", "binding"), CONSTANTS, strict=True):
             edits[_number_token(module, block, key)] = str(number)
     for each in module.declarations:
-        other = _place(each) if each.kind == "var" and each.space == "storage" else None
-        if other is not None and other[0] == place[0] and other[1] > place[1]:
+        other = _binding_point(each) if each.kind == "var" and each.space == "storage" else None
+        if other is not None and other[0] == point[0] and other[1] > point[1]:
             edits[_number_token(module, each, "binding")] = str(other[1] - 1)
     return edits
 
 
-def _place(variable: Declaration) -> tuple[int, int] | None:
+def _binding_point(variable: Declaration) -> tuple[int, int] | None:
     """Return the group and binding of a variable where both are plain numbers."""
     group, binding = variable.number("group"), variable.number("binding")
     return None if group is None or binding is None else (group, binding)
@@ -77,14 +77,14 @@ def _narrow_access(module: Module, read_only: Mapping[str, Sequence[bool]]) -> E
     reached = {entry.name: set(each.name for each in module.reached([entry])) for entry in module.entry_points}
     edits: Edits = {}
     for variable in module.declarations:
-        place = _place(variable) if variable.kind == "var" and variable.space == "storage" else None
-        if place is None or variable.access != "read_write" or "atomic<" in variable.type:
+        point = _binding_point(variable) if variable.kind == "var" and variable.space == "storage" else None
+        if point is None or variable.access != "read_write" or "atomic<" in variable.type:
             continue
         users = [name for name, names in reached.items() if variable.name in names]
         is_read_only = any(
-            place[1] < len(flags) and flags[place[1]] for name in users if (flags := read_only.get(name)) is not None
+            point[1] < len(flags) and flags[point[1]] for name in users if (flags := read_only.get(name)) is not None
         )
-        if is_read_only and not any(place[1] in writes[name] for name in users):
+        if is_read_only and not any(point[1] in writes[name] for name in users):
             access = next(i for i in range(variable.first, variable.end) if module.tokens[i].text == "read_write")
             edits[access] = "read"
     return edits

@@ -101,7 +101,7 @@ class Submitted:
         Args:
             items: An iterable; an item may hold futures, as arguments of `submit`.
             on_error: "raise": when calls fail, the future raises the first error after all have ended; its `outcomes`
-                is the list of all results and errors. "return": errors take the places of results in the list.
+                is the list of all results and errors. "return": the list has errors where calls have no result.
 
         Returns:
             A Future of the list of results, in the order of the items. An error has the index of its item in `item`,
@@ -116,7 +116,7 @@ class Submitted:
             items: An iterable, which is read as calls end.
             in_flight: Calls that are submitted and whose results were not taken, at most.
             on_error: "raise": an error is raised after the results before it, and ends the iterator. "return": the
-                error takes the place of the result, and later items are called.
+                iterator yields the error and goes on with later items.
 
         Yields:
             For each item its result, or its error. An error has the index of its item in `item`, and at the start of
