@@ -22,7 +22,7 @@ class CompleteViews:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the function can still be called."""
+        """Return whether the function can still be called."""
         return getattr(self._function, "is_usable", True)
 
     def __call__(self, *args: Any, out: Any) -> None:

@@ -27,7 +27,7 @@ class Reference:
         self.needed[into] = both - {a, into}
 
     def is_circular(self, a: int, b: int) -> bool:
-        """Whether another node needs one of two and is needed by the other one."""
+        """Return whether another node needs one of two and is needed by the other one."""
         return any(self.needed[between] & {a, b} for between in (self.needed[a] | self.needed[b]) - {a, b})
 
 

@@ -62,7 +62,7 @@ class Arguments:
         return Arguments(outside(self.tensors | other.tensors), outside(self.scalars | other.scalars))
 
     def too_many(self, results: int, most_tensors: int) -> str | None:
-        """Why a dispatch with these arguments would have more constants or bindings than fit, or None.
+        """Return why a dispatch with these arguments would have more constants or bindings than fit, or None.
 
         results: tensors that it computes for others.
         """
@@ -94,7 +94,7 @@ def arguments_of(ops: Sequence[Operation]) -> Arguments:
 
 
 def is_read_outside(value: SSAValue, is_inside: Callable[[Operation], bool]) -> bool:
-    """Whether operations read a value of which `is_inside` is false."""
+    """Return whether operations read a value of which `is_inside` is false."""
     return any(not is_inside(use.operation) for use in value.uses)
 
 

@@ -99,7 +99,7 @@ class Reduction:
         return module
 
     def _repeats(self, module: ModuleOp) -> bool:
-        """Whether a copy of a program has the same fault."""
+        """Return whether a copy of a program has the same fault."""
         if self.tries <= 0 or time.monotonic() > self.end:
             return False
         self.tries -= 1

@@ -17,8 +17,10 @@ from pydispatch.ir.values import shape_of
 
 MOST_OPERATIONS = 96  # compile time grows faster than what a longer chain still saves
 MOST_SIBLINGS = 64
-"""Readers of one tensor with which a group is compared in vain. With more of them, formation is quadratic in the number
-of readers; with fewer, readers that are far apart stay apart."""
+"""Readers of one tensor with which a group is compared, without joining any, before formation gives up.
+
+With more of them, formation is quadratic in the number of readers; with fewer, readers that are far apart stay apart.
+"""
 
 
 class Groups:
@@ -121,7 +123,7 @@ class Groups:
         return first.joined(second, lambda op: self.home.get(op, -1) in (home, other))
 
     def _why_not_uniform(self, home: int, other: int, both: Uniform) -> str | None:
-        """Why groups of one space may not become one: legality permits it, whatever they compute."""
+        """Return why groups of one space may not become one: legality permits it, whatever they compute."""
         groups = [other, home]
         outside = (self.order.sources(home) | self.order.sources(other)).difference(groups)
         if self.order.needs(outside, groups):
@@ -228,7 +230,7 @@ class Groups:
                 return
 
     def _need_each_other(self, first: int, second: int) -> bool:
-        """Whether one of two groups needs the other; True when they are too far apart to find out."""
+        """Return whether one of two groups needs the other; True when they are too far apart to find out."""
         try:
             return self.order.needs([first], [second]) or self.order.needs([second], [first])
         except TooFarError:

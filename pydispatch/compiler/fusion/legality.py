@@ -29,7 +29,7 @@ class Legality:
     most_operands: int = MOST_BINDINGS
 
     def of(self, group: Sequence[Operation]) -> str | None:
-        """Why operations may not be one dispatch; None when they may."""
+        """Return why operations may not be one dispatch; None when they may."""
         return self.why_not(group) or too_many_arguments(group, self.most_tensors)
 
 

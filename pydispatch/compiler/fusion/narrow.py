@@ -90,7 +90,7 @@ def _equal_parts(operands: Sequence[SSAValue], parts: int) -> list[Sequence[SSAV
 
 
 def _fits_together(operands: Sequence[SSAValue], most_tensors: int) -> bool:
-    """Whether operands may be arguments of one dispatch; a single one always is."""
+    """Return whether operands may be arguments of one dispatch; a single one always is."""
     sizes = sum(1 for v in operands for n in shape_of(v) if n < 0)
     return len(operands) == 1 or (len(operands) < most_tensors and sizes <= MOST_SCALARS)
 
@@ -120,7 +120,7 @@ class _TakenApart:
         _replace(self.op, [self._generic(value, output, map_) for value, output, map_ in outputs])
 
     def _sizes(self) -> list[SSAValue]:
-        """The trip counts of the loops that no type states."""
+        """Return the trip counts of the loops that no type states."""
         found = []
         for places, extent in zip(self.g.places, self.g.extents, strict=True):
             if extent is None:
@@ -129,7 +129,7 @@ class _TakenApart:
         return found
 
     def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
-        """A generic that computes one value of the body by one operation, or copies it."""
+        """Return a generic that computes one value of the body by one operation, or copies it."""
         ops: set[Operation] = set()
         read: dict[SSAValue, None] = {}
         pending = [value]

@@ -34,7 +34,7 @@ class Order:
         self._merged: dict[int, int] = {}
 
     def node(self, number: int) -> int:
-        """The node that `number` is, or was merged into."""
+        """Return the node that `number` is, or was merged into."""
         end = number
         while end in self._merged:
             end = self._merged[end]
@@ -51,7 +51,7 @@ class Order:
             self._readers[source].add(number)
 
     def sources(self, node: int) -> set[int]:
-        """The nodes that a node needs directly."""
+        """Return the nodes that a node needs directly."""
         return self._neighbours(self._sources, node)
 
     def needs(self, nodes: Iterable[int], others: Collection[int]) -> bool:
@@ -87,8 +87,10 @@ class Order:
             edges[into] = more
 
     def _between(self, a: int, b: int, limit: int | None) -> tuple[set[int], set[int]]:
-        """Of the nodes whose ranks lie between those of two nodes: those that the later one needs, and those that need
-        the earlier one."""
+        """Return (nodes that the later one of two needs, nodes that need the earlier one).
+
+        Both are sets of nodes whose ranks lie between those of the two. limit: see `_search`.
+        """
         low, high = sorted((a, b), key=self._rank.__getitem__)
         least, most = self._rank[low], self._rank[high]
         before = self._search(self._sources, [high], least, most, limit)
@@ -97,7 +99,7 @@ class Order:
     def _search(
         self, edges: dict[int, set[int]], starts: Iterable[int], least: int, most: int, limit: int | None
     ) -> set[int]:
-        """The nodes that are reached from others over nodes whose ranks lie between two ranks."""
+        """Return the nodes that are reached from others over nodes whose ranks lie between two ranks."""
         found: set[int] = set()
         pending = list(starts)
         while pending:
@@ -111,7 +113,7 @@ class Order:
         return found
 
     def _neighbours(self, edges: dict[int, set[int]], node: int) -> set[int]:
-        """The nodes at the other ends of a node's edges, under their present numbers."""
+        """Return the nodes at the other ends of a node's edges, under their present numbers."""
         known = edges[node]
         if not self._merged.keys().isdisjoint(known):
             known = edges[node] = {self.node(other) for other in known} - {node}

@@ -115,7 +115,7 @@ def check(kind: Kind, program: Program) -> Finding | None:
 
 
 def is_close(a: Array, b: Array, tolerance: float) -> bool:
-    """Whether two arrays agree; the tolerance is relative to the largest element of b."""
+    """Return whether two arrays agree; the tolerance is relative to the largest element of b."""
     if a.shape != b.shape:
         return False
     if a.dtype.kind in "biu" and b.dtype.kind in "biu":
