@@ -130,10 +130,10 @@ class _Layout:
 def _traced(module: Any) -> _Traced:
     """A graph of AOTAutograd. Sizes of tensors, which come as inputs of their own, are no arguments of the program."""
     try:
-        graph = fx.graph_of(module)
+        graph, constants = fx.graph_of(module)
     except Fault as fault:
         raise CompileError(str(fault), Location(_NAME, 0, 0)) from None
-    names = [argument.name for argument in graph.inputs if isinstance(argument, Name)]
+    names = [each.name for each in graph.inputs if isinstance(each, Name) and each.name not in constants]
     sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}
     inputs, passed = [], []
     for place, name in enumerate(names):
@@ -142,13 +142,14 @@ def _traced(module: Any) -> _Traced:
         inputs.append(GraphInput("size" if is_size else "user_input", Name(name)))
         if not is_size:
             passed.append(place)
+    inputs += [GraphInput("tensor_constant", Name(name), name) for name in constants]
     results = tuple(
         _result(output, names, graph, node) for output, node in zip(graph.outputs, _outputs(module), strict=True)
     )
     kept = tuple(o for o, r in zip(graph.outputs, results, strict=True) if r.kind in ("tensor", "number"))
     outputs = tuple(GraphOutput("user_output", output) for output in kept)
     program = ExportedProgram(replace(graph, outputs=kept), tuple(inputs), outputs, {}, (), (), "")
-    return _Traced(Model(_NAME, program, {}, {}), tuple(passed), results)
+    return _Traced(Model(_NAME, program, {}, constants), tuple(passed), results)
 
 
 def _outputs(module: Any) -> Sequence[Any]:

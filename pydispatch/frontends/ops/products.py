@@ -243,7 +243,7 @@ def _windows(
 
 
 def transposed_convolution(
-    b: Builder, x: Tensor, w: Tensor, window: Window, *, groups: int = 1, output_padding: Sequence[int] | None = None,
+    b: Builder, x: Tensor, w: Tensor, window: Window, *, groups: int = 1, output_padding: Sequence[Size] | None = None,
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
     """The gradient of a convolution: x [n, c, ...] by w [c, f / groups, kernel...] → [n, f, ...]."""
@@ -260,6 +260,32 @@ def transposed_convolution(
     high = tuple(r - n + e for r, n, e in zip(reach, window.high, extra, strict=True))
     forward = Window((1,) * spatial, low, high, window.dilations)
     return convolution(b, x, ws, forward, groups=groups, input_dilations=window.strides, dtype=dtype)
+
+
+def filter_gradient(
+    b: Builder, x: Tensor, grad: Tensor, kernel: Sequence[Size], window: Window, *, groups: int = 1,
+    dtype: DType | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the gradient of the filters [f, c / groups, kernel...] of `convolution`.
+
+    x [n, c, spatial...] is the operand of the convolution, grad [n, f, spatial...] the gradient of its result. It is a
+    convolution of x by grad over the batch, in which strides and dilations change roles.
+    """
+    spatial = x.rank - 2
+    n, c, f = x.shape[0], x.shape[1], grad.shape[1]
+    if isinstance(c, Expr) or isinstance(f, Expr) or c % groups or f % groups:
+        raise b.fail(f"gradient of the filters of {x} in {groups} group(s): numbers of channels must be known")
+    x = pad(b, x, (0, 0, *window.low), (0, 0, *window.high), 0, [0] * x.rank)
+    inside = Window(window.dilations, (0,) * spatial, (0,) * spatial, window.strides)
+    rest, dtype = range(2, x.rank), dtype or x.dtype
+    if groups == 1:
+        images, filters = (transpose(b, each, [1, 0, *rest]) for each in (x, grad))
+        return transpose(b, _windows(b, images, filters, inside, tuple(kernel), dtype), [1, 0, *rest])
+    per, each = c // groups, f // groups
+    images = transpose(b, reshape(b, x, [n, groups, per, *x.shape[2:]]), [2, 1, 0, *range(3, x.rank + 1)])
+    filters = transpose(b, reshape(b, grad, [n, groups, each, *grad.shape[2:]]), [1, 2, 0, *range(3, x.rank + 1)])
+    made = _windows(b, images, filters, inside, tuple(kernel), dtype, grouped=True)
+    return reshape(b, transpose(b, made, [1, 2, 0, *range(3, x.rank + 1)]), [f, per, *kernel])
 
 
 def einsum(b: Builder, equation: str, *operands: Tensor) -> Tensor:

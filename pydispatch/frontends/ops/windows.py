@@ -152,6 +152,40 @@ def max_pool_with_places(
     return reduce_image_windows(b, x, [(start, x.dtype), (-1, I64)], kernel, window, out, combine, start)
 
 
+def sum_over_windows(
+    b: Builder, x: Tensor, sizes: Shape, kernel: Sequence[int], window: Window, places: Tensor | None = None
+) -> Tensor:
+    """Return for each element of images [n, c, *sizes] the sum of x [n, c, ...] over the windows that contain it.
+
+    x has an element for each window, as the result of a pooling has. places: for each window the number of the only
+    element in its image, counted row by row, that it counts for; without it windows count for all of their elements.
+    """
+    spatial = len(sizes)
+    low = [(k - 1) * step - before for k, step, before in zip(kernel, window.dilations, window.low, strict=True)]
+    pairs = zip(sizes, window.low, x.shape[2:], window.strides, strict=True)
+    high = [size - 1 + before - (n - 1) * stride for size, before, n, stride in pairs]
+    ones, zeros = (1,) * spatial, (0, 0)
+    around_each = Window((1, 1, *ones), (*zeros, *low), (*zeros, *high), (1, 1, *window.dilations))
+    counts = [b.index(n) for n in sizes]
+
+    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        value = elements[0]
+        if places is not None:
+            here = s.const(0, I64)
+            for d in range(spatial):
+                count = s.made(I64, arith.IndexCastOp(counts[d], I64.element))
+                here = s.binary("add", s.binary("mul", here, count), s.position(2 + d))
+            value = s.select(s.compare("eq", here, elements[1]), value, s.const(0, value.dtype))
+        return [s.binary("add", running[0], value)]
+
+    given, around = ([x], [0]) if places is None else ([x, places], [0, -1])
+    (made,) = reduce_windows(
+        b, given, [b.constant(0, x.dtype)], (1, 1, *kernel), around_each, combine, (1, 1, *window.strides),
+        around=around, moving=range(2, 2 + spatial),
+    )  # fmt: skip
+    return b.as_shape(made, (*x.shape[:2], *sizes))
+
+
 def select_and_scatter(
     b: Builder, x: Tensor, source: Tensor, start: Tensor, kernel: Sequence[Size], window: Window, select: Select,
     combine: Callable[[Scalars, Scalar, Scalar], Scalar],

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydispatch.frontends.graph.dtypes import DTYPES, DType
+from pydispatch.frontends.torch.archive import Array
 from pydispatch.frontends.torch.json_value import Fault
 from pydispatch.frontends.torch.schema import Argument, Graph, Name, Node, Other, SizeText, Symbolic, TensorMeta
 
@@ -30,14 +31,20 @@ def dtype_of(dtype: Any) -> DType:
     return DTYPES[_DTYPES[name]]
 
 
-def graph_of(module: Any) -> Graph:
-    """The graph of a `torch.fx.GraphModule` whose nodes know their values (`node.meta["val"]`)."""
-    return _Reader(module).graph()
+def graph_of(module: Any) -> tuple[Graph, dict[str, Array]]:
+    """Return the graph of a `torch.fx.GraphModule`, and the tensors that the module holds for it.
+
+    Nodes must have their values (`node.meta["val"]`). A tensor of the module is an input of the graph, after those of
+    the module's `forward`, and the dictionary has its elements by the name of that input.
+    """
+    reader = _Reader(module)
+    return reader.graph(), reader.constants
 
 
 class _Reader:
     def __init__(self, module: Any) -> None:
         self.module = module
+        self.constants: dict[str, Array] = {}
         self.parts: dict[Any, Argument] = {}  # nodes that take one of several results -> its name
         self.tensors: dict[str, TensorMeta] = {}
         self.numbers: dict[str, SizeText] = {}
@@ -56,6 +63,7 @@ class _Reader:
                 nodes.append(self._node(node))
             elif node.op not in ("get_attr", "call_function"):
                 raise Fault(f"node '{node.name}' is a '{node.op}', which is not supported")
+        inputs += map(Name, self.constants)
         listed = outputs if isinstance(outputs, tuple) else (outputs,)
         return Graph(tuple(inputs), listed, tuple(nodes), self.tensors, self.numbers)
 
@@ -119,8 +127,25 @@ class _Reader:
         for part in node.target.split("."):
             found = getattr(found, part)
         if hasattr(found, "graph"):
-            return graph_of(found)
-        raise Fault(f"node '{node.name}' is a tensor of the graph module; it must be an input")
+            graph, constants = graph_of(found)
+            if constants:
+                name = next(iter(constants))
+                raise Fault(f"node '{node.name}' is a graph that holds a tensor, '{name}'; make it an operand")
+            return graph
+        if node.name not in self.constants:
+            self._describe(node.name, found)
+            self.constants[node.name] = _elements(found)
+        return Name(node.name)
+
+
+def _elements(tensor: Any) -> Array:
+    """Return a copy of the elements of a tensor of PyTorch."""
+    dtype, torch = dtype_of(tensor.dtype), importlib.import_module("torch")
+    modes = importlib.import_module("torch.utils._python_dispatch")
+    with modes._disable_current_modes():  # backends are called in a mode in which tensors have no elements
+        flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        raw = flat.view(torch.uint8).numpy().copy()
+    return Array(dtype, raw.view(dtype.numpy).reshape(tuple(tensor.shape)))
 
 
 def _size(n: Any) -> SizeText:

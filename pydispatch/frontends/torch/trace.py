@@ -208,6 +208,8 @@ class Tracer:
         if name.name in values:
             raise ArgumentError(f"'{name.name:.120}' is computed twice")
         meta = graph.tensors.get(name.name)
+        if isinstance(result, Statistic):
+            result = elementwise.convert(self.b, result.tensor, meta.dtype if meta else result.tensor.dtype)
         if meta is not None:
             tensor = result.tensor if isinstance(result, Memory) else result
             if not isinstance(tensor, Tensor) or not _agrees(tensor, meta):
@@ -227,6 +229,13 @@ class Tracer:
                 self.symbols.setdefault(name, here)  # a size that the node computes
             shape.append(here if known is None else known)
         return self.b.as_shape(tensor, shape)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A result whose element type depends on the device that the model was traced on: it gets the one of the graph."""
+
+    tensor: Tensor
 
 
 @dataclass(frozen=True)

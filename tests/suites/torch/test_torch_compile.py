@@ -134,6 +134,24 @@ def test_views_are_given_as_they_are_meant() -> None:
     check(Block().eval(), torch.randn(4, 3).t())
 
 
+def test_constants_of_a_function_are_part_of_the_program() -> None:
+    def model(x: Tensor) -> Tensor:
+        half = torch.tensor([0.5, -1.0, 2.0, 0.25, 8.0], dtype=torch.bfloat16)
+        picked = x[torch.tensor([0, 2, 0])] * half + torch.tensor(2.5)
+        return torch.where(torch.tensor([True, False, True])[:, None], picked, torch.arange(2000.0).sum())
+
+    x = torch.rand(3, 5)
+    for dynamic in (False, True):
+        torch.testing.assert_close(torch.compile(model, backend=backend, dynamic=dynamic)(x), model(x))
+    table = torch.randn(50, 40)  # more elements than are written into the text of a program
+
+    def lookup(x: Tensor) -> Tensor:
+        return torch.nn.functional.embedding(x.argmax(1), torch.tensor(rows)) + 1
+
+    rows = table.tolist()
+    torch.testing.assert_close(torch.compile(lookup, backend=backend)(x), lookup(x))
+
+
 def test_training() -> None:
     """Forward and backward graphs are compiled; gradients are PyTorch's."""
     plain = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))

@@ -9,6 +9,7 @@ from pydispatch.frontends.torch.nodes.attention import ATTENTION
 from pydispatch.frontends.torch.nodes.columns import COLUMNS
 from pydispatch.frontends.torch.nodes.complex_numbers import COMPLEX_NUMBERS
 from pydispatch.frontends.torch.nodes.control import CONTROL
+from pydispatch.frontends.torch.nodes.convolution_gradients import CONVOLUTION_GRADIENTS
 from pydispatch.frontends.torch.nodes.creation import CREATION
 from pydispatch.frontends.torch.nodes.fourier import FOURIER
 from pydispatch.frontends.torch.nodes.indexing import INDEXING
@@ -16,6 +17,7 @@ from pydispatch.frontends.torch.nodes.normalization import NORMALIZATION
 from pydispatch.frontends.torch.nodes.ordering import ORDERING
 from pydispatch.frontends.torch.nodes.parts import PARTS
 from pydispatch.frontends.torch.nodes.pointwise import POINTWISE
+from pydispatch.frontends.torch.nodes.pool_gradients import POOL_GRADIENTS
 from pydispatch.frontends.torch.nodes.products import PRODUCTS
 from pydispatch.frontends.torch.nodes.random import RANDOM
 from pydispatch.frontends.torch.nodes.recurrent import RECURRENT
@@ -29,6 +31,7 @@ CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **PARTS, **ARRANGEMENTS, **COMPLEX_NUMBERS, **REDUCTIONS, **PRODUCTS,
     **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
     **WINDOWS, **SAMPLING, **COLUMNS, **RANDOM,
+    **CONVOLUTION_GRADIENTS, **POOL_GRADIENTS,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 

@@ -10,9 +10,15 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, reductions, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.memory import Memory
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion, Statistic, Tracer
 
 Sizes = Sequence[Size]
+Saved = tuple[Tensor, Statistic, Statistic]
+"""A normalized tensor, and the mean and 1 / sqrt(variance + epsilon) that its gradients take."""
+
+
+def _saved(made: Tensor, mean: Tensor, root: Tensor) -> Saved:
+    return made, Statistic(mean), Statistic(root)
 
 
 def _last_axes(t: Tracer, x: Tensor, shape: Sizes) -> range:
@@ -23,9 +29,9 @@ def _last_axes(t: Tracer, x: Tensor, shape: Sizes) -> range:
 
 def native_layer_norm(
     t: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Saved:
     axes = _last_axes(t, input, normalized_shape)
-    return normalization.layer_norm(t.b, input, axes, weight, bias, eps)
+    return _saved(*normalization.layer_norm(t.b, input, axes, weight, bias, eps))
 
 
 def layer_norm(
@@ -48,8 +54,8 @@ def rms_norm(
 def native_group_norm(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
     group: int, eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    return normalization.group_norm(t.b, input, group, weight, bias, eps)
+) -> Saved:  # fmt: skip
+    return _saved(*normalization.group_norm(t.b, input, group, weight, bias, eps))
 
 
 def group_norm(
@@ -77,7 +83,7 @@ def instance_norm(
 def _by_statistics(
     t: Tracer, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
-) -> tuple[Tensor, Tensor, Tensor, list[Tensor | None]]:  # fmt: skip
+) -> tuple[Saved, list[Tensor | None]]:  # fmt: skip
     """Normalized by the batch's own statistics: with them, and with the running ones after it."""
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(t.b, m, axes) for m in normalization.moments(t.b, x, axes))
@@ -86,11 +92,11 @@ def _by_statistics(
     n = reductions.size_as(t.b, count, variance.dtype)
     unbiased = formula(t.b, lambda v, k: v * (k / (k - 1.0)), variance, n)
     after = [
-        formula(t.b, lambda old, now: (old * (1.0 - momentum) + now.to(old.dtype) * momentum), old, now)
+        formula(t.b, lambda old, now: old.to(now.dtype) * (1.0 - momentum) + now * momentum, old, now)
         if old is not None else None
         for old, now in zip(running, (mean, unbiased), strict=True)
     ]  # fmt: skip
-    return made, mean, formula(t.b, lambda v: (v + eps).of("rsqrt"), variance), after
+    return _saved(made, mean, formula(t.b, lambda v: (v + eps).of("rsqrt"), variance)), after
 
 
 def batch_norm(
@@ -103,7 +109,7 @@ def batch_norm(
 def _legit(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
     running_var: Memory | None, training: bool, momentum: float, eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> Saved:  # fmt: skip
     """Writes the running statistics in training."""
     memory = (running_mean, running_var)
     if not training:
@@ -111,44 +117,42 @@ def _legit(
             raise t.b.fail("batch normalization outside of training has no running statistics")
         return _without_training(t, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps)
     running = [m.tensor if m is not None else None for m in memory]
-    made, mean, root, after = _by_statistics(t, input, weight, bias, momentum, eps, running)
+    saved, after = _by_statistics(t, input, weight, bias, momentum, eps, running)
     for place, tensor in zip(memory, after, strict=True):
         if place is not None and tensor is not None:
-            place.write(tensor)
-    return made, mean, root
+            place.write(ew.convert(t.b, tensor, place.tensor.dtype))
+    return saved
 
 
 def _without_training(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
     momentum: float, eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> Saved:  # fmt: skip
     made = normalization.batch_norm(t.b, input, 1, running_mean, running_var, weight, bias, eps)
     empty = t.b.constant([], input.dtype)
-    return made, empty, empty
+    return _saved(made, empty, empty)
 
 
 def _functional(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
     training: bool, momentum: float, eps: float,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor | Statistic, ...]:  # fmt: skip
     """The running statistics are results."""
     if not training:
         found = _without_training(t, input, weight, bias, running_mean, running_var, momentum, eps)
         return (*found, running_mean, running_var)
     running = (running_mean, running_var)
-    made, mean, root, after = _by_statistics(t, input, weight, bias, momentum, eps, running)
+    saved, after = _by_statistics(t, input, weight, bias, momentum, eps, running)
     return (
-        made,
-        mean,
-        root,
-        *(ew.convert(t.b, n, r.dtype) for n, r in zip(after, running, strict=True) if n is not None),
+        *saved,
+        *(Statistic(n) for n in after if n is not None),
     )
 
 
 def _without_statistics(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    return _by_statistics(t, input, weight, bias, momentum, eps, (None, None))[:3]
+) -> Saved:
+    return _by_statistics(t, input, weight, bias, momentum, eps, (None, None))[0]
 
 
 NORMALIZATION: dict[str, Conversion] = {

@@ -120,6 +120,13 @@ def _numbers(t: Tracer, what: str, values: Sizes, count: int) -> tuple[int, ...]
     return tuple(int(n) for n in found)  # type: ignore[arg-type]
 
 
+def window_of(t: Tracer, spatial: int, stride: Sizes, padding: Sizes, dilation: Sizes) -> products.Window:
+    """Return how the filters of a convolution over `spatial` axes move; one entry of an argument counts for all."""
+    around = _each(padding, spatial)
+    strides, dilations = _numbers(t, "strides", stride, spatial), _numbers(t, "dilations", dilation, spatial)
+    return products.Window(strides, around, around, dilations)
+
+
 def convolution(
     t: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes,
     transposed: bool, output_padding: Sizes, groups: int,
@@ -127,10 +134,7 @@ def convolution(
     spatial = weight.rank - 2
     batched = input.rank == spatial + 2
     x = input if batched else shapes.expand_dims(t.b, input, [0])
-    around = _each(padding, spatial)
-    window = products.Window(
-        _numbers(t, "strides", stride, spatial), around, around, _numbers(t, "dilations", dilation, spatial)
-    )
+    window = window_of(t, spatial, stride, padding, dilation)
     inner = normalization.wide(x.dtype)
     if transposed:
         extra = _numbers(t, "output padding", output_padding, spatial)

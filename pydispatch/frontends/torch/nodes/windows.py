@@ -24,7 +24,7 @@ def _each(values: Any, count: int) -> tuple[int, ...]:
     return found * count if len(found) == 1 else found
 
 
-class _Pool:
+class Pool:
     """A pooling over the last `spatial` axes of a tensor, which may come without an axis of batches."""
 
     def __init__(
@@ -32,13 +32,18 @@ class _Pool:
     ) -> None:
         self.t = t
         self.rank = x.rank
-        self.x = x if x.rank == spatial + 2 else shapes.expand_dims(t.b, x, [0])
+        self.spatial = spatial
+        self.x = self.batched(x)
         self.kernel = _each(kernel, spatial)
         strides, around, steps = (_each(v, spatial) for v in (stride or self.kernel, padding, dilation))
         if any(len(v) != spatial for v in (self.kernel, strides, around, steps)) or min(strides, default=1) < 1:
             raise t.b.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
         self.window = products.Window(strides, around, around, steps)
         self.out = products.window_sizes(t.b, self.x.shape[2:], self.kernel, self.window, ceil)
+
+    def batched(self, x: Tensor) -> Tensor:
+        """Return a tensor of the rank of the operand with an axis of batches."""
+        return x if x.rank == self.spatial + 2 else shapes.expand_dims(self.t.b, x, [0])
 
     def done(self, made: Tensor) -> Tensor:
         """A result, without the axis of batches where the operand has none."""
@@ -50,7 +55,7 @@ def _max_pool(spatial: int) -> Conversion:
         t: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> Tensor:  # fmt: skip
-        p = _Pool(t, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        p = Pool(t, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         return p.done(windows.pool(t.b, "max", p.x, p.kernel, p.window, p.out))
 
     return convert
@@ -61,7 +66,7 @@ def _max_pool_with_places(spatial: int) -> Conversion:
         t: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        p = _Pool(t, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        p = Pool(t, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         values, places = windows.max_pool_with_places(t.b, p.x, p.kernel, p.window, p.out)
         return p.done(values), p.done(places)
 
@@ -73,19 +78,19 @@ def _avg_pool(spatial: int) -> Conversion:
         t: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: int | None = None,
     ) -> Tensor:  # fmt: skip
-        p = _Pool(t, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+        p = Pool(t, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
         inner = normalization.wide(p.x.dtype)
         total = windows.pool(t.b, "add", ew.convert(t.b, p.x, inner), p.kernel, p.window, p.out)
         if divisor_override is not None:
             divisor = t.b.constant(divisor_override, inner)
         else:
-            divisor = _elements_in_windows(t, p, count_include_pad, inner)
+            divisor = elements_in_windows(t, p, count_include_pad, inner)
         return p.done(ew.convert(t.b, ew.binary(t.b, "div", total, divisor), p.x.dtype))
 
     return convert
 
 
-def _elements_in_windows(t: Tracer, p: _Pool, padding_counts: bool, dtype: Any) -> Tensor:
+def elements_in_windows(t: Tracer, p: Pool, padding_counts: bool, dtype: Any) -> Tensor:
     """How many elements each window has, as a tensor that broadcasts to the result."""
     made = t.b.constant(1, I64)
     for d, (out, n) in enumerate(zip(p.out, p.x.shape[2:], strict=True)):

@@ -1,0 +1,50 @@
+"""Gradients of convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import normalization, products, reductions, shapes
+from pydispatch.frontends.torch.nodes.products import window_of
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+Sizes = Sequence[Size]
+
+
+def convolution_backward(
+    t: Tracer, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
+    padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int, output_mask: Any,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """Return the gradients of the input, the filters and the bias that `output_mask` asks for."""
+    window = window_of(t, weight.rank - 2, stride, padding, dilation)
+    inner = normalization.wide(input.dtype)
+    of_input, of_weight, of_bias = output_mask
+    found: list[Tensor | None] = [None, None, None]
+    if of_input and transposed:
+        made = products.convolution(t.b, grad_output, weight, window, groups=groups, dtype=inner)
+        found[0] = shapes.slice_(t.b, made, [0] * made.rank, input.shape)
+    elif of_input:
+        lacking = _beyond_windows(input, weight, grad_output, window)
+        found[0] = products.transposed_convolution(
+            t.b, grad_output, weight, window, groups=groups, output_padding=lacking, dtype=inner
+        )
+    if of_weight:
+        x, grad = (grad_output, input) if transposed else (input, grad_output)
+        found[1] = products.filter_gradient(t.b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner)
+    if of_bias:
+        axes = [d for d in range(grad_output.rank) if d != 1]
+        found[2] = reductions.reduce(t.b, "add", ew.convert(t.b, grad_output, inner), axes)
+    return tuple(made if made is None else ew.convert(t.b, made, input.dtype) for made in found)
+
+
+def _beyond_windows(x: Tensor, weight: Tensor, grad: Tensor, window: products.Window) -> list[Size]:
+    """Return how many elements at the end of each axis of x, with its padding, no window of a convolution reads."""
+    rows = zip(x.shape[2:], weight.shape[2:], grad.shape[2:], window.low, window.strides, window.dilations, strict=True)
+    return [n + 2 * low - (k - 1) * step - 1 - (out - 1) * stride for n, k, out, low, stride, step in rows]
+
+
+CONVOLUTION_GRADIENTS: dict[str, Conversion] = {"aten.convolution_backward": convolution_backward}

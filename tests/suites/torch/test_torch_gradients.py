@@ -1,0 +1,54 @@
+"""Gradients through `torch.compile(backend="pydispatch")` are those of PyTorch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from gradient_cases import CASES
+from torch import Tensor, nn
+
+from pydispatch.integrations.torch import backend
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def gradients(function: Callable[..., Any], call: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+    """Return the results of a call, and the gradients of its arguments and of the parameters of the function.
+
+    The loss weights each element of a result differently, so that no two gradients are exchanged unnoticed.
+    """
+    given = [x.clone().requires_grad_() if isinstance(x, Tensor) and x.is_floating_point() else x for x in args]
+    made = call(*given)
+    results = made if isinstance(made, tuple) else (made,)
+    loss = torch.zeros(())
+    for result in results:
+        if result.requires_grad:
+            weights = torch.linspace(-1, 2, result.numel()).reshape(result.shape)
+            loss = loss + (result.float() * weights).sum()
+    loss.backward()
+    found = [x.grad for x in given if isinstance(x, Tensor)]
+    if isinstance(function, nn.Module):
+        found += [parameter.grad for parameter in function.parameters()]
+    return [*(result.detach() for result in results), *found]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients(name: str) -> None:
+    function, args = CASES[name]
+    ours = copy.deepcopy(function)
+    compiled = torch.compile(ours, backend=backend, fullgraph=True)
+    expected = gradients(function, function, args)
+    is_half = any(isinstance(x, Tensor) and x.dtype in (torch.bfloat16, torch.float16) for x in args)
+    close = 3e-2 if is_half else 1e-4
+    torch.testing.assert_close(gradients(ours, compiled, args), expected, rtol=close, atol=close)
+    if isinstance(function, nn.Module):  # running statistics
+        torch.testing.assert_close(ours.state_dict(), function.state_dict(), rtol=close, atol=close)
