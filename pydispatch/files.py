@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LIMIT = 1 << 30
 """The maximum size of a file or pipe to read, in bytes. Mapped files (.pdx, parameters) may be larger."""
 
+SOURCE_SUFFIXES = (".c", ".comp", ".cu", ".glsl", ".wgsl")
+"""Kinds of kernels that are compiled with a program, and may have macros and includes."""
+
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 _PIECE = 1 << 20
 _LONGEST_PIECE = 1 << 24

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.files import path_of, read
+from pydispatch.files import SOURCE_SUFFIXES, path_of, read
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of a kernel. name: its suffix is its kind."""
+
+    name: str
+    data: bytes
+    defines: tuple[str, ...] = ()
+    include_dirs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -25,13 +35,16 @@ class CFunction:
     information, and against bitcode, whose pointers have no element type; nothing that an object without debug
     information is passed is checked. tile:
     {size: count} starts one workgroup for each `count` elements along a size; without it, one workgroup does
-    everything.
+    everything. defines: macros of a C source, "NAME" or "NAME=VALUE". include_dirs: folders of its includes, after its
+    own.
     """
 
     source: str | os.PathLike[str] | bytes
     symbol: str
     arguments: tuple[str, ...]
     tile: tuple[str, int] | None
+    defines: tuple[str, ...]
+    include_dirs: tuple[str, ...]
 
     def __init__(
         self,
@@ -39,6 +52,8 @@ class CFunction:
         symbol: str,
         *arguments: str,
         tile: Mapping[str, int] | None = None,
+        defines: Sequence[str] = (),
+        include_dirs: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         _check_source("CFunction: source", source)
         _check_name("CFunction: symbol", symbol)
@@ -53,23 +68,27 @@ class CFunction:
         object.__setattr__(self, "symbol", symbol)
         object.__setattr__(self, "arguments", arguments)
         object.__setattr__(self, "tile", None if tile is None else next(iter(tile.items())))
+        object.__setattr__(self, "defines", _strings("CFunction: defines", defines))
+        object.__setattr__(self, "include_dirs", _folders("CFunction: include_dirs", include_dirs))
 
-    def object_file(self) -> tuple[str, bytes]:
-        """Its file name, whose suffix is its kind, and its content."""
+    def source_file(self) -> SourceFile:
+        """Return its file: the suffix of the name is its kind."""
         if isinstance(self.source, bytes):
-            return f"{self.symbol}{'.bc' if self.source[:2] == b'BC' else '.o'}", self.source
+            return SourceFile(f"{self.symbol}{'.bc' if self.source[:2] == b'BC' else '.o'}", self.source)
         if isinstance(self.source, str) and ("\n" in self.source or "{" in self.source):
-            return f"{self.symbol}.c", self.source.encode()
-        return _read(self.source)
+            return SourceFile(f"{self.symbol}.c", self.source.encode(), self.defines, self.include_dirs)
+        return _read(self.source, self.defines, self.include_dirs)
 
 
 @dataclass(frozen=True)
 class WholeKernel:
-    """A whole kernel for each target: an embedded library, PTX, SPIR-V or WGSL, with its own interface.
+    """A whole kernel for each target: an embedded library, PTX, SPIR-V, GLSL or WGSL, with its own interface.
 
     files: format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb', 'webgpu-wgsl-fb') -> path,
-    text or bytes. entry: the name of the kernel. constants: the sizes of the pattern passed to it, 32 bits each.
-    workgroups: numbers, or sizes of the pattern to divide: ("n", 64) means ceil(n / 64).
+    text or bytes; text for Vulkan is GLSL. entry: the name of the kernel. constants: the sizes of the pattern passed to
+    it, 32 bits each. workgroups: numbers, or sizes of the pattern to divide: ("n", 64) means ceil(n / 64). defines:
+    macros of the files that are sources (C, CUDA C++, GLSL, WGSL), "NAME" or "NAME=VALUE". include_dirs: folders of
+    their includes, after their own.
     """
 
     files: Mapping[str, str | os.PathLike[str] | bytes]
@@ -77,6 +96,8 @@ class WholeKernel:
     constants: tuple[str, ...] = ()
     workgroups: tuple[int | tuple[str, int], ...] = (1, 1, 1)
     workgroup_size: tuple[int, int, int] | None = None
+    defines: Sequence[str] = ()
+    include_dirs: Sequence[str | os.PathLike[str]] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.files, Mapping) or not all(isinstance(key, str) for key in self.files):
@@ -90,17 +111,24 @@ class WholeKernel:
         _check_list("workgroups", self.workgroups, _is_extent, "numbers, or (size, divisor)")
         if self.workgroup_size is not None:
             _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", 3)
+        object.__setattr__(self, "defines", _strings("WholeKernel: defines", self.defines))
+        object.__setattr__(self, "include_dirs", _folders("WholeKernel: include_dirs", self.include_dirs))
 
-    def objects(self) -> list[tuple[str, str, bytes]]:
-        """(format, file name, content) of each target."""
+    def objects(self) -> list[tuple[str, SourceFile]]:
+        """Return the format and the file of each target."""
+        defines, folders = tuple(self.defines), tuple(map(str, self.include_dirs))
         found = []
         for format, given in self.files.items():
-            if isinstance(given, str) and "\n" in given:
-                given = given.encode()
-            if isinstance(given, bytes):
-                found.append((format, f"{self.entry}{_SUFFIX.get(format, '.so')}", given))
-            else:
-                found.append((format, *_read(given)))
+            if isinstance(given, str) and "\n" not in given:
+                found.append((format, _read(given, defines, folders)))
+                continue
+            if isinstance(given, os.PathLike):
+                found.append((format, _read(given, defines, folders)))
+                continue
+            suffix = _TEXT_SUFFIX.get(format) if isinstance(given, str) else None
+            name = f"{self.entry}{suffix or _SUFFIX.get(format, '.so')}"
+            data = given.encode() if isinstance(given, str) else given
+            found.append((format, _with_options(name, data, defines, folders)))
         return found
 
 
@@ -108,6 +136,21 @@ def _check_source(what: str, given: object) -> None:
     if isinstance(given, bytes) or (isinstance(given, str) and ("\n" in given or "{" in given)):
         return
     path_of(what, given, "the path of a kernel, its text or its bytes")
+
+
+def _strings(what: str, given: object) -> tuple[str, ...]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InvalidArgumentError(f"{what}: expected a list of strings, got {given!r}")
+    found = tuple(given)
+    if not all(isinstance(each, str) for each in found):
+        raise InvalidArgumentError(f"{what}: expected a list of strings, got {given!r}")
+    return found
+
+
+def _folders(what: str, given: object) -> tuple[str, ...]:
+    if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable):
+        raise InvalidArgumentError(f"{what}: expected a list of folders, got {given!r}")
+    return tuple(str(Path(path_of(what, each, "the path of a folder")).absolute()) for each in given)
 
 
 def _check_name(what: str, given: object) -> None:
@@ -132,11 +175,12 @@ def _is_extent(given: object) -> bool:
     return _is_count(given)
 
 
+_TEXT_SUFFIX = {"vulkan-spirv-fb": ".comp"}
 _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb": ".wgsl"}
 
 
 def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:
-    """A SPIR-V shader, a path or its bytes; options as for WholeKernel."""
+    """A shader for Vulkan: the path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL; options as for WholeKernel."""
     return WholeKernel({"vulkan-spirv-fb": file}, entry, **options)
 
 
@@ -207,9 +251,15 @@ def unfit(made: str | bytes) -> tuple[str, str] | None:
     return None
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
-    name = path_of("source", path, "the path of a kernel, its text or its bytes")
-    return Path(name).name, read(name)
+def _read(path: str | os.PathLike[str], defines: tuple[str, ...], folders: tuple[str, ...]) -> SourceFile:
+    name = Path(path_of("source", path, "the path of a kernel, its text or its bytes"))
+    return _with_options(name.name, read(name), defines, (str(name.parent.absolute()), *folders))
+
+
+def _with_options(name: str, data: bytes, defines: tuple[str, ...], folders: tuple[str, ...]) -> SourceFile:
+    """Return a file with the defines and folders of a kernel where it is a source."""
+    is_source = Path(name).suffix.lower() in SOURCE_SUFFIXES
+    return SourceFile(name, data, defines, folders) if is_source else SourceFile(name, data)
 
 
 __all__: Sequence[str] = [

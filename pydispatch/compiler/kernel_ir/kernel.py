@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -86,11 +87,22 @@ class Export:
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """A user's object to link: `name` is for messages and its suffix says what it is (.o .a .bc .c .ptx .spv ...)."""
+    """A user's object to link: `name` is for messages and its suffix says what it is (.o .a .bc .c .ptx .spv ...).
+
+    defines: macros of a source, `NAME=VALUE`. include_dirs: folders of its includes, after its own.
+    """
 
     name: str
     data: bytes
     location: Location | None = None
+    defines: tuple[str, ...] = ()
+    include_dirs: tuple[Path, ...] = ()
+
+    @property
+    def include_path(self) -> list[Path]:
+        """The folders in which an include is looked for: that of the file, where there is one, then `include_dirs`."""
+        own = Path(self.name).parent
+        return [*([own] if own.is_dir() else []), *self.include_dirs]
 
     @property
     def suffix(self) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -126,7 +128,7 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
         target=target_of(op.target),
         exports=tuple(sorted(exports, key=lambda e: e.ordinal)),
         module=modules[0] if modules else None,
-        objects=tuple(load_object(cast(hal.ExecutableObjectAttr, o), op, folders) for o in objects),
+        objects=tuple(_object(cast(hal.ExecutableObjectAttr, o), op, folders) for o in objects),
         constants=constant_words(op),
         alignment=users_alignment(op),
         location=location_of(op),
@@ -210,6 +212,39 @@ def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
     if len(values) != 3 or any(v < 0 for v in values):
         raise CompileError(f"workgroup_size {values} is not three sizes", location_of(export))
     return (values[0], values[1], values[2])
+
+
+def _object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders) -> ObjectFile:
+    """Return an object with its defines and the folders of its includes."""
+    file = load_object(attribute, op, folders)
+    defines, listed = attribute.strings("defines"), attribute.strings("include_dirs")
+    if not defines and not listed:
+        return file
+    if file.suffix not in files.SOURCE_SUFFIXES:
+        raise CompileError(
+            f"object file '{file.name}' has {'defines' if defines else 'include_dirs'}, and is not compiled",
+            file.location, f"they are for {', '.join(files.SOURCE_SUFFIXES)}",
+        )  # fmt: skip
+    for each in defines:
+        if not re.fullmatch(r"[A-Za-z_]\w*(=[^\r\n]*)?", each, re.ASCII):
+            raise CompileError(
+                f"object file '{file.name}': {each!r} of its defines is no macro", file.location,
+                "write NAME or NAME=VALUE",
+            )  # fmt: skip
+    dirs = tuple(_include_dir(each, file, folders) for each in listed)
+    return replace(file, defines=tuple(each if "=" in each else f"{each}=1" for each in defines), include_dirs=dirs)
+
+
+def _include_dir(name: str, file: ObjectFile, folders: Folders) -> Path:
+    """Return the first folder with this path next to the program, on the search path, or in the working directory."""
+    tried = list(dict.fromkeys(Path(each) / name for each in (*folders.source, *folders.search, "")))
+    found = next((path for path in tried if path.is_dir()), None) if "\0" not in name else None
+    if found is None:
+        raise CompileError(
+            f"object file '{file.name}': its folder of includes {name!r} was not found", file.location,
+            f"looked at {', '.join(map(str, tried))}",
+        )  # fmt: skip
+    return found
 
 
 def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders) -> ObjectFile:

@@ -7,7 +7,6 @@ vectorise; other objects are linked afterwards; the device library fills in what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from pydispatch.compiler import devlib
 from pydispatch.compiler.backends.cpu.clock import Clock
@@ -95,11 +94,10 @@ def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
         return file.data
     import pydispatch
 
-    folder = Path(file.name).parent
     try:
         return tools.find().compile_c(
             file.data, arch=machine.arch, cpu=machine.cpu, features=machine.features, emit="bc",
-            include_dirs=[*([folder] if folder.is_dir() else []), pydispatch.get_include()],
+            include_dirs=[*file.include_path, pydispatch.get_include()], defines=file.defines,
         )  # fmt: skip
     except tools.ToolchainError as error:
         shown = error.stderr.replace("<stdin>", file.name).strip()

@@ -43,23 +43,20 @@ def of_c(file: ObjectFile, arch: str) -> bytes:
     """Functions in C, the same source as for a CPU. CompileError with the compiler's diagnostics."""
     import pydispatch
 
-    folder = Path(file.name).parent
-    include: list[Path | str] = [*([folder] if folder.is_dir() else []), pydispatch.get_include()]
-    return _compiled(file, arch, include, (), "c")
+    return _compiled(file, arch, [*file.include_path, Path(pydispatch.get_include())], (), "c")
 
 
 def of_cu(file: ObjectFile, arch: str) -> bytes:
     """Functions in CUDA C++ by a clang that has none of CUDA's headers: keywords, threadIdx and its like, barriers,
     shuffles and the functions of C are known. CompileError with the compiler's diagnostics."""
-    folder = Path(file.name).parent
     flags = ("-include", str(SHIM), "-fno-rtti")
-    return _compiled(file, arch, [folder] if folder.is_dir() else [], flags, "c++")
+    return _compiled(file, arch, file.include_path, flags, "c++")
 
 
-def _compiled(file: ObjectFile, arch: str, include: list[Path | str], flags: tuple[str, ...], language: str) -> bytes:
+def _compiled(file: ObjectFile, arch: str, include: list[Path], flags: tuple[str, ...], language: str) -> bytes:
     try:
         data = tools.find().compile_c(
-            file.data, arch=ARCH, cpu=arch, emit="bc", include_dirs=[str(p) for p in include],
+            file.data, arch=ARCH, cpu=arch, emit="bc", include_dirs=include, defines=file.defines,
             extra_args=(*_FLAGS, *flags), language=language,
         )  # fmt: skip
     except tools.ToolchainError as error:

@@ -105,7 +105,7 @@ def with_kind(file: ObjectFile) -> ObjectFile:
     kind = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"
     if b".version" in file.data[:65536] and b".target" in file.data[:65536]:
         kind = PTX
-    return ObjectFile(f"inline{kind}", file.data, file.location)
+    return replace(file, name=f"inline{kind}")
 
 
 def _library(module: Module) -> Library | None:

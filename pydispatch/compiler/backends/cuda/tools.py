@@ -109,16 +109,13 @@ def compile_cu(file: ObjectFile, arch: str, *, relocatable: bool = False) -> byt
 
 
 def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
-    given = Path(file.name)
-    flags = ["-ptx", f"-arch={arch}", *(["-rdc=true"] if relocatable else [])]
-    if given.parent.is_dir() and given.is_file():
-        flags.append(f"-I{given.parent.resolve()}")
+    flags = ["-ptx", f"-arch={arch}", *(["-rdc=true"] if relocatable else []), *_flags_of(file, "-I", "-D")]
     key = cache.digest("nvcc", version(nvcc), flags, file.name, file.data)
     if (kept := cache.load(key)) is not None:
         return kept
     with tempfile.TemporaryDirectory(prefix="pydispatch-nvcc-") as folder:
         # Named relative to the folder: nvcc makes names of static variables from the path.
-        source = Path(folder, re.sub(r"[^\w.-]", "_", given.name))
+        source = Path(folder, re.sub(r"[^\w.-]", "_", Path(file.name).name))
         source.write_bytes(file.data)
         command = [nvcc, *flags, "-MD", "-MF", "deps", "-o", "out.ptx", "-x", "cu", source.name]
         done = _run(command, folder)
@@ -134,6 +131,13 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
     return data
 
 
+def _flags_of(file: ObjectFile, include: str, define: str) -> list[str]:
+    """Return the flags for the folders of includes and the defines of a source."""
+    own = [Path(file.name).parent] if Path(file.name).is_file() else []
+    folders = [f"{include}{folder.resolve()}" for folder in (*own, *file.include_dirs)]
+    return [*folders, *(f"{define}{each}" for each in file.defines)]
+
+
 def _included(text: str, toolkit: Path) -> list[str]:
     """The files of a dependency list, without those of the toolkit and the system, which are identified by version."""
     files = [Path(name).resolve() for name in text.split() if Path(name).is_absolute()]
@@ -142,10 +146,9 @@ def _included(text: str, toolkit: Path) -> list[str]:
 
 
 def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
-    given = Path(file.name)
     options = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--std=c++17"]
     options += ["--relocatable-device-code=true"] if relocatable else []
-    options += [f"--include-path={given.parent.resolve()}"] if given.parent.is_dir() and given.is_file() else []
+    options += _flags_of(file, "--include-path=", "--define-macro=")
     try:
         texts = [f"#pragma once\n{text}".encode() for text in _HEADERS.values()]
         names = [name.encode() for name in _HEADERS]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, MemRefType
 from xdsl.dialects.func import FuncOp
@@ -99,7 +99,7 @@ def _compiled(file: ObjectFile) -> bytes:
         text = _with_sizes(text)
     if not re.search(r"\bvoid\s+main\s*\(", plain):
         text += "\nvoid main() {}\n"
-    return tools.compile_functions(ObjectFile(file.name, text.encode(), file.location))
+    return tools.compile_functions(replace(file, data=text.encode()))
 
 
 def _with_sizes(text: str) -> str:

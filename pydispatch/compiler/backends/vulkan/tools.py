@@ -2,72 +2,77 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
+from pydispatch import files
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.errors import CompileError
 
 ENVIRONMENT = "vulkan1.1"  # target: SPIR-V 1.3, which every supported device accepts
 SECONDS = 60
+INCLUDES = b"GL_GOOGLE_include_directive"
+"""The extension of `#include`: glslc knows it by itself, glslangValidator only where a shader requests it."""
+
+
+_INSTALL = "apt-get install glslang-tools, or compile it elsewhere"
 
 
 def compile_glsl(file: ObjectFile) -> bytes:
-    """A compute shader in GLSL as SPIR-V. CompileError with the compiler's diagnostics, or when there is none."""
-    with tempfile.TemporaryDirectory(prefix="pydispatch-glsl-") as folder:
-        source, made = Path(folder) / "shader.comp", Path(folder) / "shader.spv"
-        source.write_bytes(file.data)
-        include = Path(file.name).parent
-        if glslc := shutil.which("glslc"):
-            command = [
-                glslc,
-                "-fshader-stage=comp",
-                f"--target-env={ENVIRONMENT}",
-                "-O",
-                f"-I{include}",
-                "-o",
-                str(made),
-            ]
-        elif validator := shutil.which("glslangValidator"):
-            command = [validator, "-V", "-S", "comp", "--target-env", ENVIRONMENT, f"-I{include}", "-o", str(made)]
-        else:
-            raise CompileError(
-                f"compiling '{file.name}' needs glslangValidator or glslc, and neither is there",
-                file.location,
-                "apt-get install glslang-tools, or compile it elsewhere and give the .spv",
-            )
-        done = _run([*command, str(source)])
-        if done.returncode or not made.is_file():
-            said = (done.stdout + done.stderr).replace(str(source), file.name).strip()
-            raise CompileError(f"{file.name} does not compile:\n{said}", file.location)
-        return made.read_bytes()
+    """Return a compute shader in GLSL as SPIR-V. CompileError with the compiler's diagnostics, or if there is none."""
+    if (glslc := shutil.which("glslc")) is not None:
+        return _compiled(file, [glslc, "-fshader-stage=comp", f"--target-env={ENVIRONMENT}", "-O", "-MD", "-MF"])
+    if (validator := shutil.which("glslangValidator")) is not None:
+        return _compiled(file, [*_validator(validator), "--depfile"])
+    raise CompileError(
+        f"compiling '{file.name}' needs glslangValidator or glslc, and neither is there", file.location,
+        f"{_INSTALL} and give the .spv",
+    )  # fmt: skip
 
 
 def compile_functions(file: ObjectFile) -> bytes:
-    """A library of functions in GLSL as SPIR-V, with their names, whether `main` calls them or not.
+    """Return a library of functions in GLSL as SPIR-V, with their names, whether `main` calls them or not.
 
-    CompileError with the compiler's diagnostics, or when there is none.
+    CompileError with the compiler's diagnostics, or if there is none.
     """
     validator = shutil.which("glslangValidator")
     if validator is None:
         raise CompileError(
-            f"compiling the functions of '{file.name}' needs glslangValidator, which is not there",
-            file.location,
-            "apt-get install glslang-tools, or compile it elsewhere with -V -g --keep-uncalled",
-        )
+            f"compiling the functions of '{file.name}' needs glslangValidator, which is not there", file.location,
+            f"{_INSTALL} with -V -g --keep-uncalled",
+        )  # fmt: skip
+    return _compiled(file, [*_validator(validator), "--keep-uncalled", "--depfile"])
+
+
+def _validator(path: str) -> list[str]:
+    return [path, "-V", "-S", "comp", "--target-env", ENVIRONMENT]
+
+
+def _compiled(file: ObjectFile, command: list[str]) -> bytes:
+    """Return what a compiler makes of a source. command: ends with the option for the file of dependencies."""
     with tempfile.TemporaryDirectory(prefix="pydispatch-glsl-") as folder:
-        source, made = Path(folder) / "functions.comp", Path(folder) / "functions.spv"
-        source.write_bytes(file.data)
-        command = [validator, "-V", "--keep-uncalled", "-S", "comp", "--target-env", ENVIRONMENT]
-        command += [f"-I{Path(file.name).parent}", "-o", str(made), str(source)]
-        done = _run(command)
+        source, made, depends = (Path(folder) / name for name in ("shader.comp", "shader.spv", "depends"))
+        source.write_bytes(_with_includes(file.data))
+        command = [*command, str(depends), *(f"-D{each}" for each in file.defines)]
+        command += [*(f"-I{each}" for each in file.include_path), "-o", str(made), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
         if done.returncode or not made.is_file():
             said = (done.stdout + done.stderr).replace(str(source), file.name).strip()
             raise CompileError(f"{file.name} does not compile:\n{said}", file.location)
+        if depends.is_file():
+            listed = depends.read_text(errors="replace").partition(":")[2].replace("\\\n", " ").split()
+            files.record(each for each in listed if each != str(source))
         return made.read_bytes()
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+def _with_includes(data: bytes) -> bytes:
+    """Return GLSL that requests the extension of `#include` where it has one; its lines keep their numbers."""
+    if re.search(rb"^[ \t]*#[ \t]*include\b", data, re.MULTILINE) is None or INCLUDES in data:
+        return data
+    version = re.search(rb"^[ \t]*#[ \t]*version\b[^\n]*\n", data, re.MULTILINE)
+    at = version.end() if version is not None else 0
+    line = data.count(b"\n", 0, at) + 1
+    return data[:at] + b"#extension %s : enable\n#line %d\n" % (INCLUDES, line) + data[at:]

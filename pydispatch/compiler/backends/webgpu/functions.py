@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import Float32Type, IndexType, MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from pydispatch.compiler.backends.webgpu.objects import preprocessed
 from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
 from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, is_import
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile, Variant
@@ -43,7 +44,7 @@ def libraries_of(objects: Sequence[ObjectFile]) -> list[Library]:
                 file.location, "known kinds: .wgsl",
             )  # fmt: skip
         try:
-            found.append(open_library(file.data, file.name))
+            found.append(open_library(preprocessed(file), file.name))
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), file.location) from None
     return found

@@ -20,6 +20,7 @@ from pydispatch.formats.wgsl.adapt import adapted
 from pydispatch.formats.wgsl.interface import Entry
 from pydispatch.formats.wgsl.module import Module
 from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
+from pydispatch.formats.wgsl.preprocess import preprocess
 from pydispatch.formats.wgsl.read import read
 
 ALIGNMENT = 4
@@ -65,6 +66,11 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     return Binary(data, ".wgsl", tuple(requires), ALIGNMENT, notes=notes)
 
 
+def preprocessed(file: ObjectFile) -> bytes:
+    """Return the WGSL of an object without directives. ArtifactError for a directive that is not valid."""
+    return preprocess(file.data, file.name, defines=file.defines, include_dirs=file.include_path)
+
+
 def _given(file: ObjectFile) -> Given:
     if file.suffix != ".wgsl":
         raise CompileError(
@@ -72,7 +78,7 @@ def _given(file: ObjectFile) -> Given:
             file.location, "known kinds: .wgsl",
         )  # fmt: skip
     try:
-        module = read(file.data, file.name)
+        module = read(preprocessed(file), file.name)
     except ArtifactError as error:
         raise CompileError(str(error), file.location) from None
     if not module.entry_points:

@@ -15,7 +15,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.pyd.custom import CustomOp
 from pydispatch.ir.structured import as_structured
 from pydispatch.patterns import Pattern
-from pydispatch.patterns.kernels import CFunction, WholeKernel
+from pydispatch.patterns.kernels import CFunction, SourceFile, WholeKernel
 from pydispatch.patterns.types import Size, TensorType
 
 OWN = -1
@@ -163,15 +163,29 @@ def _signature_types(signature: Signature, operands: list[str]) -> str:
     return f"({', '.join([*tensors, *operands])}) -> ({results})"
 
 
-def _bytes(data: bytes) -> str:
-    return f'dense<"0x{data.hex().upper()}"> : vector<{len(data)}xi8>'
+def _object(file: SourceFile) -> str:
+    entries = [
+        f"path = {_text(file.name)}", f'data = dense<"0x{file.data.hex().upper()}"> : vector<{len(file.data)}xi8>',
+        *(
+            f"{key} = [{', '.join(map(_text, strings))}]"
+            for key, strings in (("defines", file.defines), ("include_dirs", file.include_dirs))
+            if strings
+        ),
+    ]  # fmt: skip
+    return f"#hal.executable.object<{{{', '.join(entries)}}}>"
+
+
+def _text(text: str) -> str:
+    """Return a string attribute."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
     """An executable whose workgroups call a C function, and the function that dispatches it."""
     values = _values(name, kernel, signature)
-    file, data = kernel.object_file()
-    parameters = parameters_of(file, data, kernel.symbol)
+    file = kernel.source_file()
+    parameters = parameters_of(file.name, file.data, kernel.symbol)
     arguments = list(kernel.arguments)
     if not arguments and parameters and all(each.name in values for each in parameters):
         arguments = [each.name for each in parameters]
@@ -214,7 +228,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
     dispatch = f"flow.dispatch @NAME_kernel::@{export}{bracket}({', '.join(operands)}) : {listed}"
     return f"""
   stream.executable private @NAME_kernel attributes {{
-    hal.executable.objects = [#hal.executable.object<{{path = "{file}", data = {_bytes(data)}}}>]
+    hal.executable.objects = [{_object(file)}]
   }} {{
     stream.executable.export public @{export} workgroups({workload}) -> (index, index, index) {{
       {count}
@@ -281,8 +295,8 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> s
     workload = ", ".join(f"%w_{s}: index" for s in sizes)
     objects = ", ".join(
         f'#hal.executable.target<"{_backend_of(format)}", "{format}"> ordinal(0) = '
-        f'[#hal.executable.object<{{path = "{file}", data = {_bytes(data)}}}>]'
-        for format, file, data in kernel.objects()
+        f"[{_object(file)}]"
+        for format, file in kernel.objects()
     )
     bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
     size = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -20,7 +22,8 @@ from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 @irdl_attr_definition
 class ExecutableObjectAttr(ParametrizedAttribute):
-    """`#hal.executable.object<{path = "...", data = ...}>`: an object file, by path or in place."""
+    """`#hal.executable.object<{path = "...", data = ..., defines = [...], include_dirs = [...]}>`: an object file, by
+    path or in place. defines: macros of a source, "NAME" or "NAME=VALUE". include_dirs: folders of its includes."""
 
     name = "hal.executable.object"
     entries: DictionaryAttr
@@ -34,6 +37,11 @@ class ExecutableObjectAttr(ParametrizedAttribute):
     def data(self) -> Attribute | None:
         return self.entries.data.get("data")
 
+    def strings(self, key: str) -> tuple[str, ...]:
+        """Return the strings of a list among the entries, none where it is not there."""
+        found = self.entries.data.get(key)
+        return tuple(cast(StringAttr, each).data for each in found.data) if isinstance(found, ArrayAttr) else ()
+
     @classmethod
     def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
         with p.in_angle_brackets():
@@ -45,6 +53,10 @@ class ExecutableObjectAttr(ParametrizedAttribute):
                 p.raise_error("an object needs a 'path' or 'data'", start, p.pos)
             if "path" in entries.data and not isinstance(entries.data["path"], StringAttr):
                 p.raise_error("the path of an object is a string", start, p.pos)
+            for key in ("defines", "include_dirs"):
+                listed = entries.data.get(key, ArrayAttr([]))
+                if not isinstance(listed, ArrayAttr) or not all(isinstance(each, StringAttr) for each in listed):
+                    p.raise_error(f"the {key} of an object are a list of strings", start, p.pos)
         return [entries]
 
     def print_parameters(self, printer: Printer) -> None:

@@ -1,0 +1,219 @@
+"""C's directives in WGSL: conditions, macros without parameters, and includes.
+
+The text keeps its lines, so that messages of drivers name lines of the user's file; an included file becomes one line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydispatch import files
+from pydispatch.errors import ArtifactError, SystemError_
+from pydispatch.formats.wgsl.condition import holds
+from pydispatch.formats.wgsl.lex import MAX_BYTES, decode
+
+MAX_INCLUDES = 64
+"""Files that may include one another in a row."""
+_DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w*)[ \t]*(.*)", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*")
+_BLOCK_EDGE = re.compile(r"/\*|\*/")
+_WORD = re.compile(r"(?:0[xX][\da-fA-F]|\.?\d)[\w.]*|[^\W\d]\w*")
+_DEFINE = re.compile(r"([^\W\d]\w*)(\(?)(.*)", re.DOTALL)
+_DEFINED = re.compile(r"\bdefined\s*(?:\(\s*([^\W\d]\w*)\s*\)|([^\W\d]\w*))")
+_INCLUDE = re.compile(r'"([^"]+)"\Z')
+
+
+@dataclass
+class _Branch:
+    """An `#if` whose `#endif` has not come. is_taken: whether one of its branches has been active."""
+
+    line: int
+    is_outer_active: bool
+    is_active: bool
+    is_taken: bool
+    has_else: bool = False
+
+
+@dataclass
+class _State:
+    """What the files of one module share. left: characters that macros may still produce."""
+
+    folders: Sequence[Path]
+    macros: dict[str, str] = field(default_factory=dict)
+    including: list[str] = field(default_factory=list)
+    left: int = MAX_BYTES
+
+
+def has_directives(text: str) -> bool:
+    """Return whether a line of a text begins with `#`, which is no part of WGSL."""
+    return re.search(r"^[ \t]*#", text, re.MULTILINE) is not None
+
+
+def preprocess(data: bytes, where: str, *, defines: Sequence[str] = (), include_dirs: Sequence[Path] = ()) -> bytes:
+    """Return WGSL without directives; the bytes themselves if there are no directives and no defines.
+
+    Directives are #define and #undef of macros without parameters, #ifdef, #ifndef, #if, #elif, #else, #endif,
+    #include "file" and #error. A macro without a value counts as 1 in a condition, an undefined name as 0.
+
+    Args:
+        where: The name of the file in messages; an include is looked for in its folder first.
+        defines: Macros, `NAME=VALUE`.
+        include_dirs: Folders of includes.
+
+    Raises:
+        ArtifactError: With file and line, for a directive that is not valid, or an include that is not found.
+    """
+    text = decode(data, where)
+    if not defines and not has_directives(text):
+        return data
+    state = _State(include_dirs)
+    for each in defines:
+        name, _, value = each.partition("=")
+        state.macros[name] = value
+    return "\n".join(_lines(text, where, state)).encode()
+
+
+def _lines(text: str, where: str, state: _State) -> Iterator[str]:
+    """Yield the lines of a file, each of them without comments, directives and macros."""
+    branches: list[_Branch] = []
+    joined, rest = "", 0
+    for number, line in enumerate(_without_comments(text).split("\n"), 1):
+        line = joined + line.rstrip("\r")
+        place = f"{where}:{number}"
+        if line.endswith("\\") and _DIRECTIVE.match(line):
+            joined, rest = f"{line[:-1]} ", rest + 1
+            continue
+        joined = ""
+        if (match := _DIRECTIVE.match(line)) is not None:
+            yield _directive(match[1], match[2].strip(), place, where, branches, state)
+        else:
+            yield _expanded(line, place, state) if _is_active(branches) else ""
+        yield from [""] * rest
+        rest = 0
+    if branches:
+        raise ArtifactError(f"{where}:{branches[-1].line}: a condition without #endif")
+
+
+def _without_comments(text: str) -> str:
+    """Return a text with a space for each comment, and the line ends of block comments, which nest."""
+    parts: list[str] = []
+    at = depth = 0
+    while (match := (_BLOCK_EDGE if depth else _COMMENT).search(text, at)) is not None:
+        skipped = text[at : match.start()]
+        parts += ["\n" * skipped.count("\n")] if depth else [skipped, " "]
+        depth += (match.group() == "/*") - (match.group() == "*/")
+        at = match.end()
+    return "".join([*parts, "\n" * text.count("\n", at) if depth else text[at:]])
+
+
+def _is_active(branches: list[_Branch]) -> bool:
+    return not branches or branches[-1].is_active
+
+
+def _directive(
+    name: str, rest: str, place: str, where: str, branches: list[_Branch], state: _State
+) -> str:
+    """Carry out a directive, and return the text in its place."""
+    active = _is_active(branches)
+    if name in ("if", "ifdef", "ifndef"):
+        line = int(place.rpartition(":")[2])
+        is_true = active and _condition(name, rest, place, state)
+        branches.append(_Branch(line, active, is_true, is_true))
+    elif name in ("elif", "else", "endif"):
+        if not branches:
+            raise ArtifactError(f"{place}: #{name} without #if")
+        _next_branch(name, rest, place, branches, state)
+    elif not active:
+        return ""
+    elif name == "define":
+        _define(rest, place, state)
+    elif name == "undef":
+        state.macros.pop(rest, None)
+    elif name == "include":
+        return _included(rest, place, where, state)
+    elif name == "error":
+        raise ArtifactError(f"{place}: #error {rest}")
+    elif name:
+        raise ArtifactError(
+            f"{place}: #{name} is no directive of WGSL; known are #define, #undef, #if, #ifdef, #ifndef, #elif, #else, "
+            "#endif, #include and #error"
+        )
+    return ""
+
+
+def _next_branch(name: str, rest: str, place: str, branches: list[_Branch], state: _State) -> None:
+    branch = branches[-1]
+    if name == "endif":
+        branches.pop()
+        return
+    if branch.has_else:
+        raise ArtifactError(f"{place}: #{name} after the #else of the condition of line {branch.line}")
+    branch.has_else = name == "else"
+    may_follow = branch.is_outer_active and not branch.is_taken
+    branch.is_active = may_follow and (name == "else" or _condition("if", rest, place, state))
+    branch.is_taken |= branch.is_active
+
+
+def _condition(name: str, rest: str, place: str, state: _State) -> bool:
+    if name == "if":
+        text = _DEFINED.sub(lambda match: str(int((match[1] or match[2]) in state.macros)), rest)
+        return holds(_expanded(text, place, state, empty="1"), place)
+    if not re.fullmatch(r"[^\W\d]\w*", rest):
+        raise ArtifactError(f"{place}: #{name} needs the name of a macro, got '{rest}'")
+    return (rest in state.macros) == (name == "ifdef")
+
+
+def _define(rest: str, place: str, state: _State) -> None:
+    match = _DEFINE.match(rest)
+    if match is None:
+        raise ArtifactError(f"{place}: #define needs the name of a macro, got '{rest}'")
+    name, bracket, value = match.groups()
+    if bracket:
+        raise ArtifactError(f"{place}: macro '{name}' has parameters; write a function of WGSL instead")
+    if value and not value[0].isspace():
+        raise ArtifactError(f"{place}: a space is missing after the name of macro '{name}'")
+    state.macros[name] = value.strip()
+
+
+def _expanded(text: str, place: str, state: _State, hidden: frozenset[str] = frozenset(), empty: str = "") -> str:
+    """Return a text with macros replaced. hidden: macros that are being replaced, which stay as they are. empty: what
+    takes the place of macros without a value."""
+    parts, at = [], 0
+    for match in _WORD.finditer(text):
+        word = match.group()
+        value = None if word in hidden else state.macros.get(word)
+        if value is None:
+            continue
+        value = _expanded(value, place, state, hidden | {word}, empty) if value else empty
+        state.left -= len(value) + 1
+        if state.left < 0:
+            raise ArtifactError(f"{place}: macro '{word}' makes more than {MAX_BYTES} characters")
+        parts += [text[at : match.start()], value]
+        at = match.end()
+    return "".join([*parts, text[at:]]) if parts else text
+
+
+def _included(rest: str, place: str, where: str, state: _State) -> str:
+    match = _INCLUDE.match(rest)
+    if match is None:
+        raise ArtifactError(f'{place}: #include needs the name of a file, such as #include "common.wgsl"; got {rest}')
+    folders = [Path(where).parent, *state.folders]
+    for path in dict.fromkeys(folder / match[1] for folder in folders):
+        if not path.is_file():
+            files.record(missed=[str(path)])
+            continue
+        if str(path) in state.including or len(state.including) == MAX_INCLUDES:
+            raise ArtifactError(f"{place}: {path} includes itself, or includes are {MAX_INCLUDES} deep")
+        try:
+            text = decode(files.read(path), str(path))
+        except SystemError_ as error:
+            raise ArtifactError(f"{place}: {error}") from None
+        state.including.append(str(path))
+        line = " ".join(filter(None, map(str.strip, _lines(text, str(path), state))))
+        state.including.pop()
+        return line
+    shown = ", ".join(str(folder) for folder in folders)
+    raise ArtifactError(f"{place}: '{match[1]}' was not found in {shown}; name its folder in include_dirs")
