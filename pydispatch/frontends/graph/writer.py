@@ -34,6 +34,7 @@ class Scope:
 
     block: Block
     sizes: dict[Size, SSAValue] = field(default_factory=dict)
+    scaled: dict[tuple[Size, float], Size] = field(default_factory=dict)
     tensors: dict[Tensor, tuple[SSAValue, ...]] = field(default_factory=dict)
 
 
@@ -152,6 +153,21 @@ class Writer:
         name = self._unused(hint)
         self._symbols[name] = value
         return symbol(name)
+
+    def scaled(self, size: Size, factor: float) -> Size:
+        """Return a size times a positive factor, rounded down as PyTorch does: the product is rounded to f64 first."""
+        if not isinstance(size, Expr) or factor == int(factor):
+            return int(size * factor) if not isinstance(size, Expr) else size * int(factor)
+        for scope in reversed(self._scopes):
+            if (size, factor) in scope.scaled:
+                return scope.scaled[size, factor]
+        value = self.add(arith.IndexCastOp(self.index(size), builtin.i64)).result
+        number = self.add(arith.SIToFPOp(value, builtin.f64)).result
+        by = self.add(arith.ConstantOp(builtin.FloatAttr(factor, builtin.f64))).result
+        rounded = self.add(arith.FPToSIOp(self.add(arith.MulfOp(number, by)).result, builtin.i64)).result
+        made = self.size_of(self.add(arith.IndexCastOp(rounded, builtin.IndexType())).result)
+        self._scopes[-1].scaled[size, factor] = made
+        return made
 
     def require_equal(self, a: Size, b: Size, message: str) -> None:
         """Refuses calls in which two sizes differ. Their values replace `{a}` and `{b}` in the message."""

@@ -50,9 +50,15 @@ def resampled(b: Builder, x: Tensor, axis: int, taken: Array, weights: Array) ->
         np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
         made = products.dot_general(b, x, b.constant(matrix, x.dtype), [], [(axis, 1)])
         return shapes.transpose(b, made, [*range(axis), x.rank - 1, *range(axis, x.rank - 1)])
-    vector = [len(taken) if d == axis else 1 for d in range(x.rank)]
+    return weighted_slices(b, x, axis, [b.constant(column) for column in taken.T],
+                           [b.constant(column, x.dtype) for column in weights.T])  # fmt: skip
+
+
+def weighted_slices(b: Builder, x: Tensor, axis: int, taken: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+    """Return x with new elements along an axis: sums of the old ones at the indices of each vector of `taken`, times
+    the vector of `weights` that belongs to it."""
     given: list[Tensor] = []
-    for n in range(taken.shape[1]):
-        given.append(gathers.take(b, x, b.constant(taken[:, n]), axis))
-        given.append(b.constant(weights[:, n].reshape(vector), x.dtype))
+    for indices, factors in zip(taken, weights, strict=True):
+        given.append(gathers.take(b, x, indices, axis))
+        given.append(shapes.reshape(b, factors, [-1, *[1] * (x.rank - axis - 1)]))
     return formula(b, weighted, *given)

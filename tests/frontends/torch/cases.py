@@ -242,6 +242,14 @@ def _several_results(x: Tensor, i: Tensor) -> Any:
     )  # fmt: skip
 
 
+def _resized(x: Tensor) -> Any:
+    """Images in sizes that depend on that of a call: by a scale, to a size, by pooling."""
+    return (
+        F.interpolate(x, scale_factor=0.7, mode="bilinear"), F.interpolate(x, size=(5, 9)),
+        F.adaptive_avg_pool2d(x, (3, 1)),
+    )  # fmt: skip
+
+
 def _masked(q: Tensor, seen: Tensor) -> Any:
     """Attention of queries that see no key."""
     added = torch.zeros(4, 4).masked_fill(~seen, -torch.inf)
@@ -301,6 +309,8 @@ CASES = {
     "sized_windows": Case(
         of(_sized_windows), lambda: (_image_without_numbers(),),
         ({2: Dim.AUTO, 3: Dim.AUTO},), lambda: (torch.randn(2, 3, 9, 8),)),
+    "resized": Case(of(_resized), lambda: (torch.randn(2, 1, 7, 6),), ({2: Dim.AUTO, 3: Dim.AUTO},),
+                    lambda: (torch.randn(2, 1, 5, 10),)),
     "masked_attention": Case(of(_masked), lambda: (torch.randn(1, 2, 4, 8), torch.ones(4, 4).tril(-1) > 0)),
     "several_results": Case(of(_several_results),
                             lambda: (torch.randn(1, 2, 7, 5), torch.arange(5, dtype=torch.int32))),

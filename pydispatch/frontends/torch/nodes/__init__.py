@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydispatch.frontends.torch.nodes import complex_numbers, parts, shapes
 from pydispatch.frontends.torch.nodes.activations import ACTIVATIONS
+from pydispatch.frontends.torch.nodes.adaptive_pooling import ADAPTIVE_POOLING
 from pydispatch.frontends.torch.nodes.arrangements import ARRANGEMENTS
 from pydispatch.frontends.torch.nodes.attention import ATTENTION
 from pydispatch.frontends.torch.nodes.columns import COLUMNS
@@ -22,6 +23,7 @@ from pydispatch.frontends.torch.nodes.products import PRODUCTS
 from pydispatch.frontends.torch.nodes.random import RANDOM
 from pydispatch.frontends.torch.nodes.recurrent import RECURRENT
 from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
+from pydispatch.frontends.torch.nodes.resizing import RESIZING
 from pydispatch.frontends.torch.nodes.sampling import SAMPLING
 from pydispatch.frontends.torch.nodes.shapes import SHAPES
 from pydispatch.frontends.torch.nodes.symbols import SYMBOLS
@@ -30,7 +32,7 @@ from pydispatch.frontends.torch.nodes.windows import WINDOWS
 CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **PARTS, **ARRANGEMENTS, **COMPLEX_NUMBERS, **REDUCTIONS, **PRODUCTS,
     **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
-    **WINDOWS, **SAMPLING, **COLUMNS, **RANDOM,
+    **WINDOWS, **ADAPTIVE_POOLING, **RESIZING, **SAMPLING, **COLUMNS, **RANDOM,
     **CONVOLUTION_GRADIENTS, **POOL_GRADIENTS,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
