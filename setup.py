@@ -24,7 +24,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "csrc"))  # a build backend does not look here
-from sources import host, sources  # noqa: E402
+from sources import host, sources, with_headers  # noqa: E402
 
 INCLUDE = "csrc/include"
 LIBRARY = "pydispatch._core.core"  # what everything is linked into; _core/__init__.py finds the modules in it
@@ -61,8 +61,8 @@ def c_sources() -> list[Path]:
     return [p.relative_to(ROOT) for folder in folders for p in sources(folder, host())]
 
 
-def headers() -> list[str]:
-    return sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
+def modified(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 def digest() -> str:
@@ -95,8 +95,8 @@ def prebuilt() -> bytes | None:
 class BuildExt(build_ext):
     """Compiles csrc/ and what Cython made of the modules, files side by side, and links all of it into one library.
 
-    Objects stay in build/objects and are compiled again when their source, a header or this file is newer. The library
-    stays in build/library in the same way: pip builds an editable install in a new folder each time.
+    Objects stay in build/objects and are compiled again when their source, a header that it includes or this file is
+    newer. The library stays in build/library in the same way: pip builds an editable install in a new folder each time.
     """
 
     def build_extension(self, extension: Extension) -> None:
@@ -108,16 +108,14 @@ class BuildExt(build_ext):
         kept, made_of = ROOT.joinpath(*KEPT, SANITIZER or "plain", target.name), f"{SUFFIX} {digest()}"
         folder = ROOT / "build" / "objects" / (SANITIZER or "plain")
         own = folder / SUFFIX.strip(".")  # objects of this interpreter
-        headers_changed = max(Path(p).stat().st_mtime for p in [*headers(), "setup.py"])
 
         core = {path: folder / path.with_suffix(self.compiler.obj_extension) for path in c_sources()}
         modules = {p: own / p.with_suffix(self.compiler.obj_extension) for p in map(Path, extension.sources)}
         objects = {**core, **modules}
 
         def is_stale(path: Path) -> bool:
-            target = objects[path]
-            newest = max(headers_changed, path.stat().st_mtime)
-            return bool(self.force) or not target.exists() or target.stat().st_mtime < newest
+            target, inputs = objects[path], (*with_headers(ROOT / path), ROOT / "setup.py")
+            return bool(self.force) or not target.exists() or target.stat().st_mtime < max(map(modified, inputs))
 
         def compile_one(path: Path) -> None:
             progress.next(path)
@@ -134,7 +132,7 @@ class BuildExt(build_ext):
         progress = Progress(len(stale))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(compile_one, stale))
-        if not kept.exists() or kept.stat().st_mtime < max(p.stat().st_mtime for p in objects.values()):
+        if not kept.exists() or modified(kept) < max(map(modified, objects.values())):
             kept.parent.mkdir(parents=True, exist_ok=True)
             self.compiler.link_shared_object(
                 [str(p) for p in objects.values()],

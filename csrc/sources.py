@@ -5,8 +5,13 @@ name_<system>.c is one system's file for the subject `name`; name_generic.c serv
 
 from __future__ import annotations
 
+import functools
 import platform
+import re
 from pathlib import Path
+
+INCLUDES = (Path(__file__).parent / "include", Path(__file__).parent)
+"""Folders in which the C core looks for the headers that it includes."""
 
 SYSTEMS = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}
 SUFFIXES = {*SYSTEMS.values(), "generic"}
@@ -29,3 +34,21 @@ def sources(folder: Path, system: str) -> list[Path]:
             plain.append(path)
     chosen = [files.get(system) or files.get("generic") for files in subjects.values()]
     return sorted([*plain, *(path for path in chosen if path)])
+
+
+@functools.cache
+def with_headers(source: Path, folders: tuple[Path, ...] = INCLUDES) -> frozenset[Path]:
+    """Return a C file and the files of this project that it includes, directly or not.
+
+    Args:
+        source: the file.
+        folders: where headers are looked for, beside the folder of the file that includes them.
+    """
+    found, pending = set(), [source]
+    while pending:
+        path = pending.pop()
+        if path not in found and path.is_file():
+            found.add(path)
+            names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE)
+            pending += [(folder / name).resolve() for name in names for folder in (path.parent, *folders)]
+    return frozenset(found)

@@ -34,7 +34,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "csrc"))
-from sources import host, sources  # noqa: E402
+from sources import INCLUDES, host, sources, with_headers  # noqa: E402
 
 BUILD = ROOT / "build" / "ctest"
 PACKAGE = ROOT / "build" / "objects" / "plain"
@@ -97,18 +97,9 @@ def is_wanted(source: Path, mode: str) -> bool:
     return mode != "tsan" or "tsan" in note
 
 
-@functools.cache
 def read_for(source: Path) -> frozenset[Path]:
-    """A file and those of this project that it includes, directly or not."""
-    found, pending = set(), [source]
-    while pending:
-        path = pending.pop()
-        if path not in found and path.is_file():
-            found.add(path)
-            names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE)
-            folders = (path.parent, ROOT / "csrc" / "include", ROOT / "csrc", ROOT / "tests" / "c")
-            pending += [(folder / name).resolve() for name in names for folder in folders]
-    return frozenset(found)
+    """Return a file and those of this project that it includes, directly or not."""
+    return with_headers(source, (*INCLUDES, ROOT / "tests" / "c"))
 
 
 @functools.cache
