@@ -1,8 +1,8 @@
-"""Chooses the cases of large tables, and the number of examples of properties, that a run of whole folders has.
+"""Chooses what a run of whole folders has: of tables some cases, of expensive tests some, of properties fewer examples.
 
 A run of named files or tests has every case, and as many examples as their settings say.
-PYDISPATCH_TEST_SEED=N chooses the cases and the examples. By default it is the number of the day, so that runs of one
-day agree and many days have every case; a run prints it first.
+PYDISPATCH_TEST_SEED=N chooses the cases, tests and examples. By default it is the number of the day, so that runs of
+one day agree and many days have everything; a run prints it last.
 PYDISPATCH_TEST_THOROUGH=1, which `make test-thorough` sets, runs every case, with ten times as many examples.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import platform
 import zlib
 from collections import defaultdict
 from pathlib import Path
@@ -101,17 +102,65 @@ TABLES = {
     "test_levels.py": 2,
 }
 """Files with large tables of expensive cases -> one in so many cases of each of their tests runs."""
+ROTATION = (
+    "cli/test_model_files.py::test_compile_and_run",
+    "cli/test_wrong_values.py::test_wrong_values",
+    "compiler/test_large_programs.py::test_weights_in_a_text_are_held_once",
+    "compiler/test_large_programs.py::test_work_of_wide_programs_grows_with_their_width",
+    "compiler/test_mutated_objects.py::test_mutated_objects",
+    "compiler/test_units.py::test_damaged_entries_are_replaced",
+    "compiler/test_units.py::test_the_number_of_processes_changes_nothing",
+    "conformance/test_compositions.py::test_transforms_and_factorizations",
+    "cuda/test_cuda_acceptance.py::test_source_for_three_architectures",
+    "cuda/test_cuda_acceptance.py::test_the_sweep_notices_what_ptxas_refuses",
+    "cuda/test_cuda_command_line.py::test_compile_with_the_flags_of_the_peer",
+    "cuda/test_cuda_contract_kernels.py::test_older_machines_multiply_halves_in_f32",
+    "cuda/test_cuda_contract_kernels.py::test_ptxas_spills_nothing",
+    "cuda/test_cuda_device_driver.py::test_the_real_package_over_the_fake_driver",
+    "cuda/test_cuda_gpu_run.py::test_everything_runs_on_the_fake_driver",
+    "cuda/test_cuda_gpu_run.py::test_the_benchmark_runs_on_the_fake_driver",
+    "devlib/test_prebuilt.py::test_a_level_is_what_compiling_for_the_machine_gives",
+    "devlib/test_vectors.py::test_lanes_compute_what_one_element_does",
+    "e2e/test_batch_inference.py::test_every_image_is_classified_and_a_killed_run_goes_on",
+    "e2e/test_batch_inference.py::test_the_training_learns",
+    "e2e/test_default_cpus.py::test_generic_code_beside_it_changes_no_code_for_a_cpu",
+    "e2e/test_device_state.py::test_a_decode_step_copies_the_token_and_the_logits",
+    "e2e/test_plugin_lives.py::test_liars_are_refused_by_the_device",
+    "e2e/test_plugin_lives.py::test_nothing_is_left_after_many_cycles",
+    "e2e/test_plugin_lives.py::test_the_peer_loads_what_we_build",
+    "emit/test_vector_math.py::test_functions",
+    "formats/test_artifact_file.py::test_any_members_come_back",
+    "frontends/models/test_example_models.py::test_a_python_function_may_be_the_kernel",
+    "kernels/test_kernels_on_devices.py::test_the_examples",
+    "kernels/test_tile_products.py::test_types",
+    "match/test_explain_matches.py::test_hundreds_of_patterns_over_thousands_of_operations",
+    "match/test_pdl_spec.py::test_hundreds_of_patterns_of_one_root",
+    "programs/test_traced_programs.py::test_everything",
+    "ptx/test_ptx_reader_invalid.py::test_texts_that_are_made_to_hurt",
+    "runtime/test_manifest_fields.py::test_a_field_of_another_kind_is_an_artifact_error",
+    "runtime/test_no_descriptors.py::test_no_descriptor_is_left",
+    "runtime/test_runtime_cycles.py::test_maps_files_threads_and_memory_stay",
+    "test_extending.py::test_a_package_that_is_wrong_is_named",
+    "vulkan/test_wide_blocks.py::test_products",
+)
+"""Expensive tests that few changes concern: a run has every second one, and the run of the next day the others."""
+EMULATED = ("aarch64", "riscv64")
+"""Machines that are emulated: a run has one, since zig compiles a C library for half a minute for each."""
+ONE_IN = 2
+"""Of tables in other files, one in so many cases runs."""
 DENSE = "cpu"
 """The device that runs twice as many cases: the other devices share most of the compiler with it."""
 SMALL = 3
-"""A table with fewer cases than this keeps all of them."""
+"""A table of a file in TABLES with fewer cases than this keeps all of them."""
+MEDIUM = 8
+"""A table of another file with fewer cases than this keeps all of them."""
 
 HERE = Path(__file__).resolve().parent
 
 
 def configure(config: pytest.Config) -> None:
     """Give Hypothesis the seed of this run."""
-    missing = [name for name in TABLES if not (HERE / name).exists()]
+    missing = [name for name in (*TABLES, *(test.partition("::")[0] for test in ROTATION)) if not (HERE / name).exists()]
     assert not missing, f"tests/samples.py has files that are not there: {missing}"
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(SEED)
@@ -120,12 +169,12 @@ def configure(config: pytest.Config) -> None:
 
 
 def header() -> str:
-    cases = "every case" if IS_THOROUGH else "folders have a sample of their tables; make test-thorough has all"
+    cases = "every case" if IS_THOROUGH else "folders have a sample of their tests; make test-thorough has all"
     return f"PYDISPATCH_TEST_SEED={SEED}: {cases}"
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the cases of large tables that are not of this run, and scale the examples of properties."""
+    """Deselect what is not of this run, and scale the examples of properties."""
     is_named = any("::" in argument or argument.endswith(".py") for argument in config.args)
     if is_named and not IS_THOROUGH:
         return
@@ -135,18 +184,28 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
             scale(test)
     if IS_THOROUGH:
         return
+    dropped = {item for item in functions if _is_of_another_run(item)}
     tables: dict[tuple[str, str, str], list[pytest.Function]] = defaultdict(list)
     for item in functions:
-        name = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
-        if name in TABLES:
-            tables[name, item.originalname, _device(item)].append(item)
-    dropped: set[pytest.Function] = set()
+        if item not in dropped:
+            tables[_file(item), item.originalname, _device(item)].append(item)
     for (name, _, device), cases in tables.items():
-        one_in = TABLES[name] // 2 if device == DENSE else TABLES[name]
-        dropped |= left_out(one_in, cases, SEED)
+        one_in, smallest = (TABLES[name], SMALL) if name in TABLES else (ONE_IN, MEDIUM)
+        if len(cases) >= smallest:
+            dropped |= left_out(one_in // 2 if device == DENSE else one_in, cases, SEED)
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
+
+
+def _is_of_another_run(item: pytest.Function) -> bool:
+    """Return whether a test is one of those that take turns, and it is not its turn."""
+    name = f"{_file(item)}::{item.originalname}"
+    if name in ROTATION:
+        return (ROTATION.index(name) + SEED) % 2 == 1
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    machines = [value for value in values if isinstance(value, str) and value in EMULATED]
+    return any(machine not in (EMULATED[SEED % 2], platform.machine()) for machine in machines)
 
 
 def scale(function: Any) -> None:
@@ -163,7 +222,7 @@ def left_out(one_in: int, cases: list[pytest.Function], seed: int) -> set[pytest
 
     Each value of each parameter stays in a case, but for parameters with more values than the sample has cases.
     """
-    if one_in < 2 or len(cases) < SMALL:
+    if one_in < 2:
         return set()
     count = -(-len(cases) // one_in)
     of_parameters: dict[str, set[str]] = defaultdict(set)
@@ -179,6 +238,11 @@ def left_out(one_in: int, cases: list[pytest.Function], seed: int) -> set[pytest
         pending -= values
     kept += [case for case in shuffled if case not in kept][: max(0, count - len(kept))]
     return set(cases) - set(kept)
+
+
+def _file(item: pytest.Function) -> str:
+    """Return the file of a test, relative to the folder of all tests."""
+    return item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
 
 
 def _device(item: pytest.Function) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import samples
 
 
@@ -41,8 +42,30 @@ def test_a_parameter_with_a_value_for_each_case_is_sampled() -> None:
     assert len(kept(table(30), 3, 1)) == 10
 
 
-def test_small_tables_stay_whole() -> None:
-    assert len(kept(table(samples.SMALL - 1), 3, 1)) == samples.SMALL - 1
+def item(name: str, **params: object) -> Any:
+    """A test as pytest has it, in a file of this folder."""
+    file, _, function = name.partition("::")
+    return SimpleNamespace(path=samples.HERE / file, originalname=function, callspec=SimpleNamespace(params=params))
+
+
+def test_expensive_tests_and_emulated_machines_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    items = [item(name) for name in samples.ROTATION]
+    items += [item("e2e/test_cross.py::test_it", machine=machine) for machine in (*samples.EMULATED, "x86_64")]
+    runs = []
+    for seed in (40, 41):
+        monkeypatch.setattr(samples, "SEED", seed)
+        runs.append([number for number, test in enumerate(items) if not samples._is_of_another_run(test)])
+    always = len(items) - 1
+    assert set(runs[0]) & set(runs[1]) == {always} and {*runs[0], *runs[1]} == set(range(len(items)))
+    assert abs(len(runs[0]) - len(runs[1])) <= 1
+
+
+def test_the_emulated_machine_that_this_one_is_always_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    for seed in (40, 41):
+        monkeypatch.setattr(samples, "SEED", seed)
+        assert not samples._is_of_another_run(item("e2e/test_cross.py::test_it", machine="riscv64"))
 
 
 def test_examples_follow_the_kind_of_run() -> None:

@@ -61,7 +61,7 @@ ENVIRONMENT = {
     "TSAN_OPTIONS": "halt_on_error=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
-FEW = 3
+FEW = 2
 """Runs under TSAN without --repeat, at most. `make reliability` repeats them for longer."""
 
 

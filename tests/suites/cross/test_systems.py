@@ -46,7 +46,10 @@ def built(target: str, system: str, folder: Path) -> Path:
     return folder / "main.exe"
 
 
-@pytest.mark.parametrize(("target", "system"), [("x86_64-windows-gnu", "windows"), ("x86_64-macos", "macos")])
+@pytest.mark.parametrize(
+    ("target", "system"),
+    [("x86_64-windows-gnu", "windows"), ("x86_64-macos", "macos"), ("aarch64-macos", "macos")],
+)
 def test_the_core_links(target: str, system: str, tmp_path: Path) -> None:
     compile_for(target, system, tmp_path, links=True)
 
