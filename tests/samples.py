@@ -160,7 +160,8 @@ HERE = Path(__file__).resolve().parent
 
 def configure(config: pytest.Config) -> None:
     """Give Hypothesis the seed of this run."""
-    missing = [name for name in (*TABLES, *(test.partition("::")[0] for test in ROTATION)) if not (HERE / name).exists()]
+    files = (*TABLES, *(test.partition("::")[0] for test in ROTATION))
+    missing = [name for name in files if not (HERE / name).exists()]
     assert not missing, f"tests/samples.py has files that are not there: {missing}"
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(SEED)
