@@ -16,6 +16,7 @@ from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.module import ModuleWriter, Symbols
 from pydispatch.compiler.emit.llvm.ops import (
     arith,
+    atomics,
     calls,
     contract,
     divide,
@@ -35,7 +36,7 @@ from pydispatch.compiler.kernel_ir.strided import take_steps_together
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
-SUBJECTS = (arith, divide, math, memref, views, scf, parallel, calls, hal, contract, tile_registers, transpose)
+SUBJECTS = (arith, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers, transpose)
 
 
 @functools.cache

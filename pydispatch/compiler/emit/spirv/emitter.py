@@ -17,6 +17,7 @@ from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.ops import (
     arith,
+    atomics,
     calls,
     casts,
     floats,
@@ -34,7 +35,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_ker
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
 
-SUBJECTS = (arith, floats, casts, math, memref, views, scf, simt, calls, hal)
+SUBJECTS = (arith, floats, casts, math, memref, atomics, views, scf, simt, calls, hal)
 
 
 @functools.cache

@@ -9,14 +9,24 @@ from xdsl.dialects.builtin import Float32Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
-from pydispatch.compiler.emit.shaders.values import flatten, known
+from pydispatch.compiler.emit.shaders.values import flatten, is_native_float, known
 from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import Index, register_type
+from pydispatch.compiler.kernel_ir.hazards import base_of
+from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
+from pydispatch.compiler.kernel_ir.types import checked_memref
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
+
+
+def _exchanged(ops: Ops) -> frozenset[object]:
+    """Return the allocations of f32 and f64 with atomic operations, which are exchanges of integers."""
+    targets = (op.operands[1] for op in ops.get("memref.atomic_rmw", ()))
+    floats = (each for each in targets if is_native_float(checked_memref(each.type).element_type))
+    return frozenset(key for each in floats for key in base_of(each) if not isinstance(key, tuple))
 
 
 class FunctionEmitter(BlockArithmetic):
@@ -29,6 +39,7 @@ class FunctionEmitter(BlockArithmetic):
         self.interface: dict[str, Id] = {}
         self.units: dict[int, list[Id]] = {}  # binding -> its variables
         self._cache: dict[object, Id] = {}
+        self.exchanged = _exchanged(kernel.ops)
         self.plain: dict[object, Any] = {}  # see ops/memref.py
 
     # Values

@@ -13,15 +13,12 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import Float16Type, Float32Type, MemRefType
 from xdsl.ir import Attribute
 
+from pydispatch.compiler.kernel_ir.atomics import KINDS, UNSIGNED
 from pydispatch.compiler.kernel_ir.hazards import base_of
 from pydispatch.compiler.kernel_ir.readers import integer
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.types import checked_memref, storage_bits
 from pydispatch.errors import CompileError
-
-UNSIGNED_ATOMICS = (9, 10)
-"""maxu and minu, as memref.atomic_rmw numbers its kinds."""
-
 
 _ACCESSES = (
     ("memref.load", 0), ("memref.store", 1), ("memref.atomic_rmw", 1), ("memref.copy", 0), ("memref.copy", 1),
@@ -67,9 +64,9 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
                 use.elements.add(element)
                 if name != "memref.load" and place == 1 and element_bits(element) < 32:
                     use.writes_parts = True
-                if name == "memref.atomic_rmw":
+                if name == "memref.atomic_rmw" and element_bits(element) <= 32:
                     use.atomic = True
-                    use.is_unsigned |= integer(op, "kind") in UNSIGNED_ATOMICS
+                    use.is_unsigned |= KINDS[integer(op, "kind")] in UNSIGNED
     for name in _CALLS:
         for operand in (operand for op in ops.get(name, ()) for operand in op.operands):
             if isinstance(operand.type, MemRefType):
@@ -86,7 +83,7 @@ def element_bits(element: Attribute) -> int:
 
 
 def _declared(use: _Uses, has_f16: bool) -> Buffer:
-    if has_f16 and all(type(element) is Float16Type for element in use.elements):
+    if has_f16 and not use.atomic and all(type(element) is Float16Type for element in use.elements):
         return Buffer("f16")
     words = {_word(element) for element in use.elements}
     word = words.pop() if len(words) == 1 else "u32"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import (
@@ -29,14 +29,6 @@ from pydispatch.compiler.kernel_ir.types import (
     storage_bits,
     storage_bytes,
 )
-
-ATOMIC_KINDS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
-                "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
-ATOMIC_INSTRUCTIONS = {"addi": "add", "assign": "xchg", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin",
-                       "ori": "or", "andi": "and", "xori": "xor"}  # fmt: skip
-
-
-ATOMIC_EXTREMES = {"maximumf": "maximum", "minimumf": "minimum", "maxnumf": "maxnum", "minnumf": "minnum"}
 
 
 def _offset(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
@@ -136,70 +128,6 @@ def _store(f: FunctionEmitter, op: Operation) -> None:
     indices = [f.index(o) for o in op.operands[2:]]
     own = attribute(op, OWN_BYTE) is not None
     store(f, f.get(op.operands[0]), target, indices, integer(op, "alignment", 1), own)
-
-
-def _atomic(f: FunctionEmitter, op: Operation) -> None:
-    kind = ATOMIC_KINDS[integer(op, "kind")]
-    target = f.memref(op.operands[1])
-    known: Mapping[str, str] = ATOMIC_EXTREMES if is_float(target.element) else ATOMIC_INSTRUCTIONS
-    least = 32 if is_float(target.element) else f.platform.least_atomic
-    if kind not in known or bit_width(target.element) < least:
-        own = "give each workgroup its own element"
-        note = f"sums and products of floats would depend on the order of workgroups; {own}"
-        if kind in known:
-            note = f"atomic operations have {least} bits at least; {own}"
-        raise f.error(f"atomic '{kind}' on {target.element} cannot be compiled into a kernel", note)
-    if target.read_only:
-        raise f.error("an atomic operation on a binding that is declared ReadOnly", "take the flag off its subspan")
-    pointer = address(f, target, [f.index(o) for o in op.operands[2:]])
-    if is_float(target.element):
-        f.define(
-            op.results[0], _atomic_extreme(f, ATOMIC_EXTREMES[kind], pointer, target.element, f.get(op.operands[0]))
-        )
-        return
-    if not f.platform.concurrent and target.root in ("stack", "workgroup"):
-        f.define(op.results[0], _alone(f, ATOMIC_INSTRUCTIONS[kind], pointer, target.element, f.get(op.operands[0])))
-        return
-    spelled = f"{ATOMIC_INSTRUCTIONS[kind]} ptr {pointer}, {scalar(target.element)} {f.get(op.operands[0])}"
-    f.define(op.results[0], f.body.let(f"atomicrmw {spelled} {f.platform.atomic_scope}monotonic"))
-
-
-def _alone(f: FunctionEmitter, instruction: str, pointer: str, element: Attribute, value: str) -> str:
-    """A change of memory that only this thread sees. Volatile: iterations of a parallel loop may change one element, so
-    that they are not computed as vectors. Returns the old value."""
-    type_, align = scalar(element), alignment(element)
-    old = f.body.let(f"load volatile {type_}, ptr {pointer}, align {align}")
-    if instruction == "xchg":
-        new = value
-    elif instruction in ("max", "min", "umax", "umin"):
-        name = instruction if instruction[0] == "u" else f"s{instruction}"
-        new = f.intrinsic(f"llvm.{name}.{type_}", type_, (type_, old), (type_, value))
-    else:
-        new = f.body.let(f"{instruction} {type_} {old}, {value}")
-    f.body.emit(f"store volatile {type_} {new}, ptr {pointer}, align {align}")
-    return old
-
-
-def _atomic_extreme(f: FunctionEmitter, intrinsic: str, pointer: str, element: Attribute, value: str) -> str:
-    """Exchanges until no other write intervened; the order of workgroups does not show. Returns the old value."""
-    type_, bits, align = scalar(element), f"i{bit_width(element)}", alignment(element)
-    again, done = f.body.new_label("again"), f.body.new_label("exchanged")
-    scope = f.platform.atomic_scope
-    first, before = f.body.let(f"load atomic {bits}, ptr {pointer} {scope}monotonic, align {align}"), f.body.label
-    f.body.br(again)
-    f.body.start(again)
-    seen = f.body.phi(bits)
-    old = f.body.let(f"bitcast {bits} {seen.name} to {type_}")
-    new = f.intrinsic(f"llvm.{intrinsic}.f{bit_width(element)}", type_, (type_, old), (type_, value))
-    new_bits = f.body.let(f"bitcast {type_} {new} to {bits}")
-    pair = f.body.let(
-        f"cmpxchg ptr {pointer}, {bits} {seen.name}, {bits} {new_bits} {scope}monotonic monotonic, align {align}"
-    )
-    found = f.body.let(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
-    seen.incoming += [(first, before), (found, f.body.label)]
-    f.body.cond_br(f.body.let(f"extractvalue {{ {bits}, i1 }} {pair}, 1"), done, again)
-    f.body.start(done)
-    return old
 
 
 def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
@@ -304,7 +232,6 @@ def _assume_alignment(f: FunctionEmitter, op: Operation) -> None:
 ROWS: dict[str, Lowering] = {
     "memref.load": _load,
     "memref.store": _store,
-    "memref.atomic_rmw": _atomic,
     "memref.alloc": _alloc,
     "memref.alloca": _alloc,
     "memref.dealloc": _nothing,

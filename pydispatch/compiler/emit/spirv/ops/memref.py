@@ -8,7 +8,6 @@ from typing import Any
 from xdsl.dialects.builtin import MemRefType, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.llvm.ops.memref import ATOMIC_KINDS
 from pydispatch.compiler.emit.shaders.tables import table_values
 from pydispatch.compiler.emit.shaders.values import MemRef, Root, fresh
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
@@ -19,13 +18,9 @@ from pydispatch.compiler.emit.spirv.ops.floats import float_constant
 from pydispatch.compiler.emit.spirv.types import Index, Unit, unit_of
 from pydispatch.compiler.emit.spirv.words import OP, SCOPE_DEVICE
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
-from pydispatch.compiler.kernel_ir.readers import attribute, integer, operands_of, symbol, unsupported
+from pydispatch.compiler.kernel_ir.readers import attribute, operands_of, symbol, unsupported
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, packed
-
-ATOMICS = {"addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax",
-           "mins": "AtomicSMin", "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd",
-           "xori": "AtomicXor"}  # fmt: skip
 
 _ACCESS, _LOAD, _STORE = 6 << 16 | OP["AccessChain"], 4 << 16 | OP["Load"], 3 << 16 | OP["Store"]
 
@@ -88,12 +83,15 @@ def _plain(f: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
 def variable_pointer(f: FunctionEmitter, memref: MemRef, index: Index) -> Id:
     """A pointer to an element of memory that is one variable."""
     storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
-    pointer = f.m.pointer(storage, _held(f, memref.element))
+    pointer = f.m.pointer(storage, _held(f, memref.element, memref.root.key))
     return f.code.let("AccessChain", pointer, memref.root.variable, f.idx(index))
 
 
-def _held(f: FunctionEmitter, element: Attribute) -> Id:
-    """The type of elements outside buffers: that of registers, with integers for i1."""
+def _held(f: FunctionEmitter, element: Attribute, key: object) -> Id:
+    """The type of elements outside buffers: that of registers, with integers for i1, and for floats that are exchanged
+    by atomic operations. key: of the storage."""
+    if key in f.exchanged:
+        return f.m.int(f.width(element))
     return f.m.int(32) if f.width(element) == 1 else f.type(element)
 
 
@@ -107,7 +105,9 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Id:
         return made
     width = f.width(element)
     if memref.root.kind != "binding":
-        value = f.code.let("Load", _held(f, element), variable_pointer(f, memref, index))
+        value = f.code.let("Load", _held(f, element, memref.root.key), variable_pointer(f, memref, index))
+        if memref.root.key in f.exchanged:
+            return f.code.let("Bitcast", f.type(element), value)
         return resized(f, value, 32, 1) if width == 1 else value
     unit = unit_of(element)
     if packed(element):
@@ -140,6 +140,8 @@ def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index
     if memref.root.kind != "binding":
         if width == 1:
             value = let("Select", m.int(32), value, m.integer(1), m.integer(0))
+        if memref.root.key in f.exchanged:
+            value = let("Bitcast", m.int(width), value)
         f.code.do("Store", variable_pointer(f, memref, index), value)
         return
     unit = unit_of(element)
@@ -229,24 +231,6 @@ def _store(f: FunctionEmitter, op: Operation) -> None:
     store(f, f.get(value), memref, [values[o] for o in indices], OWN_BYTE in op.attributes)
 
 
-def _atomic(f: FunctionEmitter, op: Operation) -> None:
-    kind, target = ATOMIC_KINDS[integer(op, "kind")], f.memref(op.operands[1])
-    if kind not in ATOMICS or is_float(target.element) or bit_width(target.element) not in (32, f.index_width):
-        raise f.error(
-            f"atomic '{kind}' on {target.element} cannot be compiled into a kernel for this target",
-            "it has atomic operations on i32; give each workgroup its own element",
-        )
-    writable(f, target)
-    index = place(f, target, [f.index(o) for o in op.operands[2:]])
-    if target.root.kind == "binding":
-        pointer = buffer_pointer(f, target.root, unit_of(target.element), index)
-    else:
-        pointer = variable_pointer(f, target, index)
-    m, value = f.m, f.get(op.operands[0])
-    made = f.code.let(ATOMICS[kind], m.int(32), pointer, m.integer(SCOPE_DEVICE), m.integer(0), value)
-    f.define(op.results[0], made)
-
-
 # Storage
 
 
@@ -254,7 +238,7 @@ def _alloc(f: FunctionEmitter, op: Operation) -> None:
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
     memref, count = f.storage(op.results[0].type)
-    held = _held(f, memref.element_type)
+    held = _held(f, memref.element_type, op)
     if is_common(op, memref):
         root = Root("workgroup", op, variable=f.m.variable("Workgroup", f.m.array(held, count)))
     else:
@@ -274,7 +258,7 @@ def _global(f: FunctionEmitter, op: Operation) -> None:
         raise f.error(f"memref.get_global of an unknown global {name}")
     memref, count = f.storage(op.results[0].type)
     key = ("global", symbol(op, "name"), f.index_width)
-    array = f.m.array(_held(f, memref.element_type), count)
+    array = f.m.array(_held(f, memref.element_type, key), count)
     variable = f.m.constant_table(key, array, lambda: _elements(f, found, memref, count))
     f.define(op.results[0], fresh(memref, Root("constant", key, variable=variable, read_only=True)))
 
@@ -296,7 +280,6 @@ def _same(f: FunctionEmitter, op: Operation) -> None:
 ROWS: dict[str, Lowering] = {
     "memref.load": _load,
     "memref.store": _store,
-    "memref.atomic_rmw": _atomic,
     "memref.alloc": _alloc,
     "memref.alloca": _alloc,
     "memref.dealloc": _nothing,

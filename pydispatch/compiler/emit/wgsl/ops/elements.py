@@ -43,7 +43,7 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Name:
     if buffer.word == "f16":
         return f.let(f"{name}[{f.place(index)}]")
     if bits < 32:
-        number, shift = _part(f, index, bits)
+        number, shift = part(f, index, bits)
         word = _word_at(buffer, name, number)
         width = bit_width(element)
         if width == 1:
@@ -72,7 +72,7 @@ def _word_at(buffer: Buffer, name: str, place: str) -> str:
     return f"atomicLoad(&{name}[{place}])" if buffer.is_atomic else f"{name}[{place}]"
 
 
-def _part(f: FunctionEmitter, index: Index, bits: int) -> tuple[str, str]:
+def part(f: FunctionEmitter, index: Index, bits: int) -> tuple[str, str]:
     """(number of the word, bits before it) of an element that shares a word; the first has the low bits."""
     count = 32 // bits
     number = f.divide(index, count)
@@ -92,7 +92,7 @@ def store(f: FunctionEmitter, value: Name, memref: MemRef, indices: Sequence[Ind
         return
     if bits < 32:
         value = f.to_bits(value, element)
-        number, shift = _part(f, index, bits)
+        number, shift = part(f, index, bits)
         mask = (1 << min(bits, bit_width(element))) - 1
         moved = as_unsigned(value) if mask == 1 else f"({as_unsigned(value)} & {unsigned(mask)})"
         f.do(f"atomicAnd(&{name}[{number}], ~({unsigned((1 << bits) - 1)} << {shift}));")

@@ -1,35 +1,28 @@
-"""memref: loads, stores, atomic operations, storage."""
+"""memref: loads, stores, storage."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import MemRefType, SymbolRefAttr
+from xdsl.dialects.builtin import Float32Type, MemRefType, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.emit.llvm.ops.memref import ATOMIC_KINDS
 from pydispatch.compiler.emit.shaders.tables import table_values
 from pydispatch.compiler.emit.shaders.values import MemRef, Root, fresh
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops import elements
 from pydispatch.compiler.emit.wgsl.ops.floats import float_constant
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
-from pydispatch.compiler.kernel_ir.readers import attribute, integer, operands_of, symbol, unsupported
+from pydispatch.compiler.kernel_ir.readers import attribute, operands_of, symbol, unsupported
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
-from pydispatch.compiler.kernel_ir.types import bit_width, is_float
-
-ATOMICS = {"addi": "atomicAdd", "assign": "atomicExchange", "maxs": "atomicMax", "maxu": "atomicMax",
-           "mins": "atomicMin", "minu": "atomicMin", "ori": "atomicOr", "andi": "atomicAnd",
-           "xori": "atomicXor"}  # fmt: skip
-
-_SIGNED = {"maxs": "i32", "mins": "i32", "maxu": "u32", "minu": "u32"}
+from pydispatch.compiler.kernel_ir.types import is_float
 
 
-def _writable(f: FunctionEmitter, memref: MemRef) -> None:
+def writable(f: FunctionEmitter, memref: MemRef) -> None:
     if memref.root.read_only:
         what = f"binding {memref.root.binding}" if memref.root.kind == "binding" else "a constant"
         raise f.error(f"store into {what} that is only read", READ_ONLY_NOTE)
 
 
-def _element(f: FunctionEmitter, memref: MemRef, op: Operation, first: int) -> str:
+def element_name(f: FunctionEmitter, memref: MemRef, op: Operation, first: int) -> str:
     """An element of memory that is one variable."""
     index = elements.element_place(f, memref, [f.index(value) for value in operands_of(op)[first:]])
     return f"{memref.root.variable}[{f.place(index)}]"
@@ -45,56 +38,41 @@ def _load(f: FunctionEmitter, op: Operation) -> None:
         indices = [f.index(value) for value in operands_of(op)[1:]]
         f.define(op.results[0], elements.load(f, memref, indices))
         return
-    place = _element(f, memref, op, 1)
-    f.define(op.results[0], f.let(f"i32(atomicLoad(&{place}))" if _atomic_storage(f, memref) else place))
+    place = element_name(f, memref, op, 1)
+    if not _atomic_storage(f, memref):
+        f.define(op.results[0], f.let(place))
+        return
+    word = f.let(f"atomicLoad(&{place})")
+    f.define(op.results[0], from_word(f, word, f.atomic[memref.root.key].word, memref.element))
 
 
 def _store(f: FunctionEmitter, op: Operation) -> None:
     memref, value = f.memref(op.operands[1]), f.get(op.operands[0])
-    _writable(f, memref)
+    writable(f, memref)
     if memref.root.kind == "binding":
         elements.store(f, value, memref, [f.index(each) for each in operands_of(op)[2:]])
         return
-    place = _element(f, memref, op, 2)
+    place = element_name(f, memref, op, 2)
     atomic = f.atomic.get(memref.root.key) if memref.root.kind != "binding" else None
-    f.do(f"atomicStore(&{place}, {atomic.word}({value}));" if atomic else f"{place} = {value};")
-
-
-def _atomic(f: FunctionEmitter, op: Operation) -> None:
-    kind, memref = ATOMIC_KINDS[integer(op, "kind")], f.memref(op.operands[1])
-    if kind not in ATOMICS or is_float(memref.element) or bit_width(memref.element) != 32:
-        raise f.error(
-            f"atomic '{kind}' on {memref.element} cannot be compiled into a kernel for this target",
-            "it has atomic operations on i32; give each workgroup its own element",
-        )
-    _writable(f, memref)
-    if memref.root.kind == "binding":
-        name, buffer = elements.variable(f, memref.root.binding)
-        index = elements.element_place(f, memref, [f.index(value) for value in operands_of(op)[2:]])
-        place = f"{name}[{f.place(index)}]"
+    if atomic:
+        f.do(f"atomicStore(&{place}, {to_word(f, value, atomic.word, memref.element)});")
     else:
-        buffer, place = f.atomic[memref.root.key], _element(f, memref, op, 2)
-    if _SIGNED.get(kind, buffer.word) != buffer.word:
-        f.define(op.results[0], _exchanged(f, kind, place, buffer.word, f.get(op.operands[0])))
-        return
-    made = f.let(f"{ATOMICS[kind]}(&{place}, {buffer.word}({f.get(op.operands[0])}))")
-    f.define(op.results[0], made if buffer.word == "i32" else f.let(f"i32({made})"))
+        f.do(f"{place} = {value};")
 
 
-def _exchanged(f: FunctionEmitter, kind: str, place: str, word: str, value: Name) -> Name:
-    """An atomic operation on numbers of the other sign than those of the declaration: tried until nobody came between.
-    Gives the old number."""
-    other, function = _SIGNED[kind], kind[:3]
-    old = f.var(word)
-    f.iterations.unknown()
-    f.do("loop {")
-    with f.scope():
-        f.do(f"{old} = atomicLoad(&{place});")
-        given = as_unsigned(value) if other == "u32" else value
-        wanted = f.let(f"{word}({function}({other}({old}), {given}))")
-        f.do(f"if atomicCompareExchangeWeak(&{place}, {old}, {wanted}).exchanged {{ break; }}")
-    f.do("}")
-    return old if word == "i32" else f.let(f"i32({old})")
+def from_word(f: FunctionEmitter, value: str, word: str, element: Attribute) -> Name:
+    """Return the register of an element of a word, which is i32 or u32."""
+    if type(element) is Float32Type:
+        return f.let(f"bitcast<f32>({value})")
+    return f.from_bits(f.let(value if word == "i32" else f"i32({value})"), element)
+
+
+def to_word(f: FunctionEmitter, value: Name, word: str, element: Attribute) -> Name:
+    """Return a register as a word, which is i32 or u32."""
+    if type(element) is Float32Type:
+        return f.let(f"bitcast<{word}>({value})")
+    value = f.to_bits(value, element)
+    return value if word == "i32" else f.let(as_unsigned(value))
 
 
 # Storage
@@ -159,7 +137,6 @@ def _same(f: FunctionEmitter, op: Operation) -> None:
 ROWS: dict[str, Lowering] = {
     "memref.load": _load,
     "memref.store": _store,
-    "memref.atomic_rmw": _atomic,
     "memref.alloc": _alloc,
     "memref.alloca": _alloc,
     "memref.dealloc": _nothing,

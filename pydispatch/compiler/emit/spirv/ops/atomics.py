@@ -1,0 +1,120 @@
+"""memref.atomic_rmw: SPIR-V's instruction where there is one for the element, else a compare-exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.shaders.values import MemRef, is_native_float
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv.module import Id
+from pydispatch.compiler.emit.spirv.ops.arith import wrap
+from pydispatch.compiler.emit.spirv.ops.memref import (
+    buffer_pointer,
+    place,
+    variable_pointer,
+    writable,
+)
+from pydispatch.compiler.emit.spirv.types import Index, Unit
+from pydispatch.compiler.emit.spirv.words import SCOPE_DEVICE
+from pydispatch.compiler.kernel_ir.atomics import KINDS, combined, why_not
+from pydispatch.compiler.kernel_ir.readers import integer
+from pydispatch.compiler.kernel_ir.types import is_float, storage_bits
+
+INSTRUCTIONS = {
+    "addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax", "mins": "AtomicSMin",
+    "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd", "xori": "AtomicXor",
+}  # fmt: skip
+
+
+def _atomic(f: FunctionEmitter, op: Operation) -> None:
+    kind, memref = KINDS[integer(op, "kind")], f.memref(op.operands[1])
+    element = memref.element
+    if problem := why_not(kind, element):
+        raise f.error(f"atomic '{kind}' on {element} cannot be compiled into a kernel for this target", problem)
+    writable(f, memref)
+    if memref.root.kind == "function":
+        raise f.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
+    index, value = place(f, memref, [f.index(o) for o in op.operands[2:]]), f.get(op.operands[0])
+    bits = storage_bits(element) if memref.root.kind == "binding" else max(32, f.width(element))
+    if bits == 64:
+        f.m.capability("Int64Atomics")
+    if bits < 32:
+        f.define(op.results[0], _exchanged_part(f, kind, memref, index, value, bits))
+        return
+    if memref.root.kind == "binding":
+        pointer = buffer_pointer(f, memref.root, Unit(bits, False), index)
+    else:
+        pointer = variable_pointer(f, memref, index)
+    instruction = None if is_float(element) else INSTRUCTIONS.get(kind)
+    if instruction is not None:
+        made = f.code.let(instruction, f.m.int(bits), pointer, f.m.integer(SCOPE_DEVICE), f.m.integer(0), value)
+    else:
+        made = _exchanged(f, kind, element, pointer, value, bits)
+    f.define(op.results[0], made)
+
+
+def _word_of(f: FunctionEmitter, value: Id, element: Attribute, bits: int) -> Id:
+    """Return the word of a register."""
+    return f.code.let("Bitcast", f.m.int(bits), value) if is_native_float(element) else value
+
+
+def _exchanged(f: FunctionEmitter, kind: str, element: Attribute, pointer: Id, value: Id, bits: int) -> Id:
+    """Exchange a word until no other write intervened, and return the old value of the element."""
+
+    def new(seen: Id) -> tuple[Id, Id]:
+        old = f.code.let("Bitcast", f.type(element), seen) if is_native_float(element) else seen
+        return old, _word_of(f, combined(f, f.table, kind, element, old, value), element, bits)
+
+    return _loop(f, pointer, bits, new)
+
+
+def _exchanged_part(f: FunctionEmitter, kind: str, memref: MemRef, index: Index, value: Id, bits: int) -> Id:
+    """The same for an element of a binding that shares its word with others."""
+    m, let, word = f.m, f.code.let, f.m.int(32)
+    within = f.times(f.divide(index, 32 // bits, remainder=True), bits)
+    shift = within if isinstance(within, Id) else m.integer(within)
+    if isinstance(within, Id) and f.index_width == 64:
+        shift = let("UConvert", word, shift)
+    pointer = buffer_pointer(f, memref.root, Unit(32, False), f.divide(index, 32 // bits))
+    mask = m.integer((1 << bits) - 1)
+    others = let("Not", word, let("ShiftLeftLogical", word, mask, shift))
+
+    def new(seen: Id) -> tuple[Id, Id]:
+        old = wrap(f, let("ShiftRightLogical", word, seen, shift), bits, 32)
+        part = let("BitwiseAnd", word, combined(f, f.table, kind, memref.element, old, value), mask)
+        kept = let("BitwiseAnd", word, seen, others)
+        return old, let("BitwiseOr", word, kept, let("ShiftLeftLogical", word, part, shift))
+
+    return _loop(f, pointer, 32, new)
+
+
+def _loop(f: FunctionEmitter, pointer: Id, bits: int, new: Callable[[Id], tuple[Id, Id]]) -> Id:
+    """Write the loop of a compare-exchange, and return the old value. new: gets the word that was seen last, and gives
+    the value in it and the word to store."""
+    code, m, word, scope, relaxed = f.code, f.m, f.m.int(bits), f.m.integer(SCOPE_DEVICE), f.m.integer(0)
+    f.iterations.unknown()
+    first, before = code.let("AtomicLoad", word, pointer, scope, relaxed), code.label
+    head, body, again, after = (m.id() for _ in range(4))
+    seen = m.id()
+    code.branch(head)
+    code.start(head)
+    slot = len(code.lines)
+    code.do("LoopMerge", after, again, 0)
+    code.branch(body)
+    code.start(body)
+    old, stored = new(seen)
+    found = code.let("AtomicCompareExchange", word, pointer, scope, relaxed, relaxed, stored, seen)
+    is_done = code.let("IEqual", m.bool(), found, seen)
+    code.branch(again)
+    code.start(again)
+    code.branch_if(is_done, after, head)
+    tail, code.lines = code.lines[slot:], code.lines[:slot]
+    code.phi(word, seen, [(first, before), (found, again)])
+    code.lines += tail
+    code.start(after)
+    return old
+
+
+ROWS: dict[str, Lowering] = {"memref.atomic_rmw": _atomic}
