@@ -8,63 +8,11 @@ from typing import Any
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.entities import Scalar
+from pydispatch.kernels.grid_sizes import Size, Sizes, called
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.tile_kernel import TileKernel
 from pydispatch.kernels.writer import Writer
-
-
-def _called(source: Source, grid: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    try:
-        return grid(*arguments)
-    except Exception as error:
-        names = ", ".join(source.parameter_names)
-        raise InvalidArgumentError(
-            f"kernel '{source.name}': grid: {error}; it is called with the kernel's parameters ({names}) and computes "
-            f"with + - * // of their sizes"
-        ) from error
-
-
-class Size:
-    """A size while the grid is computed: arithmetic writes operations."""
-
-    def __init__(self, writer: Writer, name: str) -> None:
-        self.writer, self.name = writer, name
-
-    def _with(self, operation: str, other: object, is_turned: bool = False) -> Size:
-        if isinstance(other, int):
-            other = Size(self.writer, self.writer.constant(other, "index").name)
-        if not isinstance(other, Size):
-            return NotImplemented
-        a, b = (other, self) if is_turned else (self, other)
-        return Size(self.writer, self.writer.value(f"{operation} {a.name}, {b.name} : index", "index").name)
-
-    def __add__(self, other: object) -> Size:
-        return self._with("arith.addi", other)
-
-    def __radd__(self, other: object) -> Size:
-        return self._with("arith.addi", other, True)
-
-    def __sub__(self, other: object) -> Size:
-        return self._with("arith.subi", other)
-
-    def __rsub__(self, other: object) -> Size:
-        return self._with("arith.subi", other, True)
-
-    def __mul__(self, other: object) -> Size:
-        return self._with("arith.muli", other)
-
-    def __rmul__(self, other: object) -> Size:
-        return self._with("arith.muli", other, True)
-
-    def __floordiv__(self, other: object) -> Size:
-        return self._with("arith.floordivsi", other)
-
-    def __rfloordiv__(self, other: object) -> Size:
-        return self._with("arith.floordivsi", other, True)
-
-    def __neg__(self) -> Size:
-        return self._with("arith.subi", 0, True)
 
 
 class _Shape:
@@ -89,37 +37,45 @@ def workgroup_counts(
     if grid_in_call:
         return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
 
-    def shape(parameter: Parameter) -> tuple[Size | int, ...]:
+    def shape(parameter: Parameter, of: Sizes) -> tuple[Size | int, ...]:
         sizes = (parameter.type and parameter.type.shape) or ()
         return tuple(
-            size if isinstance(size, int) else Size(writer, symbols[parameter.name, d]) for d, size in enumerate(sizes)
+            size if isinstance(size, int) else Size(of, symbols[parameter.name, d]) for d, size in enumerate(sizes)
         )
 
+    def results(sizes: Sizes) -> list[Size | int]:
+        """What the function of the grid computes."""
+        assert callable(grid)
+        views = {each.name: _Shape(shape(each, sizes)) if each.is_view else None for each in passed}
+        return _counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
+
+    sizes = Sizes(writer)
     if grid is None:
-        chosen: Any = (
-            _over_tiles(source, passed[written[0]].name, shape(passed[written[0]]), phases)
-            if isinstance(phases, TileKernel)
-            else _inferred(writer, phases)
-        )
-    elif callable(grid):
-        views = {each.name: _Shape(shape(each)) if each.is_view else None for each in passed}
-        arguments = [views.get(name, statics.get(name)) for name in source.parameter_names]
-        chosen = _called(source, grid, arguments)
+        if isinstance(phases, TileKernel):
+            over = passed[written[0]]
+            chosen = _over_tiles(source, over.name, shape(over, sizes), phases)
+        else:
+            chosen = _inferred(sizes, phases)
+        chosen += [1] * (3 - len(chosen))
     else:
-        chosen = grid
+        chosen = called(source, sizes, results) if callable(grid) else _counts(source, grid)
+    return [each.name if isinstance(each, Size) else writer.constant(each, "index").name for each in chosen]
+
+
+def _counts(source: Source, chosen: Any) -> list[Size | int]:
+    """Return three numbers of workgroups. InvalidArgumentError for what is none."""
     chosen = list(chosen) if isinstance(chosen, (tuple, list)) else [chosen]
     if not 1 <= len(chosen) <= 3 or not all(isinstance(each, (int, Size)) for each in chosen):
         raise InvalidArgumentError(
             f"kernel '{source.name}': grid: expected one to three numbers of workgroups, got {chosen!r}"
         )
-    chosen += [1] * (3 - len(chosen))
-    return [each.name if isinstance(each, Size) else writer.constant(each, "index").name for each in chosen]
+    return [*chosen, *[1] * (3 - len(chosen))]
 
 
-def _inferred(writer: Writer, phases: Phases) -> list[Size | int]:
+def _inferred(sizes: Sizes, phases: Phases) -> list[Size | int]:
     found: list[Size | int] = []
     for size, extent in phases.workgroups():
-        each = Size(writer, size.name) if isinstance(size, Scalar) else int(size.value)
+        each = Size(sizes, size.name) if isinstance(size, Scalar) else int(size.value)
         found.append(each if extent == 1 else -(-each // extent))
     return found
 

@@ -10,6 +10,13 @@ from pydispatch.kernels.entities import Formula, Kept, Known, Literal, Memory, S
 from pydispatch.kernels.names import assigned_in, leaves
 from pydispatch.kernels.statements import BREAK, CONTINUE, RETURN, Statements
 
+Position = Callable[[Scalar], Scalar]
+"""The variable of a loop from its counter."""
+
+
+def _same(counter: Scalar) -> Scalar:
+    return counter
+
 
 class Loops(Statements):
     """Writes loops."""
@@ -25,10 +32,13 @@ class Loops(Statements):
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
         assert isinstance(node.target, ast.Name)
         self.check_name(node.target)
+        position: Position = _same
+        if isinstance(step, Scalar):
+            low, high, step, position = self._by_count(low, high, step)
         exits = leaves(node)
         inner = {name for each in node.body for name in leaves(each)}
         if BREAK in inner or RETURN in exits or step < 0:
-            self._counted(node, low, high, step, bool(inner & {BREAK, RETURN}))
+            self._counted(node, low, high, step, position, bool(inner & {BREAK, RETURN}))
             return
         carried = self.carried(node.body, (node.target.id,))
         before = [scalar for name in carried for scalar in flat(self.environment[name]) or []]
@@ -40,7 +50,7 @@ class Loops(Statements):
         variable = self.writer.fresh()
         arguments = [Scalar(self.writer.fresh(), type) for type in types]
         self._take(self.environment, [(name, saved[name]) for name in carried], arguments)
-        self.environment[node.target.id] = Scalar(variable, "index")
+        self.environment[node.target.id] = position(Scalar(variable, "index"))
         self.environment.pop(CONTINUE, None)
         self.block(node.body, frozenset({CONTINUE}))
         self._end_of_iteration(carried)
@@ -50,6 +60,23 @@ class Loops(Statements):
         tail = f" iter_args({passed}) -> ({', '.join(types)})" if types else ""
         outer.region(f"{head}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer)
         self._after_loop(node, carried, results)
+
+    def _by_count(
+        self, low: Scalar | Literal, high: Scalar | Literal, step: Scalar
+    ) -> tuple[Literal, Scalar, int, Position]:
+        """Return a range that counts the numbers of another one, whose step only the call knows, and what gives each.
+
+        The step may be negative; if it is 0, there are no numbers.
+        """
+        first, end, stride = (cast(self.writer, each, "index") for each in (low, high, step))
+        span = self.writer.value(f"arith.subi {end.name}, {first.name} : index", "index")
+        count = self.writer.value(f"arith.ceildivsi {span.name}, {stride.name} : index", "index")
+
+        def position(counter: Scalar) -> Scalar:
+            steps = self.writer.value(f"arith.muli {counter.name}, {stride.name} : index", "index")
+            return self.writer.value(f"arith.addi {first.name}, {steps.name} : index", "index")
+
+        return Literal(0), count, 1, position
 
     def _end_of_iteration(self, carried: Iterable[str], more: Sequence[Scalar] = ()) -> None:
         values = [*more, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
@@ -65,8 +92,8 @@ class Loops(Statements):
                 line = self.source.location(node).line
                 self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
 
-    def range_of(self, node: ast.For) -> tuple[Scalar | Literal, Scalar | Literal, int]:
-        """(first, end, step) of `for i in range(...)`."""
+    def range_of(self, node: ast.For) -> tuple[Scalar | Literal, Scalar | Literal, int | Scalar]:
+        """Return first, end and step of `for i in range(...)`; the step is a Scalar if only the call knows it."""
         call = node.iter
         is_range = (
             isinstance(call, ast.Call)
@@ -89,16 +116,20 @@ class Loops(Statements):
                 raise self.error(argument, f"range of {type}", "convert it: pydispatch.i32(...)")
         low, high = (Literal(0), given[0]) if len(given) == 1 else given[:2]
         step = given[2] if len(given) == 3 else Literal(1)
-        if not isinstance(step, Literal) or step.value == 0:
-            raise self.error(
-                call.args[2],
-                "the step of range is a number other than 0 that is known when the kernel is compiled",
-                "write while, or count iterations and multiply",
-            )
+        if isinstance(step, Scalar):
+            return low, high, step
+        if step.value == 0:
+            raise self.error(call.args[2], "the step of range is 0", "give another number")
         return low, high, int(step.value)
 
     def _counted(
-        self, node: ast.For, low: Scalar | Literal, high: Scalar | Literal, step: int, may_leave: bool
+        self,
+        node: ast.For,
+        low: Scalar | Literal,
+        high: Scalar | Literal,
+        step: int,
+        position: Position,
+        may_leave: bool,
     ) -> None:
         """A loop that may be left, or counts down: as while."""
         assert isinstance(node.target, ast.Name)
@@ -110,7 +141,7 @@ class Loops(Statements):
             return compare(self.writer, "<" if step > 0 else ">", variables[0], end)
 
         def begin(variables: Sequence[Scalar]) -> None:
-            self.environment[name] = variables[0]
+            self.environment[name] = position(variables[0])
 
         def next_of(variables: Sequence[Scalar]) -> list[Scalar]:
             following = binary(self.writer, "+", variables[0], Literal(step))

@@ -1,0 +1,163 @@
+"""Sizes while a function computes a grid: arithmetic writes operations, and comparisons write branches.
+
+A function that compares sizes is called once for each way that its comparisons can turn out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.kernels.source import Source
+from pydispatch.kernels.writer import Writer
+
+MAX_CASES = 64
+"""Ways of the comparisons of one grid: each is a branch of the host's code."""
+
+
+class _Undecided(BaseException):
+    """A comparison whose result is not chosen yet. It is no Exception, so that functions of users do not catch it."""
+
+    def __init__(self, condition: str) -> None:
+        super().__init__(condition)
+        self.condition = condition
+
+
+@dataclass
+class Sizes:
+    """Where the operations of one call of a function are written. decided: the results of its first comparisons."""
+
+    writer: Writer
+    decided: Sequence[bool] = ()
+    compared: int = 0
+
+    def compare(self, predicate: str, a: Size, b: Size) -> bool:
+        """Return the result that is chosen for a comparison."""
+        self.compared += 1
+        if self.compared > len(self.decided):
+            made = self.writer.value(f"arith.cmpi {predicate}, {a.name}, {b.name} : index", "i1")
+            raise _Undecided(made.name)
+        return self.decided[self.compared - 1]
+
+    def constant(self, value: int) -> Size:
+        return Size(self, self.writer.constant(value, "index").name)
+
+
+class Size:
+    """A size of a view, or what was computed from sizes."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, sizes: Sizes, name: str) -> None:
+        self.sizes, self.name = sizes, name
+
+    def __repr__(self) -> str:
+        return "a size"
+
+    def _with(self, operation: str, other: object, is_turned: bool = False) -> Size:
+        if isinstance(other, int):
+            other = self.sizes.constant(other)
+        if not isinstance(other, Size):
+            return NotImplemented
+        a, b = (other, self) if is_turned else (self, other)
+        return Size(self.sizes, self.sizes.writer.value(f"{operation} {a.name}, {b.name} : index", "index").name)
+
+    def _compared(self, predicate: str, other: object) -> bool:
+        if isinstance(other, int):
+            other = self.sizes.constant(other)
+        return self.sizes.compare(predicate, self, other) if isinstance(other, Size) else NotImplemented
+
+    def __add__(self, other: object) -> Size:
+        return self._with("arith.addi", other)
+
+    def __radd__(self, other: object) -> Size:
+        return self._with("arith.addi", other, True)
+
+    def __sub__(self, other: object) -> Size:
+        return self._with("arith.subi", other)
+
+    def __rsub__(self, other: object) -> Size:
+        return self._with("arith.subi", other, True)
+
+    def __mul__(self, other: object) -> Size:
+        return self._with("arith.muli", other)
+
+    def __rmul__(self, other: object) -> Size:
+        return self._with("arith.muli", other, True)
+
+    def __floordiv__(self, other: object) -> Size:
+        return self._with("arith.floordivsi", other)
+
+    def __rfloordiv__(self, other: object) -> Size:
+        return self._with("arith.floordivsi", other, True)
+
+    def __mod__(self, other: object) -> Size:
+        return self - self // other * other
+
+    def __rmod__(self, other: object) -> Size:
+        return other - other // self * self
+
+    def __neg__(self) -> Size:
+        return self._with("arith.subi", 0, True)
+
+    def __lt__(self, other: object) -> bool:
+        return self._compared("slt", other)
+
+    def __le__(self, other: object) -> bool:
+        return self._compared("sle", other)
+
+    def __gt__(self, other: object) -> bool:
+        return self._compared("sgt", other)
+
+    def __ge__(self, other: object) -> bool:
+        return self._compared("sge", other)
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared("eq", other)
+
+    def __ne__(self, other: object) -> bool:
+        return self._compared("ne", other)
+
+    def __bool__(self) -> bool:
+        return self._compared("ne", 0)
+
+
+def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | int]]) -> list[Size | int]:
+    """Write what a function of a grid computes, and return the three numbers of workgroups.
+
+    results: calls the function with sizes of one writer. InvalidArgumentError when it raises, or compares too often.
+    """
+    cases = 0
+
+    def branch(of: Sizes) -> list[Size | int]:
+        nonlocal cases
+        try:
+            return results(of)
+        except _Undecided as undecided:
+            condition = undecided.condition
+        cases += 1
+        if cases >= MAX_CASES:
+            raise InvalidArgumentError(
+                f"kernel '{source.name}': grid: comparisons of sizes have more than {MAX_CASES} cases; compute "
+                "with + - * // instead, or give the grid in the call, kernel[x, y]"
+            )
+        writers = of.writer.nested(), of.writer.nested()
+        for writer, is_true in zip(writers, (True, False), strict=True):
+            counts = branch(Sizes(writer, [*of.decided, is_true]))
+            named = [each.name if isinstance(each, Size) else writer.constant(each, "index").name for each in counts]
+            writer.line(f"scf.yield {', '.join(named)} : index, index, index")
+        head, values = of.writer.results(["index"] * 3)
+        of.writer.branches(f"{head}scf.if {condition} -> (index, index, index)", *writers)
+        return [Size(of, value.name) for value in values]
+
+    try:
+        return branch(sizes)
+    except InvalidArgumentError:
+        raise
+    except Exception as error:
+        names = ", ".join(source.parameter_names)
+        raise InvalidArgumentError(
+            f"kernel '{source.name}': grid: {error}; it is called with the kernel's parameters ({names}) and computes "
+            f"with + - * // % and comparisons of their sizes"
+        ) from error
