@@ -29,8 +29,7 @@ def attend(
     key, value = grouped_heads(b, query, key), grouped_heads(b, query, value)
     factor = usual_scale(b, query) if scale is None else scale
     inner = normalization.wide(query.dtype)
-    order = [*range(key.rank - 2), key.rank - 1, key.rank - 2]
-    scores = products.matmul(b, query, shapes.transpose(b, key, order), inner)
+    scores = products.matmul(b, query, _swapped(b, key), inner)
     stages = [formula(b, lambda e: e * factor, scores)]
 
     def masked(e: Element, *given: Element) -> Element:
@@ -44,6 +43,52 @@ def attend(
     stages.append(normalization.softmax(b, ew.convert(b, stages[2], exact), -1, masked_rows_are_zero=True))
     made = products.matmul(b, ew.convert(b, stages[3], value.dtype), value, inner)
     return ew.convert(b, made, query.dtype), ew.convert(b, stages[stage], query.dtype)
+
+
+def attention_gradients(
+    b: Builder, grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sums: Tensor,
+    masks: Sequence[Tensor] = (), *, scale: float | None = None,
+) -> list[Tensor]:  # fmt: skip
+    """Return the gradients of query, key and value of `attend`, whose result is `out` and has the gradient `grad`.
+
+    log_sums: for each query the logarithm of the sum of exp(products), [..., l].
+    """
+    inner = normalization.wide(query.dtype)
+    keys, values = grouped_heads(b, query, key), grouped_heads(b, query, value)
+    factor = usual_scale(b, query) if scale is None else scale
+    scores = products.matmul(b, query, _swapped(b, keys), inner)
+
+    def weight(e: Element, total: Element, *given: Element) -> Element:
+        e = e * factor
+        for m in given:
+            e = m.choose(e, -math.inf) if m.dtype.is_bool else e + m.to(inner)
+        return total.is_equal(-math.inf).choose(0.0, (e - total.to(inner)).of("exp"))
+
+    weights = formula(b, weight, scores, shapes.expand_dims(b, log_sums, [log_sums.rank]), *masks)
+    of_value = products.matmul(b, _swapped(b, weights), grad, inner)
+    of_weights = products.matmul(b, grad, _swapped(b, values), inner)
+    common = reductions.reduce(
+        b, "add", formula(b, lambda g, o: g.to(inner) * o.to(inner), grad, out), [-1], keep=True
+    )
+    of_scores = formula(b, lambda w, g, c: w * (g - c) * factor, weights, of_weights, common)
+    of_query = products.matmul(b, of_scores, keys, inner)
+    of_key = products.matmul(b, _swapped(b, of_scores), query, inner)
+    found = zip((of_query, of_key, of_value), (query, key, value), strict=True)
+    return [ew.convert(b, _of_groups(b, made, x), x.dtype) for made, x in found]
+
+
+def _swapped(b: Builder, x: Tensor) -> Tensor:
+    """Return a tensor with its last two axes exchanged."""
+    return shapes.transpose(b, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
+
+
+def _of_groups(b: Builder, made: Tensor, x: Tensor) -> Tensor:
+    """Return the sums of gradients over the query heads that share a head of x, the inverse of `grouped_heads`."""
+    if made.shape == x.shape:
+        return made
+    fewer, (heads, *matrix) = x.shape[-3], made.shape[-3:]
+    split = shapes.reshape(b, made, [*made.shape[:-3], fewer, heads // fewer, *matrix])
+    return reductions.reduce(b, "add", split, [split.rank - 3])
 
 
 def causal_mask(b: Builder, queries: Size, keys: Size, before: Size | Tensor = 0, window: int = -1) -> Tensor:

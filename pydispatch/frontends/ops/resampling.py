@@ -28,11 +28,26 @@ def far(t: Any, a: float = USUAL) -> Any:
     return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
 
 
+def near_slope(t: Any, a: float = USUAL) -> Any:
+    """Return the derivative of `near`."""
+    return (3 * (a + 2) * t - 2 * (a + 3)) * t
+
+
+def far_slope(t: Any, a: float = USUAL) -> Any:
+    """Return the derivative of `far`."""
+    return (3 * a * t - 10 * a) * t + 8 * a
+
+
 Taps = Sequence[tuple[int, Callable[[Any], Any]]]
 """The elements that count for a place, from the one before it, with their weights by how far the place is from that."""
 LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))
 CUBIC: Taps = ((-1, lambda part: far(part + 1)), (0, near), (1, lambda part: near(1 - part)),
                (2, lambda part: far(2 - part)))  # fmt: skip
+
+LINEAR_SLOPES: Taps = ((0, lambda part: part.const(-1.0)), (1, lambda part: part.const(1.0)))
+CUBIC_SLOPES: Taps = ((-1, lambda part: far_slope(part + 1)), (0, near_slope),
+                      (1, lambda part: -near_slope(1 - part)), (2, lambda part: -far_slope(2 - part)))  # fmt: skip
+"""The derivatives of the weights of `LINEAR` and `CUBIC`."""
 
 
 def weighted(*given: Element) -> Element:
@@ -62,3 +77,15 @@ def weighted_slices(b: Builder, x: Tensor, axis: int, taken: Sequence[Tensor], w
         given.append(gathers.take(b, x, indices, axis))
         given.append(shapes.reshape(b, factors, [-1, *[1] * (x.rank - axis - 1)]))
     return formula(b, weighted, *given)
+
+
+def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
+    """Return the taps of the transpose of `resampled`, for each of the `count` old elements the new ones it is in."""
+    old, width = taken.reshape(-1), taken.shape[1]
+    order = np.argsort(old, kind="stable")
+    uses = np.bincount(old, minlength=count)
+    numbers = np.arange(len(old)) - np.repeat(np.cumsum(uses) - uses, uses)
+    new, factors = (np.zeros((count, max(1, uses.max(initial=0))), kind) for kind in (np.int64, np.float64))
+    new[old[order], numbers] = order // width
+    factors[old[order], numbers] = weights.reshape(-1)[order]
+    return new, factors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.ir import SSAValue
 
@@ -15,17 +16,21 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.indexing import Places, elements_at
-from pydispatch.frontends.ops.resampling import CUBIC, LINEAR, Taps, weighted
+from pydispatch.frontends.ops.resampling import CUBIC, CUBIC_SLOPES, LINEAR, LINEAR_SLOPES, Taps, weighted
 
 Weight = Callable[[Element], Element]
 
 
 @dataclass(frozen=True)
 class Tap:
-    """An element that counts for a place along an axis: its index, within the axis, and its weight."""
+    """An element that counts for a place along an axis: its index, within the axis, and its weight.
+
+    slope: the derivative of the weight by the coordinate of the place in its grid.
+    """
 
     index: Tensor
     weight: Tensor
+    slope: Tensor | None = None
 
 
 def sampled(
@@ -88,15 +93,59 @@ class Grid:
     corners: bool
     onnx: bool = False
 
+    def place(self, v: Element, n: Element) -> Element:
+        """Return the place along an axis of n elements that a coordinate from -1 to 1 names."""
+        v = self._scaled(v, n)
+        if self.mode == "nearest" and self.onnx:
+            return self.inside(v.of("round_even"), n)
+        v = self.inside(v, n) if self._moves_places else v
+        return v.of("round_even") if self.mode == "nearest" else v
+
+    def speed(self, v: Element, n: Element) -> Element:
+        """Return the derivative of `place`, 0 where the place is at a border or moved to it."""
+        last = n.to(v.dtype) - 1.0
+        made = last * 0.5 if self.corners else (last + 1.0) * 0.5
+        if self.beyond == "zeros" or not self._moves_places:
+            return made
+        v = self._scaled(v, n)
+        if self.beyond == "reflection":
+            made = _direction(v, *self._mirrors(last)) * made
+            v = self.inside(v, n)
+        return ((v > 0.0) & (v < last)).choose(made, 0.0)
+
+    def inside(self, v: Element, n: Element) -> Element:
+        """Return a place moved to the n elements of an axis."""
+        last = n.to(v.dtype) - 1.0
+        if self.beyond == "border":
+            return v.at_least(0.0).at_most(last)
+        return _reflected(v, *self._mirrors(last)) if self.beyond == "reflection" else v
+
+    @property
+    def _moves_places(self) -> bool:
+        """Whether places are moved to the image. PyTorch moves the elements of cubic interpolation instead."""
+        return self.mode != "cubic"
+
+    def _scaled(self, v: Element, n: Element) -> Element:
+        of = n.to(v.dtype)
+        return (v + 1.0) * 0.5 * (of - 1.0) if self.corners else ((v + 1.0) * of - 1.0) * 0.5
+
+    def _mirrors(self, last: Element) -> tuple[float, Element]:
+        """Return the two places at which places beyond an image are reflected."""
+        return (0.0, last) if self.corners else (-0.5, last + 0.5)
+
 
 def grid_sample(b: Builder, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
     """x [n, c, ...] at the places of grid [n, ..., axes], the last axis first."""
+    return sampled(b, x, (*x.shape[:2], *grid.shape[1:-1]), grid_taps(b, x, grid, how))
+
+
+def grid_taps(b: Builder, x: Tensor, grid: Tensor, how: Grid, *, slopes: bool = False) -> list[list[Tap]]:
+    """Return the taps of each spatial axis of an image at the places of a grid; `slopes`: with their derivatives."""
     rank = x.rank - 2
     if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:
         raise b.fail(f"an image {x} is sampled at a grid {grid}")
-    shape = (*x.shape[:2], *grid.shape[1:-1])
     places = [_one_of(b, grid, rank - 1 - d) for d in range(rank)]
-    return sampled(b, x, shape, [_grid_taps(b, at, x.shape[2 + d], how) for d, at in enumerate(places)])
+    return [_taps_of_axis(b, at, x.shape[2 + d], how, slopes) for d, at in enumerate(places)]
 
 
 def _one_of(b: Builder, grid: Tensor, n: int) -> Tensor:
@@ -105,44 +154,45 @@ def _one_of(b: Builder, grid: Tensor, n: int) -> Tensor:
     return shapes.reshape(b, part, [grid.shape[0], 1, *grid.shape[1:-1]])
 
 
-_TAPS: dict[str, Taps] = {"nearest": ((0, lambda part: part.const(1.0)),), "linear": LINEAR, "cubic": CUBIC}
+_NEAREST: Taps = ((0, lambda part: part.const(1.0)),)
+_NEAREST_SLOPES: Taps = ((0, lambda part: part.const(0.0)),)
+_TAPS: dict[str, tuple[Taps, Taps]] = {
+    "nearest": (_NEAREST, _NEAREST_SLOPES), "linear": (LINEAR, LINEAR_SLOPES), "cubic": (CUBIC, CUBIC_SLOPES),
+}  # fmt: skip
+"""The weights of each mode of interpolation, and their derivatives."""
 
 
-def _grid_taps(b: Builder, at: Tensor, size: Size, how: Grid) -> list[Tap]:
+def _taps_of_axis(b: Builder, at: Tensor, size: Size, how: Grid, slopes: bool) -> list[Tap]:
     length = reductions.size_as(b, size, I64)
-    # PyTorch moves only the elements of cubic interpolation.
-    moves_places = how.mode != "cubic"
-
-    def inside(v: Element, n: Element) -> Element:
-        last = n.to(v.dtype) - 1.0
-        if how.beyond == "border":
-            return v.at_least(0.0).at_most(last)
-        if how.beyond == "reflection":
-            return _reflected(v, 0.0 if how.corners else -0.5, last if how.corners else last + 0.5)
-        return v
-
-    def place(v: Element, n: Element) -> Element:
-        of = n.to(v.dtype)
-        v = (v + 1.0) * 0.5 * (of - 1.0) if how.corners else ((v + 1.0) * of - 1.0) * 0.5
-        if how.mode == "nearest" and how.onnx:
-            return inside(v.of("round_even"), n)
-        v = inside(v, n) if moves_places else v
-        return v.of("round_even") if how.mode == "nearest" else v
-
-    places = formula(b, place, at, length)
+    places = formula(b, how.place, at, length)
     base = places if how.mode == "nearest" else formula(b, lambda v: v.of("floor"), places)
+    speeds = formula(b, how.speed, at, length) if slopes else None
+    weights, derivatives = _TAPS[how.mode]
     found = []
-    for offset, weight in _TAPS[how.mode]:
+    for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
 
         def index(low: Element, n: Element, offset: int = offset) -> Element:
-            return inside(low + offset, n).to(I64).at_least(0).at_most(n - 1)
+            return how.inside(low + offset, n).to(I64).at_least(0).at_most(n - 1)
 
         def part(v: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight) -> Element:
             made = weight(v - low)
             return _where_inside(low + offset, n.to(v.dtype), made) if how.beyond == "zeros" else made
 
-        found.append(Tap(formula(b, index, base, length), formula(b, part, places, base, length)))
+        given = (places, base, length)
+        steep = None
+        if speeds is not None:
+            by_place = formula(b, partial(part, weight=derivative), *given)
+            steep = elementwise.binary(b, "mul", by_place, speeds)
+        found.append(Tap(formula(b, index, base, length), formula(b, part, *given), steep))
     return found
+
+
+def _direction(v: Element, least: float, most: Element) -> Element:
+    """Return the derivative of `_reflected`, 1 or -1."""
+    width = (most - least).at_least(1e-6)
+    moved = v - least
+    back = (moved.of("abs") % (width * 2.0)) > width
+    return (back ^ (moved < 0.0)).choose(v.const(-1.0), v.const(1.0))
 
 
 def _reflected(v: Element, least: float, most: Element) -> Element:

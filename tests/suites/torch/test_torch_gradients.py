@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from gradient_cases import CASES
+from gradient_cases import CASES, DYNAMIC
 from torch import Tensor, nn
 
 from pydispatch.integrations.torch import backend
@@ -28,7 +28,7 @@ def gradients(function: Callable[..., Any], call: Callable[..., Any], args: tupl
     """
     given = [x.clone().requires_grad_() if isinstance(x, Tensor) and x.is_floating_point() else x for x in args]
     made = call(*given)
-    results = made if isinstance(made, tuple) else (made,)
+    results = [x for x in (made if isinstance(made, tuple) else (made,)) if x is not None]
     loss = torch.zeros(())
     for result in results:
         if result.requires_grad:
@@ -52,3 +52,23 @@ def test_gradients(name: str) -> None:
     torch.testing.assert_close(gradients(ours, compiled, args), expected, rtol=close, atol=close)
     if isinstance(function, nn.Module):  # running statistics
         torch.testing.assert_close(ours.state_dict(), function.state_dict(), rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_gradients_of_dynamic_sizes(name: str) -> None:
+    function, shape = DYNAMIC[name]
+    counting = 0
+
+    def counted(module: Any, inputs: Any) -> Any:
+        nonlocal counting
+        counting += 1
+        return backend(module, inputs)
+
+    ours = copy.deepcopy(function)
+    compiled = torch.compile(ours, backend=counted, fullgraph=True)
+    for change in (0, 1, 4):
+        sizes = [n if n in (2, 8) else n + change * (axis + 1) for axis, n in enumerate(shape)]
+        args = (torch.randn(sizes),)
+        expected = gradients(function, function, args)
+        torch.testing.assert_close(gradients(ours, compiled, args), expected, rtol=1e-4, atol=1e-4)
+    assert counting == 2  # the first sizes, then any

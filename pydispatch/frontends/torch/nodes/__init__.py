@@ -12,10 +12,12 @@ from pydispatch.frontends.torch.nodes.complex_numbers import COMPLEX_NUMBERS
 from pydispatch.frontends.torch.nodes.control import CONTROL
 from pydispatch.frontends.torch.nodes.convolution_gradients import CONVOLUTION_GRADIENTS
 from pydispatch.frontends.torch.nodes.creation import CREATION
+from pydispatch.frontends.torch.nodes.distance_gradients import DISTANCE_GRADIENTS
 from pydispatch.frontends.torch.nodes.fourier import FOURIER
 from pydispatch.frontends.torch.nodes.indexing import INDEXING
 from pydispatch.frontends.torch.nodes.normalization import NORMALIZATION
 from pydispatch.frontends.torch.nodes.ordering import ORDERING
+from pydispatch.frontends.torch.nodes.padding_gradients import PADDING_GRADIENTS
 from pydispatch.frontends.torch.nodes.parts import PARTS
 from pydispatch.frontends.torch.nodes.pointwise import POINTWISE
 from pydispatch.frontends.torch.nodes.pool_gradients import POOL_GRADIENTS
@@ -25,15 +27,18 @@ from pydispatch.frontends.torch.nodes.recurrent import RECURRENT
 from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
 from pydispatch.frontends.torch.nodes.resizing import RESIZING
 from pydispatch.frontends.torch.nodes.sampling import SAMPLING
+from pydispatch.frontends.torch.nodes.sampling_gradients import SAMPLING_GRADIENTS
 from pydispatch.frontends.torch.nodes.shapes import SHAPES
 from pydispatch.frontends.torch.nodes.symbols import SYMBOLS
+from pydispatch.frontends.torch.nodes.weight_gradients import WEIGHT_GRADIENTS
 from pydispatch.frontends.torch.nodes.windows import WINDOWS
 
 CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **PARTS, **ARRANGEMENTS, **COMPLEX_NUMBERS, **REDUCTIONS, **PRODUCTS,
     **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
     **WINDOWS, **ADAPTIVE_POOLING, **RESIZING, **SAMPLING, **COLUMNS, **RANDOM,
-    **CONVOLUTION_GRADIENTS, **POOL_GRADIENTS,
+    **CONVOLUTION_GRADIENTS, **POOL_GRADIENTS, **SAMPLING_GRADIENTS, **DISTANCE_GRADIENTS, **PADDING_GRADIENTS,
+    **WEIGHT_GRADIENTS,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 

@@ -22,12 +22,19 @@ def _attention(
     scale: float | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Attention, and the products of queries and keys that the softmax takes."""
+    masks = _masks(t, query, key, attn_mask, dropout_p, is_causal)
+    return attention.attend(t.b, query, key, value, masks, scale=scale, stage=2)
+
+
+def _masks(
+    t: Tracer, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
+) -> list[Tensor]:
     if dropout_p > 0:
         raise t.b.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
     masks = [] if attn_mask is None else [attn_mask]
     if is_causal:
         masks.append(attention.causal_mask(t.b, query.shape[-2], key.shape[-2]))
-    return attention.attend(t.b, query, key, value, masks, scale=scale, stage=2)
+    return masks
 
 
 def flash_for_cpu(
@@ -37,6 +44,14 @@ def flash_for_cpu(
     made, scores = _attention(t, query, key, value, attn_mask, dropout_p, is_causal, scale)
     inner = normalization.wide(query.dtype)
     return made, normalization.log_sum_exp(t.b, ew.convert(t.b, scores, inner), [-1])
+
+
+def flash_for_cpu_backward(
+    t: Tracer, grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
+    dropout_p: float, is_causal: bool, *, attn_mask: Tensor | None = None, scale: float | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    masks = _masks(t, query, key, attn_mask, dropout_p, is_causal)
+    return tuple(attention.attention_gradients(t.b, grad_out, query, key, value, out, logsumexp, masks, scale=scale))
 
 
 _SOURCE_MASK, _PADDING_MASK = 0, 1
@@ -106,6 +121,7 @@ def transformer_encoder_layer(
 ATTENTION: dict[str, Conversion] = {
     "aten.scaled_dot_product_attention": sdpa,
     "aten._scaled_dot_product_flash_attention_for_cpu": flash_for_cpu,
+    "aten._scaled_dot_product_flash_attention_for_cpu_backward": flash_for_cpu_backward,
     "aten._native_multi_head_attention": native_multi_head_attention,
     "aten._transformer_encoder_layer_fwd": transformer_encoder_layer,
 }

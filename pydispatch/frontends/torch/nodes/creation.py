@@ -69,6 +69,12 @@ def empty_strided(t: Tracer, size: Sizes, stride: Sizes, *, dtype: DType | None 
     return filled(t, 0, size, dtype or F32)
 
 
+def new_empty_strided(
+    t: Tracer, self: Tensor, size: Sizes, stride: Sizes, *, dtype: DType | None = None
+) -> Tensor:
+    return filled(t, 0, size, dtype or self.dtype)
+
+
 def scalar_tensor(t: Tracer, s: Operand, *, dtype: DType | None = None) -> Tensor:
     return as_tensor(t, s, dtype or F32)
 
@@ -135,6 +141,7 @@ CREATION: dict[str, Conversion] = {
     **{f"aten.new_{name}": _new(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))},
     "aten.empty.memory_format": _of_size(0),
     "aten.empty_strided": empty_strided,
+    "aten.new_empty_strided": new_empty_strided,
     "aten.scalar_tensor": scalar_tensor,
     "aten.arange": arange,
     "aten.arange.start": arange_step,

@@ -98,11 +98,16 @@ _MOST_ROWS = 2048
 
 def distances_of_pairs(t: Tracer, self: Tensor, p: float = 2.0) -> Tensor:
     """The distances of all pairs of different rows."""
-    count = self.shape[0]
-    if isinstance(count, Expr) or count > _MOST_ROWS:
-        raise t.b.fail(f"pairs of rows of {self} are compared: their number must be known, {_MOST_ROWS} at most")
-    first, second = (gathers.take(t.b, self, t.b.constant(i), 0) for i in np.triu_indices(count, 1))
+    first, second = (gathers.take(t.b, self, t.b.constant(i), 0) for i in np.triu_indices(count_of_rows(t, self), 1))
     return normalization.lp_norm(t.b, ew.binary(t.b, "sub", first, second), p, [-1])
+
+
+def count_of_rows(t: Tracer, x: Tensor) -> int:
+    """Return the number of rows whose pairs are compared."""
+    count = x.shape[0]
+    if isinstance(count, Expr) or count > _MOST_ROWS:
+        raise t.b.fail(f"pairs of rows of {x} are compared: their number must be known, {_MOST_ROWS} at most")
+    return count
 
 
 # -- convolutions

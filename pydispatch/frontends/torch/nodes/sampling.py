@@ -13,10 +13,14 @@ _BEYOND = ("zeros", "border", "reflection")
 def grid_sampler(
     t: Tracer, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
+    return sampling.grid_sample(t.b, input, grid, grid_of(t, interpolation_mode, padding_mode, align_corners))
+
+
+def grid_of(t: Tracer, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.Grid:
+    """Return how an image is sampled, by the numbers that PyTorch has for it."""
     if not 0 <= interpolation_mode < len(_MODES) or not 0 <= padding_mode < len(_BEYOND):
         raise t.b.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
-    how = sampling.Grid(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)
-    return sampling.grid_sample(t.b, input, grid, how)
+    return sampling.Grid(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)
 
 
 SAMPLING: dict[str, Conversion] = {

@@ -1,0 +1,56 @@
+"""Gradients of images that are sampled at the places of a grid."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import product
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise, reductions, scatters, shapes
+from pydispatch.frontends.ops.sampling import Grid, grid_taps, sampled
+
+
+def image_gradient(b: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
+    """Return the gradient of the image x [n, c, ...] of `grid_sample`, whose result has the gradient `grad`."""
+    spatial = x.rank - 2
+    last = [0, *range(2, x.rank), 1]
+    values = shapes.transpose(b, grad, last)
+    image = shapes.transpose(b, shapes.full(b, 0, x.shape, grad.dtype), last)
+    lead = values.shape[:-1]
+    count = product(lead)
+
+    def row(t: Tensor) -> Tensor:
+        return shapes.reshape(b, shapes.broadcast_to(b, t, lead), [count])
+
+    def without_channels(t: Tensor) -> Tensor:
+        return shapes.squeeze(b, t, [1])
+
+    places: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
+    updates = []
+    for taps in itertools.product(*grid_taps(b, x, grid, how)):
+        weight = taps[0].weight
+        for tap in taps[1:]:
+            weight = elementwise.binary(b, "mul", weight, tap.weight)
+        each = shapes.expand_dims(b, without_channels(weight), [spatial + 1])
+        updates.append(shapes.reshape(b, elementwise.binary(b, "mul", values, each), [count, x.shape[1]]))
+        places[0].append(row(shapes.iota(b, lead, 0, I64)))
+        for d, tap in enumerate(taps):
+            places[1 + d].append(row(without_channels(tap.index)))
+    columns = [shapes.concat(b, parts, 0) for parts in places]
+    made = scatters.put_rows(b, image, columns, shapes.concat(b, updates, 0), "add")
+    return shapes.transpose(b, made, [0, x.rank - 1, *range(1, x.rank - 1)])
+
+
+def grid_gradient(b: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
+    """Return the gradient of the grid [n, ..., axes] of `grid_sample`, whose result has the gradient `grad`."""
+    axes = grid_taps(b, x, grid, how, slopes=True)
+    found = []
+    for d in reversed(range(len(axes))):
+        steep = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
+        by_place = sampled(b, x, grad.shape, [steep if n == d else taps for n, taps in enumerate(axes)])
+        product_ = elementwise.binary(b, "mul", by_place, grad)
+        found.append(reductions.reduce(b, "add", product_, [1]))
+    return shapes.stack(b, found, grid.rank - 1)

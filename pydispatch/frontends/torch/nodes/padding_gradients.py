@@ -1,0 +1,48 @@
+"""Gradients of padding by elements of the tensor itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import normalization, reductions, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+Ints = Sequence[int]
+
+
+def replication_pad_backward(t: Tracer, grad_output: Tensor, self: Tensor, padding: Ints) -> Tensor:
+    made = ew.convert(t.b, grad_output, normalization.wide(self.dtype))
+    for n in range(len(padding) // 2):
+        made = _without_padding(t, made, self.rank - 1 - n, padding[2 * n], padding[2 * n + 1])
+    return ew.convert(t.b, made, self.dtype)
+
+
+def _without_padding(t: Tracer, grad: Tensor, axis: int, before: int, after: int) -> Tensor:
+    """Return a gradient in which the outermost elements along an axis have the sums of their copies beyond them.
+
+    Elements that a negative padding takes away have the gradient 0.
+    """
+    low, high = max(before, 0), max(after, 0)
+    size: Size = grad.shape[axis] - low - high
+    inner = shapes.slice_axis(t.b, grad, axis, low, low + size)
+    beyond = [(0, 0, low), (size - 1, low + size, low + size + high)]
+    for place, start, limit in (each for each, width in zip(beyond, (low, high), strict=True) if width):
+        copies = shapes.slice_axis(t.b, grad, axis, start, limit)
+        total = reductions.reduce(t.b, "add", copies, [axis], keep=True)
+
+        def added(g: Element, n: Element, at: Element) -> Element:
+            return g + g.position(axis, I64).is_equal(at).choose(n, 0.0)
+
+        inner = formula(t.b, added, inner, total, reductions.size_as(t.b, place, I64))
+    around = ([max(0, -n) if d == axis else 0 for d in range(grad.rank)] for n in (before, after))
+    return shapes.pad(t.b, inner, next(around), next(around))
+
+
+PADDING_GRADIENTS: dict[str, Conversion] = {
+    f"aten.replication_pad{n}d_backward": replication_pad_backward for n in (1, 2, 3)
+}

@@ -1,0 +1,48 @@
+"""Gradients of parametrized weights, and of tensors that a mask marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import Size, product
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import normalization, reductions, scans, scatters, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+Sizes = Sequence[Size]
+
+
+def weight_norm_backward(
+    t: Tracer, grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of v and g of the weight g * v / norm(v), whose norms leave out the axis `dim`."""
+    inner, axis = normalization.wide(saved_v.dtype), dim % saved_v.rank
+    rest = [d for d in range(saved_v.rank) if d != axis]
+    products = formula(t.b, lambda w, v: w.to(inner) * v.to(inner), grad_w, saved_v)
+    total = reductions.reduce(t.b, "add", products, rest, keep=True)
+
+    def of_v(w: Element, v: Element, g: Element, norm: Element, n: Element) -> Element:
+        norm = norm.to(inner)
+        return (g.to(inner) / norm * (w.to(inner) - v.to(inner) * n / (norm * norm))).to(saved_v.dtype)
+
+    of_g = formula(t.b, lambda n, norm: (n / norm.to(inner)).to(saved_g.dtype), total, saved_norms)
+    return formula(t.b, of_v, grad_w, saved_v, saved_g, saved_norms, total), of_g
+
+
+def masked_scatter_backward(t: Tracer, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
+    """Return the gradient of the source of `masked_scatter`: of its first elements those that the mask marks."""
+    marked = ew.convert(t.b, shapes.reshape(t.b, shapes.broadcast_to(t.b, mask, grad_output.shape), [-1]), I64)
+    numbers = scans.cumulative(t.b, "add", marked, 0, exclusive=True)
+    places = formula(t.b, lambda m, n: m.is_equal(0).choose(-1, n), marked, numbers)
+    source = shapes.full(t.b, 0, [product(tuple(sizes))], grad_output.dtype)
+    made = scatters.put_rows(t.b, source, [places], shapes.reshape(t.b, grad_output, [-1]))
+    return shapes.reshape(t.b, made, sizes)
+
+
+WEIGHT_GRADIENTS: dict[str, Conversion] = {
+    "aten._weight_norm_interface_backward": weight_norm_backward,
+    "aten.masked_scatter_backward": masked_scatter_backward,
+}
