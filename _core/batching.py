@@ -25,17 +25,16 @@ if TYPE_CHECKING:
 
 
 class Batched:
-    """A function whose requests are collected into calls with up to `max_batch` rows.
+    """A function whose requests are merged into calls with up to `max_batch` rows.
 
-        mlp = program.main.batched(max_batch=64, max_delay=0.001, constants={"w": w})
-        y = mlp(x)               # waits
-        y = await mlp.submit(x)  # in a coroutine
+    A request consists of the arguments of the function without its constants. All arrays of a request have the same
+    number of rows, 1 to `max_batch`, and must not change before the request is done. Requests that differ in other
+    sizes, or in numbers, go into different calls. Results are views into the results of the merged call.
 
-    A request gives the arguments of the function without the constants. Each of its arrays has the same number of rows,
-    1 to `max_batch`, and so have the results. Arrays must not be changed before the request is done. Requests that
-    differ in other sizes, or in numbers, go into different calls.
-
-    Results are views into those of the call: one that is kept holds the memory of its whole batch.
+    Example:
+        >>> mlp = program.main.batched(max_batch=64, max_delay=0.001, constants={"w": w})
+        >>> y = mlp(x)               # waits
+        >>> y = await mlp.submit(x)  # in a coroutine
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Batched:
                 raise InvalidArgumentError(f"{name}: expected a number, at least 0, got {value!r}")
         self._stacking = Stacking(function, constants or {}, max_batch, tolerance)
         self.max_batch = self._stacking.max_batch
-        """The most rows of a call: as given, or the batch size that the program was compiled for, if that is less."""
+        """Maximum number of rows of a call; at most the batch size that the program was compiled for."""
         self.max_delay = max_delay
         self._types = self._stacking.types()
         key: Key = ()
@@ -69,7 +68,7 @@ class Batched:
         self._finalizer = weakref.finalize(self, self._collector.close)
 
     def submit(self, *args: Any, **named: Any) -> Request:
-        """Adds a request and returns at once. InvalidArgumentError for arguments that do not fit."""
+        """Add a request and return it without waiting. Raise InvalidArgumentError for arguments that do not fit."""
         if self._types is not None and not named and len(args) == len(self._types):
             count = len(args[0]) if type(args[0]) is np.ndarray and args[0].ndim else 0
             for value, (dtype, tail) in zip(args, self._types):  # noqa: B905
@@ -82,11 +81,11 @@ class Batched:
         return self._collector.add(key, row, count)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """The result of a request, or a tuple of several. Waits until the call that it is part of has ended."""
+        """Add a request, wait for its call, and return its result, or a tuple of several."""
         return self.submit(*args, **named).result()
 
     def close(self) -> None:
-        """Waits until all requests are done. Later ones raise Error."""
+        """Wait until all requests are done. Later requests raise Error."""
         self._collector.close()
         self._collector.join()
 
@@ -159,7 +158,7 @@ def _bits(number: Any) -> tuple[Any, Any]:
 
 
 class Request:
-    """Rows on their way. `result()` waits for their results, and so does `await` in a coroutine of asyncio."""
+    """A request of a Batched. `result()` waits for its result; so does `await` in a coroutine of asyncio."""
 
     __slots__ = ("_batch", "_first", "_index", "_last")
 
@@ -170,7 +169,12 @@ class Request:
         return self._batch.done
 
     def result(self, timeout: float | None = None) -> Any:
-        """The result, or a tuple of several. Raises what the call raised, and TimeoutError after `timeout` seconds."""
+        """Wait and return the result, or a tuple of several.
+
+        Raises:
+            TimeoutError: The request is not done after `timeout` seconds.
+            Exception: The call failed with this exception.
+        """
         batch = self._batch
         if not batch.done and not batch.event.wait(timeout):
             raise TimeoutError(f"the request is not done after {timeout} seconds")
@@ -187,7 +191,7 @@ class Request:
         return made[0] if len(made) == 1 else tuple(made)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What `result` raises; None for a request that succeeded."""
+        """Wait and return the exception that `result` raises; None for a request that succeeded."""
         try:
             self.result(timeout)
         except TimeoutError:

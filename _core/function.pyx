@@ -62,7 +62,10 @@ cdef int OUT_FLAGS = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE
 
 @cython.final
 cdef class Function(PublicFunction):
-    """A public function of a program. `f(*args, out=None, **named)`; see Program for what arguments may be."""
+    """A public function of a program on the CPU: `f(*args, out=None, workers=None, **named)`.
+
+    Arguments are given in order or by name; `Program` says which types they may have. Any thread may call.
+    """
 
     def __cinit__(self):
         self.vectorcall = <vectorcallfunc><void*>call
@@ -111,25 +114,45 @@ cdef class Function(PublicFunction):
         return self.help()
 
     def prepare(self, *args, out=None, workers=None, fresh=False, **named):
-        """Fixes the shapes of the arguments and binds them. Returns a Prepared, each run of which gives the same
-        arrays: `out`, or its own, which the next run overwrites. fresh: each run gives new arrays. workers: threads
-        that a run uses at most, 1 to 1024; results do not depend on it."""
+        """Fix the shapes of the arguments and bind their memory, so that each run costs less than a call.
+
+        Args:
+            args, named: The arguments, as for a call. They are read again in each run, and must be contiguous.
+            out: An array for the result, or a tuple of arrays, as for a call.
+            workers: Maximum number of threads of a run, 1 to 1024. Results do not depend on it.
+            fresh: Return new arrays from each run. By default, each run overwrites the arrays of the run before.
+
+        Returns:
+            A Prepared: `p()` runs it, `p(c, d)` binds other arguments of the same shapes first.
+
+        Raises:
+            InvalidArgumentError: An argument does not fit.
+        """
         from pydispatch._core.prepared import Prepared
         self.check_fresh(fresh, out)
         return Prepared(self, self.arranged(args, named) if named else args, out, workers, fresh)
 
     def submit(self, *args, out=None, priority="normal", workers=None, **named):
-        """Starts a call and returns a Future of what it would return; see docs/asynchronous.md.
+        """Start a call without waiting for it (docs/asynchronous.md).
 
-        An argument may be the Future of another call, whose result then takes its place. Until the call has ended
-        nobody may change its arguments. priority: "high", "normal" or "low", among calls that wait for a thread.
-        workers: threads that work for it at once, at most, 1 to 1024; results do not depend on it.
+        Args:
+            args, named: The arguments, as for a call. They must not change until the call has ended. The Future of
+                another call stands for its result.
+            out: An array for the result, or a tuple of arrays, as for a call.
+            priority: "high", "normal" or "low", among calls that wait for a thread.
+            workers: Maximum number of threads of the call, 1 to 1024. Results do not depend on it.
+
+        Returns:
+            A Future of the results. The call runs to its end even if the Future is dropped.
+
+        Raises:
+            InvalidArgumentError: An argument does not fit.
         """
         from pydispatch._core.submit import submit
         return submit(self, self.arranged(args, named) if named else args, out, priority, workers)
 
     def submit_many(self, items, priority="normal", workers=None, on_error="raise"):
-        """Start one call for each item, a tuple of arguments or the only one, and return one Future of all results.
+        """Start one call for each item, a tuple of arguments or the only argument, and return one Future for all.
 
         Args:
             items: An iterable; an item may hold futures, as arguments of `submit`.
@@ -147,12 +170,12 @@ cdef class Function(PublicFunction):
         return submit_many(self, items, priority, workers, on_error)
 
     def map(self, items, in_flight=None, workers=None, on_error="raise"):
-        """Call for each item, a tuple of arguments or the only one, and yield the results in order.
+        """Call for each item, a tuple of arguments or the only argument, and yield the results in order.
 
         Args:
             items: An iterable, which is read as calls end.
-            in_flight: Calls that are submitted and whose results were not taken, at most; twice the workers by default.
-            workers: Threads that work for each call at once, at most.
+            in_flight: Maximum number of calls whose results were not taken yet. Default: twice the workers.
+            workers: Maximum number of threads of each call.
             on_error: "raise": an error is raised after the results before it, and ends the iterator. "return": the
                 iterator yields the error and goes on with later items.
 
@@ -164,19 +187,26 @@ cdef class Function(PublicFunction):
         return mapped(self, items, in_flight, workers, on_error)
 
     def plan_of(self, *args, **named):
-        """The commands that a call with these arguments would run, one line each."""
+        """Return the commands that a call with these arguments would run, one line each."""
         given = self.arranged(args, named) if named else args
         self.check_count(len(given))
         return Binding(self, given, None).plan.describe()
 
     def profile(self, *args, runs=5, **named):
-        """How long each command of such a call takes, all workers on one command after another: a Profile, a list of
-        timings that prints as a table. runs: whose medians are taken."""
+        """Measure each command of a call, with all workers on one command after another.
+
+        Args:
+            args, named: The arguments, as for a call.
+            runs: Number of runs; the Profile has their medians.
+
+        Returns:
+            A Profile: a list of timings in seconds that prints as a table.
+        """
         from pydispatch._core.timing import profile
         return profile(self, self.arranged(args, named) if named else args, runs)
 
     def close(self):
-        """Forgets every plan."""
+        """Drop all cached plans."""
         none = [None] * PLAN_SLOTS
         pyd_lock(&self.lock)
         last, plans = self.last, self.plans  # they go when the lock is free: devices keep objects with them

@@ -14,12 +14,12 @@ _arming = threading.Lock()
 
 
 class Future(concurrent.futures.Future):  # type: ignore[type-arg]
-    """The result of a submitted call, once there is one.
+    """The future result of a submitted call: a `concurrent.futures.Future` that can be awaited.
 
-    `result(timeout)` and `exception(timeout)` wait, seconds; Ctrl-C ends the waiting. `await future` waits without a
-    thread. `concurrent.futures.wait` and `as_completed` know it. `cancel()` ends a call that runs between two chunks of
-    its work; it is False when the call had ended. Functions that are given to `add_done_callback` run on the thread
-    that ends the call.
+    `result(timeout)` and `exception(timeout)` wait, at most `timeout` seconds; Ctrl-C ends the wait. `await future`
+    waits without a thread. `concurrent.futures.wait` and `as_completed` accept it. `cancel()` also stops a running
+    call, between two chunks of its work, and returns False if the call had ended. Callbacks of `add_done_callback` run
+    on the thread that ends the call and should be short.
     """
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -29,8 +29,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 
 
 class CallFuture(Future):
-    """Of a call that the CPU runs. What its base class keeps is made when somebody needs it, and set when the call
-    ends."""
+    """A Future of a call on the CPU. It creates the state of its base class on first use."""
 
     def __init__(self, task: Task) -> None:
         self._task: Task = task

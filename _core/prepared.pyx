@@ -20,10 +20,10 @@ cdef extern from "Python.h":
 @cython.final
 @cython.no_gc_clear  # __dealloc__ gives its slot back to the plan of its binding
 cdef class Prepared:
-    """A call with fixed shapes. `p()` runs it on the bound buffers; `p(c, d)` binds others of the same shapes first.
+    """A call with fixed shapes. `p()` runs it on the bound arguments; `p(c, d)` binds others of the same shapes first.
 
-    Each run gives the same arrays: those that it was given, or its own, which the next run overwrites. A fresh one
-    gives new arrays in each run. One run at a time.
+    Each run returns the same arrays: those given as `out`, or arrays of its own, which the next run overwrites. With
+    `fresh=True`, each run returns new arrays. A Prepared runs on one thread at a time.
     """
 
     cdef vectorcallfunc vectorcall
@@ -60,7 +60,7 @@ cdef class Prepared:
 
     @property
     def commands(self):
-        """What a run does, one line per command."""
+        """The commands of a run, one line each."""
         return self.binding.plan.describe()
 
 

@@ -62,12 +62,12 @@ cdef class PublicFunction:
 
     @property
     def inputs(self):
-        """The arguments: name, NumPy type and shape of each, where a size that callers choose has a name."""
+        """Name, NumPy dtype and shape of each argument. A dynamic size is shown by its name."""
         return self.described().inputs
 
     @property
     def outputs(self):
-        """The results, as `inputs`."""
+        """Name, NumPy dtype and shape of each result. A dynamic size is shown by its name."""
         return self.described().outputs
 
     def described(self):
@@ -133,16 +133,23 @@ cdef class PublicFunction:
         return tuple(values)
 
     def batched(self, max_batch=64, max_delay=0.001, *, constants=None, example=None, tolerance=0.0, caller=None):
-        """Collects requests of threads and coroutines into calls with up to `max_batch` rows: a `Batched`.
+        """Merge requests of threads and coroutines into calls with more rows (docs/batch-inference.md).
 
-        max_delay: seconds that the first request of a call waits for others. constants: name or position -> value of an
-        argument that is the same in all requests. example: the arguments of a request, whose rows are used to check
-        that rows are independent; without one random numbers are, or, where not every value is allowed, the first
-        requests that share a call. tolerance: the largest difference that other rows in a call may make, relative to
-        the largest element of a result; 0: not a bit. caller: what runs the function on another device.
+        Args:
+            max_batch: Maximum number of rows of a call.
+            max_delay: Seconds that the first request of a call waits for others.
+            constants: Values of arguments that are the same in all requests, by name or position.
+            example: Arguments of one request, used to check that rows do not depend on each other. Default: random
+                numbers, or the first requests of a call where random numbers are not allowed.
+            tolerance: Largest accepted difference that other rows of a call make, relative to the largest element of a
+                result. 0: results must be bit-equal.
+            caller: A function to call in place of this one, with the same arguments and results.
 
-        Raises InvalidArgumentError for a function that has no row for each request in its arguments and results, or
-        whose results depend on the other rows.
+        Returns:
+            A Batched.
+
+        Raises:
+            InvalidArgumentError: The function has no leading dimension for requests, or its rows depend on each other.
         """
         from pydispatch._core.batching import Batched
 

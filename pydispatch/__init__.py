@@ -1,4 +1,4 @@
-"""Compiles custom dispatch programs with your own kernels into one self-contained file and runs it.
+"""Compile models and programs with your own kernels into one file, and run it on CPUs and GPUs.
 
 artifact = pydispatch.compile("example.mlir", object_search_path=["build"])
 program = pydispatch.device("cpu").load(artifact)
@@ -252,37 +252,52 @@ def __dir__() -> list[str]:
 
 
 def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
-    """Compiles a program into an artifact. Needs the extra "compiler".
+    """Compile a program or a model into an artifact.
 
-    source: MLIR text, the path of a `.mlir` file or a model, a parsed module, a kernel or program in Python or a list
-    of these, or an object that a frontend reads.
-    targets: "cpu" for this machine, or "x86_64", "aarch64", "riscv64", "vulkan", "cuda", or "sm_80" and the like;
-    without it the module's `hal.device.targets` hold, else this machine's CPU.
-    cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own. Without cpu and cpu_features, code
-        for this machine has both: "generic", which runs on every machine of the architecture, and "native".
-    cpu_features: LLVM features, "+avx2,+fma".
-    object_search_path: where object files are looked for, after the folder of the source file; a file there and another
-    one of that path here are an error. The working directory is used last, with a warning. dump: a folder for every
-    intermediate. transform_spec, pdl_spec: specs that match and replace, each like `source`, a list of these, or a
-    mapping from the phase that they attach to (see docs/match-and-replace.md).
-    patterns: Python patterns. require_match: one that matches nothing is an error, not a warning. explain: print to
-    stderr which operations went into which dispatch and why neighbours did not.
-    reassociate: sums and products of floats may be computed in another order than the written one, the same in every
-    run, and a softmax divides once for a row; without it they are computed one by one and unfused, matrix products too,
-    which is slow.
-    kernels: of custom operations of a model, by name: {"mylib::swish": pydispatch.CFunction("swish.c", "swish")}.
-    weights: "embed" keeps the arrays of a model in the artifact; "external" leaves them out, and `device.load(artifact,
-    parameters={"model": file})` gives them by their names.
-    inputs: shapes in place of those that a model states, by the names of its inputs: {"image": (1, 3, "h", "w")}.
-    constants: elements of inputs of a model that are no arguments then, by name.
-    progress: is called now and then, from any thread, once a compilation takes longer than two seconds: with a
-    `progress.Progress`, which has the phase, the dispatch whose code was made last, and an estimate.
-    tune: seconds that are measured at most, besides what compiling takes, to choose between ways to compute; 0 takes
-    what was measured before and measures nothing; None takes the defaults (docs/tuning.md).
-    tune_on: the CPU device to measure on, with its plugins and imports; None for all CPUs of this machine.
+    Needs the extra `compiler`.
 
-    Raises CompileError, with the place in the source, when the program cannot be compiled, and InvalidArgumentError for
-    an option of another type.
+    Args:
+        source: MLIR text, the path of a `.mlir` file or of a model (`.onnx`, `.pt2`), a parsed module, a kernel or
+            program in Python or a list of these, or any object that a frontend reads.
+        targets: "cpu" for this machine, or "x86_64", "aarch64", "riscv64", "vulkan", "webgpu", "cuda", "sm_80" and the
+            like; one or several. Default: the module's `hal.device.targets`, else this machine's CPU.
+        cpu: "generic", "native", "x86-64-v3" and the like; of several, each becomes a variant. Default: "generic",
+            which runs on every machine of the architecture, and "native".
+        cpu_features: LLVM features, "+avx2,+fma".
+        object_search_path: Folders with object files, searched after the folder of the source file. A file in both is
+            an error. The working directory is searched last, with a warning.
+        dump: A folder that receives every intermediate.
+        transform_spec: Transform dialect specs that match and replace: one, a list, or a mapping from the phase that
+            they attach to (see docs/match-and-replace.md). Each is given like `source`.
+        pdl_spec: PDL specs that match and replace, in the same forms.
+        patterns: Patterns in Python.
+        require_match: Raise an error for a pattern that matches nothing, instead of a warning.
+        explain: Print to stderr which operations each dispatch contains, and why neighbours were not fused.
+        reassociate: Let sums and products of floats be computed in another order than the written one, the same in
+            every run, and softmax divide once per row. If False, each operation is computed as written and unfused,
+            which is slow.
+        kernels: Kernels of custom operations of a model, by name:
+            `{"mylib::swish": pydispatch.CFunction("swish.c", "swish")}`.
+        weights: "embed" stores the arrays of a model in the artifact; "external" leaves them out, and
+            `device.load(artifact, parameters={"model": file})` supplies them by name.
+        inputs: Shapes that replace those of a model, by input name: `{"image": (1, 3, "h", "w")}`.
+        constants: Values of model inputs that become constants instead of arguments, by input name.
+        progress: A callback for compilations that take longer than two seconds, called from any thread with a
+            `progress.Progress`: the phase, the dispatch that was compiled last, and an estimate of the time left.
+        tune: Seconds to spend on measuring alternative kernels, in addition to compiling. 0 uses stored measurements
+            only; None uses the defaults (see docs/tuning.md).
+        tune_on: The CPU device to measure on, with its plugins and imports. Default: all CPUs of this machine.
+
+    Returns:
+        The artifact, with code for every target.
+
+    Raises:
+        CompileError: The program cannot be compiled; the message has the position in the source.
+        InvalidArgumentError: An option has a wrong type or value.
+
+    Example:
+        >>> artifact = pd.compile("program.mlir", targets=("cpu", "vulkan"))
+        >>> artifact.save("program.pdx")
     """
     from pydispatch import bytecode
     from pydispatch.garbage import rarely_collected
@@ -295,7 +310,20 @@ def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
 
 
 def from_jax(function: Any, *args: Any, params: Any = None, **options: Unpack[CompileOptions]) -> Artifact:
-    """Compiles a function of JAX; see `pydispatch.integrations.jax.from_jax`."""
+    """Compile a function of JAX.
+
+    Args:
+        function: A function that `jax.jit` accepts.
+        args: Example arguments: arrays, or `jax.ShapeDtypeStruct`, also with symbolic sizes.
+        params: A tree of arrays that is passed as the first argument and stored in the artifact as weights.
+        options: As for `compile`.
+
+    Returns:
+        An artifact whose function `main` takes the arguments without `params`.
+
+    Raises:
+        CompileError: JAX cannot export the function, or an operation has no implementation.
+    """
     from pydispatch.packages import importing, running
 
     with importing("compiling", "compiler", CompileError):
@@ -307,7 +335,21 @@ def from_jax(function: Any, *args: Any, params: Any = None, **options: Unpack[Co
 def from_torch(
     model: Any, args: Any = (), keywords: Any = None, *, dynamic_shapes: Any = None, **options: Unpack[CompileOptions]
 ) -> Artifact:
-    """Compiles a model or an exported program of PyTorch; see `pydispatch.integrations.torch.from_torch`."""
+    """Compile a model or an exported program of PyTorch.
+
+    Args:
+        model: A `torch.nn.Module`, which is exported by `torch.export`, or a `torch.export.ExportedProgram`.
+        args: Example positional arguments of the module.
+        keywords: Example keyword arguments of the module.
+        dynamic_shapes: Dynamic sizes, as `torch.export.export` takes them.
+        options: As for `compile`.
+
+    Returns:
+        An artifact whose function `main` takes the inputs of the model.
+
+    Raises:
+        CompileError: PyTorch cannot export the model, or an operator has no implementation.
+    """
     from pydispatch.packages import importing, running
 
     with importing("compiling", "compiler", CompileError):
@@ -317,7 +359,7 @@ def from_torch(
 
 
 def get_include() -> str:
-    """The directory of the C headers (`#include "pydispatch/library.h"`)."""
+    """Return the folder of the C headers, for `#include "pydispatch/library.h"`."""
     package = Path(__file__).resolve().parent
     for folder in (package / "include", package.parent / "csrc" / "include"):
         if (folder / "pydispatch" / "library.h").exists():

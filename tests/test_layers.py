@@ -102,8 +102,9 @@ LAYERS = [
     "compiler.tensor_ops", "compiler.analysis", "compiler.tensor_ops.rules", "compiler.kernels.loops",
     "compiler.kernels.matmul", "compiler.kernels", "compiler.normalize", "compiler.fusion", "compiler.flatten",
     "compiler.match", "compiler.outline", "compiler.constants", "compiler.host", "compiler.driver", "runtime.options",
-    "runtime.dlpack", "runtime.buffer", "runtime.simulators", "runtime.program", "runtime.accelerators",
-    "runtime.devices", "runtime.device", "runtime.tracing", "tuning", "bench", "integrations", "cli", "__main__",
+    "runtime.dlpack", "runtime.buffer", "runtime.simulators", "runtime.program", "runtime.interface",
+    "runtime.accelerators", "runtime.devices", "runtime.device", "runtime.tracing", "tuning", "bench", "integrations",
+    "cli", "__main__",
 ]  # fmt: skip
 
 PYTHON_FILES = sorted((ROOT / "pydispatch").rglob("*.py"))

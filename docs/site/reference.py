@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
 import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import is_typeddict
+from typing import Any, is_typeddict
 
 import pydispatch
 from pydispatch.cli.__main__ import _parser
 
 HEADERS = Path(__file__).parents[2] / "csrc" / "include" / "pydispatch"
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+")
+SECTIONS = {
+    "Compile": "compile CompileOptions Artifact from_jax from_torch CFunction CustomOperation WholeKernel get_include",
+    "Devices and buffers": "device devices Device Buffer dlpack",
+    "Programs and calls": "Program Function Prepared Future Batched Request trace",
+    "Frameworks": "to_jax to_torch vjp",
+    "Patterns that match and replace": "pattern matcher imported ptx shader",
+    "Programs in Python": "program state cond loop erf rsqrt reduce argmax ceil cos exp exp2 floor log log2 maximum "
+    "minimum sin sqrt tanh",
+    "Kernels in Python": "kernel View partial static global_id group_id local_id group_size grid_size shared barrier "
+    "group_sum group_max group_min atomic_add atomic_max atomic_min where fma cdiv bitcast",
+    "Tiles in kernels": "arange load zeros full",
+    "Element types": "f64 f32 f16 bf16 i64 i32 i16 i8 i1 index",
+    "Errors": "Error CompileError CompileWarning ArtifactError CheckError CommandError DeviceUnavailableError "
+    "InternalError InvalidArgumentError KernelError MissingImportError OutOfMemoryError",
+}
+"""Sections of the page for Python, with their names in order."""
+RETURNED = {
+    "Device": ("pydispatch.runtime.interface.Device", "Returned by `pd.device`."),
+    "Function": ("pydispatch._core.function.Function", "A member of a `Program`."),
+    "Prepared": ("pydispatch._core.prepared.Prepared", "Returned by `Function.prepare`."),
+    "Batched": ("pydispatch._core.batching.Batched", "Returned by `Function.batched`."),
+    "Request": ("pydispatch._core.batching.Request", "Returned by `Batched.submit`."),
+}
+"""Classes of objects that functions return -> where they are defined, and what returns them."""
+INTERNAL = frozenset(("arguments", "arranged", "check_fresh", "described", "help", "results", "text", "usage"))
+"""Members of public classes for other parts of the package."""
 
 
 def pages() -> dict[str, str]:
@@ -28,10 +55,50 @@ class _Bare(str):
     __repr__ = str.__str__
 
 
-def _text(thing: object) -> str:
-    """A docstring as Markdown: outside of code, signs are what they are."""
-    parts = re.split(r"(`[^`]*`)", inspect.cleandoc(getattr(thing, "__doc__", None) or ""))
+SECTION = re.compile(r"^(Args|Returns|Yields|Raises|Example):$")
+
+
+def _escaped(text: str) -> str:
+    """Escape Markdown in a line outside of code."""
+    parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else re.sub(r"([*_<\[])", r"\\\1", part) for part in parts)
+
+
+def _section(title: str, lines: list[str]) -> str:
+    """Format a section of a docstring: entries as a list, an example as code, and anything else as text."""
+    if title == "Example":
+        return "**Example**\n\n```pycon\n" + "\n".join(lines) + "\n```"
+    entries: list[str] = []
+    for line in lines:
+        entry = re.match(r"([*\w, ]+): (.*)", line) if title in ("Args", "Raises") else None
+        if entry and not line.startswith(" "):
+            entries.append(f"- `{entry[1]}`: {_escaped(entry[2])}")
+        elif entries:
+            entries[-1] += f" {_escaped(line.strip())}"
+        else:
+            entries.append(_escaped(line.strip()))
+    shown = {"Args": "Arguments"}.get(title, title)
+    return f"**{shown}**\n\n" + "\n".join(entries)
+
+
+def _text(thing: object) -> str:
+    """Return a docstring as Markdown."""
+    text = inspect.getdoc(thing) if inspect.isclass(thing) else getattr(thing, "__doc__", None)
+    lines = inspect.cleandoc(text or "").splitlines()
+    if lines and re.match(r"[\w.]+\(.*\)$", lines[0]):  # the signature that Cython puts before the text
+        lines = inspect.cleandoc("\n".join(lines[1:])).splitlines()
+    parts, title, pending = [], "", []
+    for line in [*lines, "End:"]:
+        if SECTION.match(line) or line == "End:":
+            content = inspect.cleandoc("\n".join(pending)).strip()
+            if title and content:
+                parts.append(_section(title, content.splitlines()))
+            elif content:
+                parts.append("\n".join(map(_escaped, content.splitlines())))
+            title, pending = line[:-1], []
+        else:
+            pending.append(line)
+    return "\n\n".join(parts)
 
 
 def _signature(name: str, thing: Callable[..., object]) -> str:
@@ -68,7 +135,7 @@ def _shown(call: str) -> str:
 def _members(owner: type) -> Iterator[str]:
     for name, member in inspect.getmembers(owner):
         defined = next((kind for kind in owner.__mro__ if name in vars(kind)), object)
-        if name.startswith("_") or not defined.__module__.startswith("pydispatch"):
+        if name.startswith("_") or name in INTERNAL or not defined.__module__.startswith("pydispatch"):
             continue
         text = _text(member)
         if isinstance(inspect.getattr_static(owner, name), property) or not callable(member):
@@ -82,12 +149,13 @@ def _is_function(thing: object) -> bool:
     return callable(thing) and hasattr(thing, "__name__")
 
 
-def _entry(name: str) -> str:
-    thing = getattr(pydispatch, name)
+def _entry(name: str, thing: Any) -> str:
     parts = [f"### `{name}`"]
     if is_typeddict(thing):
         keys = "".join(f"    {key}: {kind.__forward_arg__}\n" for key, kind in thing.__annotations__.items())
         parts += [f"```python\nclass {name}(TypedDict, total=False):\n{keys}```", _text(thing)]
+    elif name in RETURNED:
+        parts += [f"*{RETURNED[name][1]}*", _text(thing), *_members(thing)]
     elif inspect.isclass(thing):
         bases = ", ".join(base.__name__ for base in thing.__bases__ if base is not object)
         is_error = issubclass(thing, BaseException)
@@ -102,19 +170,22 @@ def _entry(name: str) -> str:
 
 
 def python() -> str:
-    """A page with every public name of `pydispatch`."""
-    kinds: dict[str, list[str]] = {"Functions": [], "Classes": [], "Errors": [], "Types and other values": []}
-    for name in sorted(pydispatch.__all__, key=str.lower):
-        thing = getattr(pydispatch, name)
-        if inspect.isclass(thing):
-            kind = "Errors" if issubclass(thing, BaseException) else "Classes"
-        else:
-            kind = "Functions" if _is_function(thing) else "Types and other values"
-        kinds[kind].append(name)
+    """Return a page with every public name of `pydispatch`, by task."""
+    listed = [name for names in SECTIONS.values() for name in names.split()]
+    wrong = set(listed) ^ {*pydispatch.__all__, *RETURNED}
+    assert not wrong and len(listed) == len(set(listed)), f"docs/site/reference.py: SECTIONS is wrong about {wrong}"
     sections = ["# Python", "Every public name, as `import pydispatch as pd` has it."]
-    for title, names in kinds.items():
-        sections += [f"## {title}", *map(_entry, names)]
+    for title, names in SECTIONS.items():
+        sections.append(f"## {title}")
+        for name in names.split():
+            thing = _imported(RETURNED[name][0]) if name in RETURNED else getattr(pydispatch, name)
+            sections.append(_entry(name, thing))
     return "\n\n".join(sections) + "\n"
+
+
+def _imported(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 def command_line() -> str:

@@ -15,7 +15,7 @@ from pydispatch.garbage import rarely_collected
 from pydispatch.packages import importing, running
 
 if TYPE_CHECKING:
-    from pydispatch.runtime.device import Device
+    from pydispatch.runtime.interface import Device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydispatch._core.procedure import Procedure
     from pydispatch.cli import values
     from pydispatch.cli.values import Value
-    from pydispatch.runtime.device import Device
+    from pydispatch.runtime.interface import Device
     from pydispatch.runtime.program.program import Program
 
 

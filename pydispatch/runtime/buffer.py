@@ -25,7 +25,7 @@ class Memory(Protocol):
 
     @property
     def device_name(self) -> str:
-        """For people."""
+        """The name of the device, for messages."""
 
     def view(self) -> memoryview | None:
         """The bytes in place, writable, or None when the CPU cannot access them."""
@@ -38,11 +38,11 @@ class Memory(Protocol):
 
 
 class Buffer:
-    """An array in device memory, returned by functions and accepted without a copy.
+    """An array in device memory, returned by functions of GPUs and accepted as an argument without a copy.
 
-    shape: sizes. dtype: the NumPy type of an element. `np.asarray(buffer)` is its content: a view where the CPU can
-    access the memory, else a copy. A buffer of elements of 2 or 4 bits is packed on the device, and unpacked in arrays.
-    Operations on a buffer wait for the calls that write it.
+    `shape` has its sizes, `dtype` the NumPy type of an element. `np.asarray(buffer)` returns a view where the CPU can
+    access the memory, else a copy. Elements of 2 or 4 bits are packed on the device and unpacked in arrays. Operations
+    on a buffer wait for the calls that write it.
     """
 
     __slots__ = ("__weakref__", "element", "memory", "nbytes", "shape")
@@ -60,7 +60,7 @@ class Buffer:
 
     @property
     def size(self) -> int:
-        """Elements."""
+        """Number of elements."""
         count = 1
         for size in self.shape:
             count *= size
@@ -77,7 +77,7 @@ class Buffer:
         return self.memory.view() is not None
 
     def upload(self, array: Any) -> None:
-        """Copies an array of the same shape and type into the buffer. InvalidArgumentError for another."""
+        """Copy an array of the same shape and dtype into the buffer. Raise InvalidArgumentError for another."""
         source = source_of("upload", array)
         if source.shape != self.shape or source.dtype != self.dtype:
             raise InvalidArgumentError(
@@ -87,7 +87,7 @@ class Buffer:
         self.memory.write(memoryview(cast(Any, data)).cast("B"))
 
     def download(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """A copy of the content, in `out` when it is given. InvalidArgumentError when it does not fit."""
+        """Copy the content into `out` or a new array. Raise InvalidArgumentError if `out` does not fit."""
         if out is not None and (not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray)):
             raise InvalidArgumentError(f"download: out: expected a NumPy array, got {type(out).__name__}")
         if out is not None and not out.flags.writeable:
@@ -107,7 +107,7 @@ class Buffer:
         return target
 
     def numpy(self) -> NDArray[Any]:
-        """The content: a view where the CPU can access the memory and elements are whole bytes, else a copy."""
+        """Return a view where the CPU can access the memory and elements are whole bytes, else a copy."""
         view = None if self.element.packed else self.memory.view()
         if view is None:
             return self.download()
@@ -117,7 +117,7 @@ class Buffer:
 
     @contextmanager
     def map(self) -> Iterator[NDArray[Any]]:
-        """The content as a writable array; writes reach the device at the latest when the block ends."""
+        """Yield the content as a writable array; writes reach the device when the `with` block ends, or before."""
         array = self.numpy()
         yield array
         if not self.is_mapped or self.element.packed:
@@ -181,17 +181,22 @@ def source_of(what: str, array: Any) -> NDArray[Any]:
 
 
 class MakesBuffers:
-    """The part of devices that makes buffers."""
+    """Mixin of devices: allocates buffers."""
 
     def upload(self, array: Any) -> Buffer:
-        """A buffer with a copy of an array. InvalidArgumentError for element types that programs do not have."""
+        """Copy an array into a new buffer of the device.
+
+        Raises:
+            InvalidArgumentError: Programs have no such element type.
+            OutOfMemoryError: The device has no memory left.
+        """
         source = source_of("upload", array)
         buffer = self.empty(source.shape, element_of(source.dtype))
         buffer.upload(source)
         return buffer
 
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
-        """A buffer with any content."""
+        """Allocate a buffer without initializing it. Raise OutOfMemoryError when the device has no memory left."""
         sizes = sizes_of(shape)
         element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
         nbytes = element.nbytes(math.prod(sizes))

@@ -5,104 +5,39 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pydispatch import extensions, logs
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 
 if TYPE_CHECKING:
-    import os
-
-    from numpy.typing import DTypeLike
-
-    from pydispatch._core.arrays import ElementType
-    from pydispatch._core.plugin import Plugin
-    from pydispatch.formats.artifact.artifact import Artifact
-    from pydispatch.runtime.buffer import Buffer
-    from pydispatch.runtime.program.imports import Provider
-    from pydispatch.runtime.program.program import Program
-
-
-class Device(Protocol):
-    """Something that runs programs."""
-
-    name: str
-    spec: str
-    """What `device()` was given, with all options: it opens an equal device in another process."""
-
-    @property
-    def workers(self) -> int:
-        """Threads that run one dispatch, including the calling one."""
-
-    def load(
-        self,
-        source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> Program:
-        """Loads a path, an Artifact, or the bytes of a .pdx file. parameters: scope → file, or key → array."""
-
-    def add_plugin(
-        self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
-    ) -> Provider:
-        """Registers a plugin for programs loaded afterwards."""
-
-    def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> Provider:
-        """Registers a C function as the implementation of a symbol."""
-
-    def add_command(
-        self, name: str, function: object, context: object = None, *, priority: int = 0, synchronous: bool = True
-    ) -> Provider:
-        """Registers a function of Python or C as a host command."""
-
-    def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
-        """Supplies the code of an executable that programs only declare."""
-
-    def remove_plugin(self, provider: Provider) -> None:
-        """Removes a registration."""
-
-    def upload(self, array: Any) -> Buffer:
-        """A buffer of the device with a copy of an array."""
-
-    def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = ...) -> Buffer:
-        """A buffer of the device with any content."""
-
-    def memory(self) -> dict[str, int]:
-        """live_bytes, free_bytes, peak_bytes and live_blocks."""
-
-    def trim(self) -> None:
-        """Gives memory that nobody uses back."""
-
-    def describe(self) -> Mapping[str, Any]:
-        """A human-readable description of the device."""
-
-    def close(self) -> None:
-        """Ends its threads. Loaded programs stay usable."""
-
-    def __enter__(self) -> Device:
-        """The device, which is closed at the end of the block."""
-
-    def __exit__(self, *unused: object) -> None: ...
+    from pydispatch.runtime.interface import Device
 
 
 class Scheme(Protocol):
-    """The module of a device. It may have a `TARGET`: what programs for it are compiled for by default."""
+    """The module of a device. It may have a `TARGET`: the default target of programs that are compiled for it."""
 
     def open(self, name: str, options: Mapping[str, str]) -> Device:
-        """A device. DeviceUnavailableError when it does not exist here, InvalidArgumentError for a bad option."""
+        """Open a device.
+
+        Raises:
+            DeviceUnavailableError: The device does not exist on this machine.
+            InvalidArgumentError: An option is unknown or has a wrong value.
+        """
 
     def available(self) -> list[str]:
-        """Names of the devices of this scheme that exist here."""
+        """Return the names of the devices of this scheme that exist on this machine."""
 
 
 def devices() -> list[str]:
-    """Names of the devices that exist here, for `device()`."""
+    """Return the names of the devices of this machine, for `device()`."""
     with _reading("devices cannot be listed"):
-        places = {part.place: part for part in extensions.parts("device")}  # several names may mean one
-    return [name for part in places.values() for name in _scheme(part).available()]
+        modules = {part.place: part for part in extensions.parts("device")}  # several names may mean one
+    return [name for part in modules.values() for name in _scheme(part).available()]
 
 
 def _scheme(part: extensions.Part) -> Scheme:
-    """The module of a device. DeviceUnavailableError when it cannot be read."""
+    """Import the module of a device. Raise DeviceUnavailableError when it cannot be read."""
     with _reading(f"device '{part.name}' cannot be opened: its module cannot be read"):
         return cast("Scheme", part.load())
 
@@ -116,11 +51,18 @@ def _reading(what: str) -> Iterator[None]:
 
 
 def device(name: str = "cpu") -> Device:
-    """The device of a name such as "cpu", "cpu?workers=8", "local-sync" (one worker) or "local-task".
+    """Open a device.
 
-    Devices of equal options share their threads and memory; plugins and imports belong to one device. Raises
-    DeviceUnavailableError for a device that does not exist here, and InvalidArgumentError for an option that it does
-    not have.
+    Args:
+        name: "cpu", "cuda", "vulkan", "webgpu", "ptx-interpreter", or IREE's "local-sync" (one worker) and
+            "local-task", with an index where there are several ("vulkan:1") and options ("cpu?workers=8&memory=1GiB").
+
+    Returns:
+        The device. Devices with equal options share their threads and memory.
+
+    Raises:
+        DeviceUnavailableError: The device does not exist on this machine.
+        InvalidArgumentError: The device does not have an option, or not with this value.
     """
     if not isinstance(name, str):
         raise InvalidArgumentError(f"device: expected a name such as 'cpu' or 'cpu?workers=8', got {name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,6 +24,7 @@ from pydispatch.runtime.accelerators.host_calls import HostCalls, LinkedCommand
 from pydispatch.runtime.accelerators.libraries import Libraries, Resolution
 from pydispatch.runtime.accelerators.procedure import AcceleratorProcedure
 from pydispatch.runtime.buffer import MakesBuffers
+from pydispatch.runtime.interface import Device
 from pydispatch.runtime.program.commands import Commands, commands_of, provide
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.imports import Registry
@@ -49,8 +50,8 @@ _sharing: weakref.WeakKeyDictionary[Any, Sharing] = weakref.WeakKeyDictionary()
 """Of each open device the derived constants of its programs."""
 
 
-class AcceleratorDevice(MakesBuffers, ABC):
-    """Functions of its programs take and return `pydispatch.Buffer`."""
+class AcceleratorDevice(MakesBuffers, Device):
+    """A GPU or an interpreter. Functions of its programs take and return `pydispatch.Buffer`."""
 
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
         self.name = self.spec = name
@@ -78,7 +79,7 @@ class AcceleratorDevice(MakesBuffers, ABC):
 
     @property
     def workers(self) -> int:
-        """Queues that dispatches are put on."""
+        """Number of queues that run dispatches."""
         return 1
 
     def load(
@@ -86,11 +87,6 @@ class AcceleratorDevice(MakesBuffers, ABC):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
-        """Loads a path, an Artifact, or the bytes of a .pdx file; `parameters` are as for the CPU.
-
-        Raises ArtifactError when it is broken or a kernel does not fit the program, DeviceUnavailableError when no
-        variant of an executable runs here, MissingImportError when one is declared and was not given.
-        """
         self._context.require_usable()
         artifacts = sys.modules.get("pydispatch.formats.artifact.artifact")
         if artifacts is not None and isinstance(source, artifacts.Artifact):
@@ -112,11 +108,6 @@ class AcceleratorDevice(MakesBuffers, ABC):
         return program
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
-        """Gives the kernels of an executable that programs only declare, for programs that are loaded from now on.
-
-        code: the path or bytes of a module with an entry point per export, named like it; the last one under a name is
-        taken. ArtifactError when it is something else, SystemError when it cannot be read.
-        """
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
         what = f"add_executable '{name}'"
@@ -129,29 +120,27 @@ class AcceleratorDevice(MakesBuffers, ABC):
         """ArtifactError, which begins with `where`, unless bytes are kernels for this device."""
 
     def add_plugin(self, plugin: Any, /, *, priority: int = 0, **params: object) -> Provider:
-        """Registers a library of functions for programs that are loaded from now on.
-
-        plugin: the path or bytes of a module. The highest priority is asked first; among equals the one that came
-        last. ArtifactError when it is broken, InvalidArgumentError when it is no library, SystemError when it cannot be
-        read.
-        """
         return self._libraries.add(plugin, priority, params)
 
     def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> NoReturn:
-        """Not on this device: its kernels call no functions of the process."""
+        """Raise DeviceUnavailableError: kernels on this device cannot call functions of this process."""
         raise DeviceUnavailableError(f"{self.name} calls no functions of this process ('{name}'); use a CPU device")
 
     def add_command(
         self, name: str, function: object, context: object = None, *, priority: int = 0, synchronous: bool = False
     ) -> Provider:
-        """Registers a host command: code that programs loaded afterwards call between their dispatches.
+        """Register a host command: host code that programs call between their dispatches (docs/host-commands.md).
 
-        function: `f(context, *operands)`, with a Buffer for each tensor, which is valid until it returns, and a number
-        for each scalar; or a C function of `pydispatch/host_command.h`. It puts work on `context.stream` (CUDA), or
-        records it into `context.command_buffer` (Vulkan), which runs again and again, or into that encoder of each call
-        (WebGPU). synchronous: everything before it is complete when it is called, and what it has done to the buffers
-        comes before everything after it; C functions are given memory of the process then. On an interpreter they
-        always are. An exception ends the call with a CommandError.
+        Args:
+            name: The name of the command in programs.
+            function: `f(context, *operands)` in Python, or a C function of `pydispatch/host_command.h`. A tensor is a
+                Buffer, valid until the function returns; a scalar is a number. The function submits work to
+                `context.stream` (CUDA) or records it into `context.command_buffer` (Vulkan: the recording runs in every
+                call with the same memory; WebGPU: recorded for each call).
+            context: An address or ctypes object that is passed to a C function.
+            priority: As for `add_plugin`.
+            synchronous: Complete everything before the command first, and the command before everything after it. C
+                functions then get process memory. Interpreters are always synchronous.
         """
         if self._registry is None:
             self._registry = Registry()
@@ -160,7 +149,6 @@ class AcceleratorDevice(MakesBuffers, ABC):
         return provider
 
     def remove_plugin(self, provider: Provider) -> None:
-        """Takes a registration back; programs that are loaded keep what they have."""
         if getattr(provider, "kind", "") == "command" and self._registry is not None:
             self._registry.remove(provider)
         else:
@@ -172,25 +160,21 @@ class AcceleratorDevice(MakesBuffers, ABC):
         return DeviceMemory(context, context.acquire(nbytes), nbytes)
 
     def memory(self) -> dict[str, int]:
-        """live_bytes, free_bytes, peak_bytes and live_blocks of the device's memory."""
         return dict(self._context.stats())
 
     def transfers(self) -> dict[str, int]:
-        """Copies between the process and the device since it was opened, and their bytes: to_device, to_device_bytes,
-        from_device and from_device_bytes. Looking at memory that both see is no copy."""
+        """Return the number of copies since the device was opened, and their bytes.
+
+        The keys are to_device, to_device_bytes, from_device and from_device_bytes. A view of shared memory is no copy.
+        """
         counts: dict[str, int] = self._context.transfers.counts()
         return counts
 
     def trim(self) -> None:
-        """Gives memory that no buffer uses back to the driver."""
         self._context.trim()
 
-    @abstractmethod
-    def describe(self) -> Mapping[str, Any]:
-        """What the device is, for people."""
-
     def close(self) -> None:
-        """Ends the device for all who share it. Buffers keep their content; calls of its programs raise an error."""
+        """Close the device for all that share it. Buffers keep their content; calls of its programs raise an error."""
         self._context.close()
 
     def __enter__(self) -> Self:

@@ -17,6 +17,7 @@ from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 from pydispatch.runtime.buffer import HostMemory, MakesBuffers
+from pydispatch.runtime.interface import Device
 from pydispatch.runtime.options import byte_count, check_options, flag, whole_number
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import CpuLinker
@@ -51,7 +52,7 @@ _open: weakref.WeakValueDictionary[tuple[int, bool, int], Threads] = weakref.Wea
 _opening = threading.Lock()
 
 
-class CpuDevice(MakesBuffers):
+class CpuDevice(MakesBuffers, Device):
     """The CPUs that this process may use.
 
     Threads and memory are shared by all devices with the same number of workers, and affinity; plugins and imports
@@ -68,7 +69,6 @@ class CpuDevice(MakesBuffers):
 
     @property
     def workers(self) -> int:
-        """Threads that run one dispatch, including the calling one."""
         return int(self._sched.workers)
 
     def load(
@@ -76,13 +76,6 @@ class CpuDevice(MakesBuffers):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
-        """Loads a path, an Artifact, or the bytes of a .pdx file.
-
-        parameters: scope → a .safetensors, .npz or .npy file (mapped, not copied), a mapping from keys to arrays, or a
-        list of such; '' is the scope of parameters without one. InvalidArgumentError when they do not fit.
-        Raises ArtifactError when it is broken, an OSError when it cannot be read, MissingImportError when an executable
-        needs a function that no plugin or import provides, DeviceUnavailableError when no variant runs here.
-        """
         if isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike)):
             if isinstance(source, str) and source.endswith(".mlir"):
                 raise InvalidArgumentError(
@@ -107,43 +100,17 @@ class CpuDevice(MakesBuffers):
     def add_plugin(
         self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
     ) -> Provider:
-        """Registers a plugin for programs loaded afterwards, until `remove_plugin`.
-
-        plugin: the path or bytes of a system library (.so), an embedded ELF, or a .sos with one for each architecture.
-        params: key=value texts for its `load`. The highest priority is asked first; among equals the last
-        added. Raises an Error that names a plugin which cannot be loaded, and states why.
-        """
         return self._providers().add_plugin(plugin, priority, params)
 
     def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> Provider:
-        """Registers a C function `int32_t f(void* params, void* context, void* reserved)` as the implementation of a
-        symbol.
-
-        function: its address, or a ctypes, cffi or numba function, kept alive. context: an address or ctypes object
-        passed to it. `program.imports` prints the structure of params. It is called from any thread, concurrently.
-        """
         return self._providers().add_import(name, function, context, priority)
 
     def add_command(
         self, name: str, function: object, context: object = None, *, priority: int = 0, synchronous: bool = True
     ) -> Provider:
-        """Registers a host command: code that programs loaded afterwards call between their dispatches.
-
-        function: `f(context, *operands)`, with a NumPy array over the memory of each tensor, read-only unless the
-        program declares it written, and a number for each scalar; the arrays are not valid any more when it returns.
-        Or a C function of `pydispatch/host_command.h`, with a context as for `add_import`. It is called on any thread.
-        An exception ends the call with a CommandError. synchronous: for other devices; everything before a command is
-        complete here.
-        """
         return self._providers().add_command(name, function, context, priority)
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
-        """Supplies the code of an executable that programs only declare, for programs loaded afterwards.
-
-        name: of the executable in the program. code: the path or bytes of an executable library (pydispatch/library.h):
-        an embedded ELF, a .sos, or a system library. The last one added under a name is used. Its bindings and
-        constants are checked against the declared layouts at load. Raises ArtifactError when it cannot be opened here.
-        """
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
         from pydispatch.runtime.program.imports import code_of
@@ -151,7 +118,6 @@ class CpuDevice(MakesBuffers):
         self._providers().executables[name] = code_of(name, code)
 
     def remove_plugin(self, provider: Provider) -> None:
-        """Removes a registration of `add_plugin`, `add_import` or `add_command`. Loaded programs keep what they use."""
         self._providers().remove(provider)
 
     def _providers(self) -> Registry:
@@ -166,16 +132,13 @@ class CpuDevice(MakesBuffers):
         return HostMemory(self.name, nbytes)
 
     def memory(self) -> dict[str, int]:
-        """live_bytes, free_bytes, peak_bytes and live_blocks of the pool of results and transients. `cpu?memory=1GiB`
-        limits what is in use and free together; a call that needs more raises OutOfMemoryError."""
         return dict(self._pool.stats())
 
     def trim(self) -> None:
-        """Releases memory that no array uses to the system."""
         self._pool.trim()
 
     def describe(self) -> Mapping[str, Any]:
-        """A description of the device: workers, instruction set and level, features, cache sizes in bytes."""
+        """Return the workers, instruction set and level, features and cache sizes (bytes) of the CPU."""
         l1, l2 = _cache_sizes()
         return {
             "name": self.name,
@@ -188,7 +151,6 @@ class CpuDevice(MakesBuffers):
         }
 
     def close(self) -> None:
-        """Ends the threads. Programs stay usable: a later call restarts them."""
         self._sched.close()
 
     def __enter__(self) -> CpuDevice:

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class Program:
-    """The public functions of an artifact on one device: `program.f(a, b)`, or `program["f"](a, b)`.
+    """A loaded program. Call its functions as `program.f(a, b)` or `program["f"](a, b)`.
 
-    A tensor argument is any C-contiguous array of the exact element type in CPU memory: a NumPy array, or an object
-    with DLPack, the buffer protocol or `__array_interface__`; it is read in place. A scalar argument is a Python
-    or NumPy number. A call returns an array or number for one result, a tuple for several, None for none. Result arrays
-    are new, 64-byte aligned, and never share memory with an argument.
+    A tensor argument is an array of the exact dtype in CPU memory: a NumPy array, or an object with DLPack, the buffer
+    protocol or `__array_interface__`. A contiguous array is read in place, another one is copied. A scalar argument is
+    a Python or NumPy number. A call returns an array or a number for one result, a tuple for several, None for none.
+    Result arrays are new, aligned to 64 bytes, and never share memory with an argument.
 
-`out=` accepts an array, or a tuple with one entry per result (None: allocate one): exact shape and type,
+    `out=` takes an array, or a tuple with one entry per result (None: allocate it): of the exact shape and dtype,
     contiguous and writable. An output that overlaps an argument is written after the run, unless it is the argument
-    that the result begins as: then it is changed in place.
+    that the program updates in place.
 
-    Calls raise InvalidArgumentError for arguments that do not fit and KernelError when a kernel reports a failure.
-    Every function may be called from any thread; the GIL is released while kernels run.
+    Calls raise InvalidArgumentError for arguments that do not fit, and KernelError when a kernel reports a failure. Any
+    thread may call any function; the GIL is released while kernels run.
     """
 
     def __init__(self, module: Module, name: str, imports: Sequence[Import] = ()) -> None:
@@ -51,7 +51,7 @@ class Program:
                 own[entry] = function
 
     def _make(self, module: Module) -> dict[str, Any]:
-        """The public functions by name, bound to this device."""
+        """Create the public functions of this device, by name."""
         functions: dict[str, Any] = {entry: Function(module, index) for index, entry in module.functions()}
         if module.state is not None:
             from pydispatch._core.procedure import Procedure
@@ -66,12 +66,12 @@ class Program:
 
     @property
     def imports(self) -> tuple[Import, ...]:
-        """Every function linked at load: its importers, its provider, the providers asked, and its C declaration."""
+        """The functions that were linked at load: importers, provider, candidates and C declaration of each."""
         return self._imports
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Every parameter bound at load: scope, key, type, source, and whether it was copied."""
+        """The parameters that were bound at load: scope, key, type, source, and whether it was copied."""
         return self._module.bound or ()
 
     def __getitem__(self, name: str) -> Function | Procedure:
@@ -90,9 +90,13 @@ class Program:
         return sorted({*object.__dir__(self), *self._functions})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A program is pickled as its artifact, or the path that it was loaded from, the name of its device, and its
-        parameters: the other process opens a device of that name and loads it. InvalidArgumentError for a program of a
-        device that something was added to: it would be missing there."""
+        """Pickle the artifact, or its path, with the name of the device and the parameters.
+
+        The other process opens a device of that name and loads the program.
+
+        Raises:
+            InvalidArgumentError: Plugins, imports, commands or code were added to the device.
+        """
         if self.origin is None:
             raise InvalidArgumentError(
                 f"{self!r} cannot be pickled: plugins, imports, commands or code were added to its device; send its "
@@ -101,7 +105,7 @@ class Program:
         return self.origin
 
     def close(self) -> None:
-        """Releases code, constants and plans. Running calls finish; later ones raise Error."""
+        """Release code, constants and plans. Running calls finish; later calls raise Error."""
         self._module.close()
         for function in self._functions.values():
             function.close()
@@ -119,7 +123,7 @@ class Program:
         return f"<pydispatch.Program {self._name!r}{state}: {', '.join(self._functions) or 'no functions'}>"
 
     def _repr_html_(self) -> str:
-        """Its functions, in notebooks."""
+        """Render the functions as a table, for notebooks."""
         rows = [(name, function.signature) for name, function in self._functions.items()]
         return paragraph(repr(self)) + table(["function", "type"], rows)
 
@@ -133,7 +137,13 @@ class Program:
 
 
 def remember(program: Program, device: str, source: Any, parameters: Mapping[str, Any] | None) -> None:
-    """Lets a program be pickled. device: its name. source, parameters: what it was loaded from."""
+    """Record what a program was loaded from, so that it can be pickled.
+
+    Args:
+        program: The program.
+        device: The name of its device, with options.
+        source, parameters: The arguments of `Device.load`.
+    """
     if isinstance(source, (str, os.PathLike)):
         source = str(Path(source).absolute())
     elif isinstance(source, (bytearray, memoryview)):
