@@ -88,7 +88,8 @@ class WholeKernel:
     text or bytes; text for Vulkan is GLSL. entry: the name of the kernel. constants: the sizes of the pattern passed to
     it, 32 bits each. workgroups: numbers, or sizes of the pattern to divide: ("n", 64) means ceil(n / 64). defines:
     macros of the files that are sources (C, CUDA C++, GLSL, WGSL), "NAME" or "NAME=VALUE". include_dirs: folders of
-    their includes, after their own.
+    their includes, after their own. parameters: what a CUDA kernel takes, where that is not the bindings and then the
+    constants: strings, and lists of them for structs, as pydispatch.parameters has them in programs.
     """
 
     files: Mapping[str, str | os.PathLike[str] | bytes]
@@ -98,6 +99,7 @@ class WholeKernel:
     workgroup_size: tuple[int, int, int] | None = None
     defines: Sequence[str] = ()
     include_dirs: Sequence[str | os.PathLike[str]] = ()
+    parameters: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.files, Mapping) or not all(isinstance(key, str) for key in self.files):
@@ -112,6 +114,8 @@ class WholeKernel:
         if self.workgroup_size is not None:
             _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", 3)
         object.__setattr__(self, "defines", _strings("WholeKernel: defines", self.defines))
+        if self.parameters is not None:
+            _check_list("parameters", self.parameters, _is_parameter, "strings, or lists of them")
         object.__setattr__(self, "include_dirs", _folders("WholeKernel: include_dirs", self.include_dirs))
 
     def objects(self) -> list[tuple[str, SourceFile]]:
@@ -163,6 +167,10 @@ def _check_list(
 ) -> None:
     if not isinstance(given, (tuple, list)) or not all(map(fits, given)) or len(given) != (count or len(given)):
         raise InvalidArgumentError(f"WholeKernel: {what}: expected a tuple of {expected}, got {given!r}")
+
+
+def _is_parameter(given: object) -> bool:
+    return isinstance(given, str) or (isinstance(given, (tuple, list)) and all(map(_is_parameter, given)))
 
 
 def _is_count(given: object) -> bool:

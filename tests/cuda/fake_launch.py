@@ -111,8 +111,8 @@ class Launch(Memory):
         """The parameters of a launch, read where its array of pointers says."""
         addresses = (ctypes.c_void_p * len(function.sizes)).from_address(int(pointers))
         data = b""
-        for address, size in zip(addresses, function.sizes, strict=True):
-            data += b"\0" * (-len(data) % size) + ctypes.string_at(address, size)
+        for address, param in zip(addresses, function.entry.params, strict=True):
+            data += b"\0" * (-len(data) % param.align) + ctypes.string_at(address, param.size)
         return data
 
     def _kernel(

@@ -74,7 +74,8 @@ class Layout:
 @dataclass(frozen=True)
 class Export:
     """One entry point. `workgroup_size` is a declaration for GPUs, (0, 0, 0) on the CPU when none was given. flops: as
-    in docs/artifact.md, None where they are not known."""
+    in docs/artifact.md, None where they are not known. parameters: descriptions of what a CUDA kernel takes, None where
+    these are the bindings and then the constants."""
 
     name: str
     ordinal: int
@@ -83,6 +84,7 @@ class Export:
     local_memory: int = 0
     location: Location | None = None
     flops: list[Any] | None = None
+    parameters: list[Any] | None = None
 
 
 @dataclass(frozen=True)

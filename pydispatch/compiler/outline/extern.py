@@ -11,8 +11,12 @@ from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.hal.flops import FLOPS
+from pydispatch.ir.dialects.hal.parameters import PARAMETERS
 from pydispatch.ir.dialects.hal.tiles import TILES
 from pydispatch.ir.functions import FUNCTIONS
+
+STATED = (TILES, FLOPS, PARAMETERS)
+"""Attributes that are those of the export."""
 
 
 def outline_externs(module: ModuleOp) -> None:
@@ -55,7 +59,7 @@ def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
     out = StringIO()
     Printer(out, print_generic_format=True).print_region(op.count)
     kept = [(k, v) for k, v in sorted(op.properties.items()) if k not in ("operandSegmentSizes", "tied_operands")]
-    return (*kept, op.attributes.get(TILES), op.attributes.get(FLOPS), out.getvalue())
+    return (*kept, *map(op.attributes.get, STATED), out.getvalue())
 
 
 def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
@@ -73,7 +77,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
             "layout": op.layout, "workgroup_size": op.workgroup_size, "subgroup_size": op.subgroup_size,
             "workgroup_local_memory": op.workgroup_local_memory,
         }  # fmt: skip
-        stated = {name: op.attributes[name] for name in (TILES, FLOPS) if name in op.attributes}
+        stated = {name: op.attributes[name] for name in STATED if name in op.attributes}
         export = hal.ExecutableExportOp(properties=properties, attributes=stated, regions=[Region(), op.count.clone()])
         variant = hal.ExecutableVariantOp(
             properties={

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -31,6 +31,7 @@ from pydispatch.errors import CompileError, CompileWarning, SystemError_
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.hal.flops import flops_of
+from pydispatch.ir.dialects.hal.parameters import described_parameters
 from pydispatch.logs import caller_level
 
 
@@ -114,7 +115,8 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
             workgroup_size=workgroup_size(e),
             local_memory=e.workgroup_local_memory.value.data if e.workgroup_local_memory is not None else 0,
             location=location_of(e),
-            flops=_flops(e),
+            flops=_stated(e, flops_of),
+            parameters=_stated(e, described_parameters),
         )
         for e in exports_of(op)
     ]
@@ -135,9 +137,12 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
     )
 
 
-def _flops(export: hal.ExecutableExportOp) -> list[Any] | None:
+def _stated(
+    export: hal.ExecutableExportOp, read: Callable[[hal.ExecutableExportOp], list[Any] | None]
+) -> list[Any] | None:
+    """Return what an attribute of an export states. CompileError where it has no such form."""
     try:
-        return flops_of(export)
+        return read(export)
     except VerifyException as error:
         raise CompileError(f"export '@{export.sym_name.data}': {error}", location_of(export)) from None
 

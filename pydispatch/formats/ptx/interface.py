@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydispatch.formats.ptx.module import Function, Param, PtxModule
+    from pydispatch.formats.ptx.parameters import Parameters
 
 ARCHITECTURES = {
     50: (4, 0), 52: (4, 1), 53: (4, 2), 60: (5, 0), 61: (5, 0), 62: (5, 0), 70: (6, 0), 72: (6, 1), 75: (6, 3),
@@ -142,6 +143,28 @@ def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
             f"its {_counted(len(rest), 'parameter')} after the {_counted(bindings, 'pointer')} (line {entry.line}) "
             f"{take}{f' ({shown})' if rest else ''}, the layout has {constants}; a parameter of 8 bytes takes two"
         )
+    return None
+
+
+def described_mismatch(
+    parameters: Parameters, constants: int, bindings: int, sizes: Sequence[int], entry: Function | None
+) -> str | None:
+    """Return why a kernel does not take the parameters that are described for it, None if it does.
+
+    sizes: bytes of those that it takes. entry: it, where its PTX is known.
+    """
+    if (problem := parameters.unused(bindings, constants)) is not None:
+        return problem
+    if len(sizes) != len(parameters.sizes):
+        line = "" if entry is None else f" (line {entry.line})"
+        return f"it has {_counted(len(sizes), 'parameter')}{line}, {len(parameters.sizes)} are described"
+    for number, (has, described) in enumerate(zip(sizes, parameters.sizes, strict=True)):
+        param = None if entry is None else entry.params[number]
+        what = f"parameter {number}" if param is None else f"parameter {number} '{param.name}' (line {param.line})"
+        if has != described:
+            return f"{what} is {_counted(has, 'byte')}, the description has {described}"
+        if param is not None and param.align > parameters.alignments[number]:
+            return f"{what} is aligned to {param.align} bytes, the description to {parameters.alignments[number]}"
     return None
 
 

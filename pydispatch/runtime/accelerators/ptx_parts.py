@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.strict import count, listed, table, text
 from pydispatch.formats.elf.reader import is_elf
+from pydispatch.formats.ptx.parameters import Parameters, parameters_of, words_of
 
 if TYPE_CHECKING:
     from pydispatch._core.commands import Export
@@ -34,7 +35,8 @@ class Facts:
 @dataclass(frozen=True)
 class Entry:
     """What an export runs. module: number of one of the parts. block: invocations. shared: dynamic bytes of workgroup
-    memory. sizes: bytes of the parameters after the bindings."""
+    memory. sizes: bytes of the parameters after the bindings; described: all parameters, where they are others, of a
+    kernel with so many words of constants."""
 
     ordinal: int
     name: str
@@ -44,6 +46,8 @@ class Entry:
     shared: int
     bindings: int
     sizes: tuple[int, ...]
+    described: Parameters | None = None
+    constants: int = 0
 
 
 def kind_of(data: bytes | memoryview) -> str:
@@ -81,6 +85,7 @@ class Parts:
         self.shared: list[int] = []
         self.parameters: list[tuple[int, ...]] = []
         self.constants: list[str] = []
+        self.described: list[Parameters | None] = []
         if notes is None:
             return
         try:
@@ -93,6 +98,8 @@ class Parts:
         self.blocks = [None if block is None else _block(block) for block in listed(notes["blocks"])]
         self.shared = [count(n) for n in listed(notes["shared"])]
         self.constants = [text(name) for name in listed(notes["constants"])]
+        given = listed(notes.get("described", []))
+        self.described = [None if each is None else parameters_of(listed(each)) for each in given]
         if "modules" not in notes:
             return
         triples = [listed(each, 3) for each in listed(notes["modules"])]
@@ -128,6 +135,12 @@ class Parts:
                 f"{self.where}: export '@{name}' has the ordinal {ordinal}, its variant lists {len(entries)}"
             )
         block, sizes = self.blocks[ordinal], self.parameters[ordinal]
+        described = self._described(ordinal)
+        if described is not None and block is not None:
+            if problem := described.unused(export.bindings, export.constants):
+                raise ArtifactError(f"{self.where}: export '@{name}': its parameters: {problem}")
+            facts = (*entries[ordinal], block, self.shared[ordinal], export.bindings)
+            return Entry(ordinal, name, *facts, (), described, export.constants)
         words = sum(max(1, size // 4) for size in sizes)
         if words != export.constants or block is None:
             raise ArtifactError(
@@ -135,6 +148,9 @@ class Parts:
                 f"{words} in its variant"
             )
         return Entry(ordinal, name, *entries[ordinal], block, self.shared[ordinal], export.bindings, sizes)
+
+    def _described(self, ordinal: int) -> Parameters | None:
+        return self.described[ordinal] if ordinal < len(self.described) else None
 
     def _found(self, export: Export, modules: Sequence[bytes]) -> Entry:
         """The kernel of an export in a file that was given: the one of its name, or the only one."""
@@ -145,23 +161,33 @@ class Parts:
         if kernel is None:
             have = ", ".join(k.name for k in kernels) or "none"
             raise ArtifactError(f"{self.where}: there is no entry '{name}'; the module has: {have}")
-        sizes = kernel.parameters[bindings:]
+        described = self._described(ordinal)
+        sizes = kernel.parameters[bindings:] if described is None else ()
         self._check(export, kernel, sizes, modules[0] if kind == PTX else None)
         block = self.blocks[ordinal] if ordinal < len(self.blocks) else None
         if block is None or (kernel.required is not None and block != _three(kernel.required)):
             block = self._stated_block(export, kernel, block)
         shared = self.shared[ordinal] if ordinal < len(self.shared) else 0
-        return Entry(ordinal, name, 0, kernel.name, block, shared, bindings, sizes)
+        return Entry(ordinal, name, 0, kernel.name, block, shared, bindings, sizes, described, export.constants)
 
     def _check(self, export: Export, kernel: Facts, sizes: Sequence[int], text: bytes | None) -> None:
         constants, bindings = export.constants, export.bindings
         problem: str | None = None
+        described = self._described(export.ordinal)
         if text is not None:
             from pydispatch.formats.ptx import interface, read
 
             entry = read.read(text, self.where).function(kernel.name)
             assert entry is not None
-            problem = interface.mismatch(entry, constants, bindings)
+            problem = (
+                interface.mismatch(entry, constants, bindings)
+                if described is None
+                else interface.described_mismatch(described, constants, bindings, kernel.parameters, entry)
+            )
+        elif described is not None:
+            from pydispatch.formats.ptx import interface
+
+            problem = interface.described_mismatch(described, constants, bindings, kernel.parameters, None)
         elif any(size != 8 for size in kernel.parameters[:bindings]) or len(kernel.parameters) < bindings:
             problem = f"the program binds {bindings} buffers, its parameters have {list(kernel.parameters)} bytes"
         elif sum(max(1, size // 4) for size in sizes) != constants:
@@ -217,6 +243,39 @@ class Packer:
         data = bytearray(self.size)
         self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first))
         return bytes(data)
+
+
+class DescribedPacker:
+    """Packs the parameters of a kernel that are described. size, offsets: as of `Packer`."""
+
+    __slots__ = ("_bindings", "_fields", "_struct", "offsets", "size", "unpack_from")
+
+    def __init__(self, parameters: Parameters, bindings: int, constants: int) -> None:
+        self.offsets, self.size, self._bindings = list(parameters.offsets), parameters.size, bindings
+        self._fields, at, form = parameters.fields, 0, "<"
+        for field in self._fields:
+            form += f"{field.offset - at}x{_CODES[field.size]}"
+            at = field.offset + field.size
+        self._struct = struct.Struct(form + f"{parameters.size - at}x")
+        self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct(f"<{constants}I").unpack_from
+
+    def pack_into(self, memory: bytearray, at: int, *given: int) -> None:
+        """Write the parameters. given: addresses of the bindings, then the words of the constants."""
+        count = self._bindings
+        self._struct.pack_into(memory, at, *words_of(self._fields, given[:count], given[count:]))
+
+    def pack(self, addresses: Sequence[int], constants: bytes, first: int = 0) -> bytes:
+        """Return the parameters as bytes. Arguments are those of `Packer.pack`."""
+        data = bytearray(self.size)
+        self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first))
+        return bytes(data)
+
+
+def packer_of(entry: Entry) -> Packer | DescribedPacker:
+    """Return what packs the parameters of a kernel."""
+    if entry.described is not None:
+        return DescribedPacker(entry.described, entry.bindings, entry.constants)
+    return Packer(entry.bindings, entry.sizes)
 
 
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}

@@ -17,6 +17,7 @@ from pydispatch.compiler.kernel_ir.kernel import Binary, Export, Variant
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.ptx import interface
+from pydispatch.formats.ptx.parameters import parameters_of
 from pydispatch.link.ptx import link
 
 if TYPE_CHECKING:
@@ -83,10 +84,11 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         "blocks": [list(block) for block in blocks],
         "shared": [extra.get(export.name, export.local_memory) for export in variant.exports],
         "parameters": [
-            list(kernel.parameters[len(export.layout.bindings) :])
+            list(kernel.parameters[len(export.layout.bindings) :]) if export.parameters is None else []
             for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
         ],
         "constants": _constants(variant, modules),
+        **_described(variant),
     }
     notes: dict[str, object] = {"seconds": seconds, "ptx": ptx}
     if warnings := _warnings(variant, modules, linked):
@@ -121,8 +123,16 @@ def _given_at_run_time(variant: Variant) -> Binary:
         "blocks": [list(e.workgroup_size) if any(e.workgroup_size) else None for e in variant.exports],
         "shared": [export.local_memory for export in variant.exports],
         "constants": list(variant.constants),
+        **_described(variant),
     }
     return Binary(b"", ".ptx", (), ALIGNMENT, notes={"dynamic": True, "ptx": ptx})
+
+
+def _described(variant: Variant) -> dict[str, object]:
+    """Return the descriptions of parameters by export, for the manifest."""
+    if all(export.parameters is None for export in variant.exports):
+        return {}
+    return {"described": [export.parameters for export in variant.exports]}
 
 
 def _generated(linked: Linked, variant: Variant) -> Module:
@@ -146,6 +156,9 @@ def _kernel(export: Export, modules: Sequence[Module], variant: Variant) -> tupl
             export.location,
             "leave one of them out; objects for several architectures are listed under a target each",
         )
+    kernels = [(i, kernel) for i, each in enumerate(modules) for kernel in each.kernels]
+    if len(kernels) == len(variant.exports) == 1 and variant.module is None and export.parameters is not None:
+        return kernels[0]
     have = [f"'{kernel.name}' ({kernel.where})" for each in modules for kernel in each.kernels]
     mangled = next((k.name for each in modules for k in each.kernels if _is_mangled(k.name, export.name)), None)
     hint = f"; '{mangled}' is its name in C++: declare it extern \"C\"" if mangled else ""
@@ -178,7 +191,10 @@ def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Thre
             f"export '@{export.name}' does not fit entry '{kernel.name}' ({kernel.where}): {problem}",
             export.location,
             f"the layout has {_count(len(layout.bindings), 'binding')}, which are pointers in front, and "
-            f"{_count(layout.constants, 'constant')} of 32 bits after them; 64-bit scalars are two",
+            f"{_count(layout.constants, 'constant')} of 32 bits after them; 64-bit scalars are two; "
+            "pydispatch.parameters of the export describes other parameters"
+            if export.parameters is None
+            else "change pydispatch.parameters of the export",
         )
     block = given or _block(export, kernel)
     problem = _block_problem(kernel, block, export.local_memory)
@@ -215,6 +231,12 @@ def _block_problem(kernel: Kernel, block: Threads, shared: int) -> str | None:
 def _mismatch(export: Export, kernel: Kernel) -> str | None:
     """Why a kernel does not fit a layout, in words; None when it does."""
     constants, bindings = export.layout.constants, len(export.layout.bindings)
+    if export.parameters is not None:
+        try:
+            described = parameters_of(export.parameters)
+        except ValueError as error:
+            raise CompileError(f"pydispatch.parameters of export '@{export.name}': {error}", export.location) from None
+        return interface.described_mismatch(described, constants, bindings, kernel.parameters, kernel.ptx)
     if kernel.ptx is not None:
         return interface.mismatch(kernel.ptx, constants, bindings)
     sizes = kernel.parameters

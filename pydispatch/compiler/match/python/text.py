@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.builtin import TensorType as IrTensor
@@ -12,6 +13,7 @@ from pydispatch.compiler.match.graph.dag import Match
 from pydispatch.compiler.match.python.prototype import bind, parameters_of
 from pydispatch.compiler.target.backend import backends
 from pydispatch.errors import CompileError
+from pydispatch.ir.dialects.hal.parameters import PARAMETERS
 from pydispatch.ir.dialects.pyd.custom import CustomOp
 from pydispatch.ir.structured import as_structured
 from pydispatch.patterns import Pattern
@@ -175,6 +177,11 @@ def _object(file: SourceFile) -> str:
     return f"#hal.executable.object<{{{', '.join(entries)}}}>"
 
 
+def _strings(given: Any) -> str:
+    """Return a string attribute, or an array of them."""
+    return _text(given) if isinstance(given, str) else f"[{', '.join(map(_strings, given))}]"
+
+
 def _text(text: str) -> str:
     """Return a string attribute."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -299,15 +306,18 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> s
         for format, file in kernel.objects()
     )
     bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
-    size = ""
+    stated = []
     if kernel.workgroup_size is not None:
-        size = f" attributes {{workgroup_size = [{', '.join(f'{n} : index' for n in kernel.workgroup_size)}]}}"
+        stated.append(f"workgroup_size = [{', '.join(f'{n} : index' for n in kernel.workgroup_size)}]")
+    if kernel.parameters is not None:
+        stated.append(f"{PARAMETERS} = {_strings(kernel.parameters)}")
+    attributes = f" attributes {{{', '.join(stated)}}}" if stated else ""
     lines_of_count = "\n      ".join(count)
     dispatch = (
         f'hal.dispatch.extern "{kernel.entry}"{bracket}({", ".join(operands)}) : {listed}\n'
         f"      count(%device: !hal.device{', ' if workload else ''}{workload}) -> (index, index, index) {{\n"
         f"      {lines_of_count}\n      hal.return {', '.join(grid)} : index, index, index\n      }}\n"
         f"      layout(#hal.pipeline.layout<constants = {words}, bindings = [{', '.join(bindings)}]>)\n"
-        f"      objects({{{objects}}}){size}"
+        f"      objects({{{objects}}}){attributes}"
     )
     return _function(signature, lines, dispatch)

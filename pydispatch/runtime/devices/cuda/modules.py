@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
-from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Packer, Parts
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Parts, packer_of
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.cubins import Log, compile_ptx, refused
 
@@ -27,7 +27,7 @@ class Kernel:
     def __init__(self, executable: str, function: Any, entry: Entry) -> None:
         self.executable, self.export, self.function = executable, entry.name, function
         self.block, self.shared = entry.block, entry.shared
-        self.packer = Packer(entry.bindings, entry.sizes)
+        self.packer = packer_of(entry)
 
     @property
     def label(self) -> str:

@@ -15,7 +15,7 @@ from pydispatch.formats.ptx import interface, read
 from pydispatch.runtime.accelerators import execute
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
-from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Packer, Parts
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Parts, packer_of
 
 if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
@@ -40,7 +40,7 @@ class Kernel:
     def __init__(self, executable: str, plan: Entry, entry: Any) -> None:
         self.executable, self.export, self.entry = executable, plan.name, entry
         self.block, self.shared = plan.block, plan.shared
-        self.pack = Packer(plan.bindings, plan.sizes).pack
+        self.pack = packer_of(plan).pack
 
     @property
     def label(self) -> str:

@@ -1,0 +1,152 @@
+"""Parameters of a kernel as its author describes them, where they are no pointers to bindings and then constants.
+
+A parameter is one of these, or a list of them, which is a struct as C lays it out:
+
+    binding(0)                    the address of binding 0: a pointer of 8 bytes
+    constant(0), constant(0) : T  word 0 of the constants; T is i8, i16, i32, i64, f16, f32 or f64, and takes two words
+                                  if it has 8 bytes
+    extend(constant(0)) : i64     word 0 with its sign, in 8 bytes
+    7 : T                         a number; T is i8 to i64
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Description = Any
+"""A string, or a list of descriptions."""
+
+MOST_BYTES = 32764
+"""Of the parameters of a kernel, on any device."""
+_MOST_NESTED = 16
+_BYTES = {"i8": 1, "i16": 2, "f16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
+_FORM = re.compile(
+    r"\s*(?:(?P<binding>binding)\((?P<b>\d{1,4})\)|(?P<constant>constant)\((?P<c>\d{1,4})\)(?:\s*:\s*(?P<ct>\w+))?"
+    r"|(?P<extended>extend)\(constant\((?P<e>\d{1,4})\)\)\s*:\s*i64|(?P<n>-?\d{1,20})\s*:\s*(?P<nt>\w+))\s*",
+    re.ASCII,
+)
+_FORMS = "binding(0), constant(0) : i32, extend(constant(0)) : i64, or a number, 0 : i64"
+
+
+class Field(NamedTuple):
+    """A scalar. offset: bytes from the first parameter. kind: binding, constant, extended or number; value: its number,
+    or the value of the number."""
+
+    offset: int
+    size: int
+    kind: str
+    value: int
+
+
+class _Scalar(NamedTuple):
+    size: int
+    kind: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What a kernel is passed. offsets, sizes, alignments: of each parameter in bytes; size: of all of them."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    alignments: tuple[int, ...]
+    fields: tuple[Field, ...]
+    size: int
+
+    def unused(self, bindings: int, constants: int) -> str | None:
+        """Return why these are not the parameters of a kernel with so many bindings and constant words, None if they
+        are."""
+        used = {"binding": set[int](), "constant": set[int]()}
+        for field in self.fields:
+            if field.kind == "binding":
+                used["binding"].add(field.value)
+            elif field.kind != "number":
+                words = 2 if field.kind == "constant" and field.size == 8 else 1
+                used["constant"].update(range(field.value, field.value + words))
+        for what, count in (("binding", bindings), ("constant", constants)):
+            beyond = [number for number in sorted(used[what]) if number >= count]
+            if beyond:
+                return f"there is no {what} {beyond[0]}: the layout has {count}"
+            missing = [number for number in range(count) if number not in used[what]]
+            if missing:
+                return f"{what} {missing[0]} of the layout is in no parameter"
+        return None
+
+
+def parameters_of(descriptions: Sequence[Description]) -> Parameters:
+    """Return the parameters that are described. ValueError where a description has no such form."""
+    offsets, sizes, alignments, fields = [], [], [], []
+    at = 0
+    for number, each in enumerate(descriptions):
+        scalars, size, alignment = _laid_out(each, number, 0)
+        at = _up(at, alignment)
+        offsets.append(at)
+        sizes.append(size)
+        alignments.append(alignment)
+        fields += [Field(at + offset, *scalar) for offset, scalar in scalars]
+        at += size
+        if at > MOST_BYTES:
+            raise ValueError(f"the parameters have more than {MOST_BYTES} bytes")
+    return Parameters(tuple(offsets), tuple(sizes), tuple(alignments), tuple(fields), at)
+
+
+def _laid_out(given: Description, number: int, depth: int) -> tuple[list[tuple[int, _Scalar]], int, int]:
+    """Return the scalars of a parameter with their offsets, its bytes, and its alignment."""
+    if isinstance(given, str):
+        scalar = _scalar(given, number)
+        return [(0, scalar)], scalar.size, scalar.size
+    if not isinstance(given, (list, tuple)) or not given or depth == _MOST_NESTED:
+        raise ValueError(f"parameter {number} is {given!r:.60}, expected {_FORMS}, or a list of these for a struct")
+    found: list[tuple[int, _Scalar]] = []
+    at, most = 0, 1
+    for each in given:
+        scalars, size, alignment = _laid_out(each, number, depth + 1)
+        at, most = _up(at, alignment), max(most, alignment)
+        found += [(at + offset, scalar) for offset, scalar in scalars]
+        at += size
+    return found, _up(at, most), most
+
+
+def _scalar(text: str, number: int) -> _Scalar:
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise ValueError(f"parameter {number} is '{text:.60}', expected {_FORMS}")
+    if match["binding"]:
+        return _Scalar(8, "binding", int(match["b"]))
+    if match["extended"]:
+        return _Scalar(8, "extended", int(match["e"]))
+    type_ = (match["ct"] or "i32") if match["constant"] else match["nt"]
+    size = _BYTES.get(type_)
+    if size is None or (not match["constant"] and type_[0] == "f"):
+        types = ", ".join(_BYTES) if match["constant"] else "i8, i16, i32, i64"
+        raise ValueError(f"parameter {number} is '{text:.60}', whose type is none of {types}")
+    if match["constant"]:
+        return _Scalar(size, "constant", int(match["c"]))
+    value = int(match["n"])
+    if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
+        raise ValueError(f"parameter {number} is '{text:.60}', which does not fit into {type_}")
+    return _Scalar(size, "number", value & ((1 << 8 * size) - 1))
+
+
+def _up(at: int, alignment: int) -> int:
+    return -(-at // alignment) * alignment
+
+
+def words_of(fields: Sequence[Field], addresses: Sequence[int], words: Sequence[int]) -> Iterator[int]:
+    """Yield the value of each field as an unsigned number. addresses: of the bindings. words: the constants."""
+    for field in fields:
+        if field.kind == "binding":
+            yield addresses[field.value]
+        elif field.kind == "number":
+            yield field.value
+        elif field.kind == "extended":
+            word = words[field.value]
+            yield word | (0xFFFFFFFF << 32 if word >> 31 else 0)
+        elif field.size == 8:
+            yield words[field.value] | words[field.value + 1] << 32
+        else:
+            yield words[field.value] & ((1 << 8 * field.size) - 1)

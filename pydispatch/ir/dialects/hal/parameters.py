@@ -1,0 +1,33 @@
+"""`pydispatch.parameters` on an export: what its CUDA kernel takes, where that is not bindings and then constants.
+
+A list of strings, and of such lists for structs: `["constant(0)", ["binding(0)", "binding(1)"]]`. docs/cuda.md has
+their forms, `formats/ptx/parameters.py` reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.exceptions import VerifyException
+
+PARAMETERS = "pydispatch.parameters"
+
+
+def described_parameters(export: Operation) -> list[Any] | None:
+    """Return the descriptions that an export states, None when it has none. VerifyException for anything else."""
+    stated = export.attributes.get(PARAMETERS)
+    if stated is None:
+        return None
+    if not isinstance(stated, ArrayAttr):
+        raise VerifyException(f"{PARAMETERS} is a list of parameters, such as [\"constant(0)\", \"binding(0)\"]")
+    return [_plain(each) for each in stated.data]
+
+
+def _plain(given: Attribute) -> Any:
+    if isinstance(given, StringAttr):
+        return given.data
+    if isinstance(given, ArrayAttr):
+        return [_plain(each) for each in given.data]
+    raise VerifyException(f"{PARAMETERS}: a parameter is a string, or a list of strings for a struct, got {given}")
