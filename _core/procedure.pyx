@@ -58,7 +58,7 @@ from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError
 
 cnp.import_array()
 
-cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq", "expect_almost_eq")
+cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq", "expect_almost_eq", "expect_close")
 
 
 @cython.final

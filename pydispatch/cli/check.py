@@ -1,22 +1,26 @@
 """Runs the functions of programs that take no arguments, as tests.
 
 A test passes when it runs to its end and every check.expect_… in it holds. FILE is a .pdx, or an .mlir that is
-compiled first; a file that does not compile is one failed test. The last line is `N passed, M failed`.
+compiled first; a file that does not compile is one failed test. Lines `// -----` cut an .mlir into programs of their
+own. The last line is `N passed, M failed`.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydispatch.errors import Error, InvalidArgumentError
-from pydispatch.files import write
+from pydispatch.errors import CompileError, Error, InvalidArgumentError
+from pydispatch.files import read_text, write
+from pydispatch.packages import importing
 
 _MOST_SECONDS = 10_000_000  # the limit of the waiting functions
 
@@ -181,11 +185,34 @@ class _Child:
 
 
 def _run_file(file: Path, args: argparse.Namespace) -> list[Outcome]:
+    try:
+        parts = _parts(file) if file.suffix == ".mlir" else []
+    except (OSError, UnicodeDecodeError):
+        parts = []  # the compiler says what is wrong
+    if len(parts) < 2:
+        return _run_part(file, None, args)
+    return [outcome for text in parts for outcome in _run_part(file, text, args)]
+
+
+def _parts(file: Path) -> list[str]:
+    """The programs between lines `// -----`, each after as many empty lines as precede it in the file."""
+    lines = read_text(file).splitlines()
+    cuts = [-1, *(n for n, line in enumerate(lines) if re.match(r"\s*//\s*-----", line)), len(lines)]
+    return ["\n" * (begin + 1) + "\n".join(lines[begin + 1 : end]) for begin, end in itertools.pairwise(cuts)]
+
+
+def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
+    """The outcomes of a file, or of a part of it."""
     from pydispatch.cli.run import load_program
 
     began = time.monotonic()
     try:
-        program = load_program(file, args)
+        module = None
+        if text is not None:
+            if not any(line.strip() and not line.lstrip().startswith("//") for line in text.splitlines()):
+                return []
+            module = _parsed(text, file)
+        program = load_program(file, args, module)
     except (Error, OSError) as error:
         return [Outcome(str(file), "", str(error), time.monotonic() - began)]
     outcomes = []
@@ -201,6 +228,12 @@ def _run_file(file: Path, args: argparse.Namespace) -> list[Outcome]:
     return outcomes
 
 
+def _parsed(text: str, file: Path) -> object:
+    with importing("compiling", "compiler", CompileError):
+        from pydispatch import ir
+    return ir.parse(text, str(file))
+
+
 def _report(outcome: Outcome) -> None:
     name = f"{outcome.file} @{outcome.function}" if outcome.function else outcome.file
     print(f"{'FAIL' if outcome.failure else 'ok  '} {name}")
@@ -209,7 +242,6 @@ def _report(outcome: Outcome) -> None:
 
 
 def _write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
-    import re
     from xml.etree import ElementTree
 
     failed = sum(1 for outcome in outcomes if outcome.failure)

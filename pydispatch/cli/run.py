@@ -86,15 +86,25 @@ def traced(args: argparse.Namespace) -> AbstractContextManager[Any]:
     return trace(path_of("--trace", args.trace, "the path of a .json file"))
 
 
-def load_program(path: Path, args: argparse.Namespace, **options: Any) -> Program:
-    """The program of a .pdx or .mlir file on the device that `args` name. options: of `pydispatch.compile`, for a
-    source. Raises Error, OSError."""
+def load_program(path: Path, args: argparse.Namespace, module: Any = None, **options: Any) -> Program:
+    """Return the program of a file on the device that `args` name.
+
+    Args:
+        path: a .pdx, .mlir or model.
+        args: the options of `add_loading_arguments`.
+        module: a parsed part of the file that is compiled instead of all of it.
+        options: of `pydispatch.compile`, for a source.
+
+    Raises:
+        Error: the file is wrong, or does not run on the device.
+        OSError: the file cannot be read.
+    """
     from pydispatch.runtime.device import device
 
     target = device(args.device)
     for spec in args.plugins:
         _add_plugin(target, spec)
-    artifact = _artifact(path, args, options)
+    artifact = _artifact(path, args, options, module)
     return target.load(artifact, parameters=_parameters(args.parameters) or None)
 
 
@@ -136,15 +146,17 @@ def _path(args: argparse.Namespace) -> Path:
     return Path(path_of("run", given, "the path of a .pdx or .mlir file"))
 
 
-def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any]) -> Any:
-    if not _is_source(path):
+def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], module: Any) -> Any:
+    if module is None and not _is_source(path):
         return path
     import pydispatch
 
     part = extensions.part("device", args.device.partition(":")[0].partition("?")[0])
     target = None if part is None else getattr(part.load(), "TARGET", None)
     options = {**options, **model_options(args)}
-    return pydispatch.compile(path, object_search_path=args.search_path, targets=target, **options)
+    search = args.search_path if module is None else [str(path.parent), *args.search_path]
+    source = path if module is None else module
+    return pydispatch.compile(source, object_search_path=search, targets=target, **options)
 
 
 def _is_source(path: Path) -> bool:

@@ -17,6 +17,7 @@ DIALECTS = {
     "iree_encoding": "iree_encoding:Encoding",
     "iree_linalg_ext": "iree_linalg_ext.dialect:LinalgExt",
     "iree_tensor_ext": "iree_tensor_ext:TensorExt",
+    "interpreter": "interpreter:Interpreter",
     "linalg": "linalg.dialect:Linalg",
     "math": "math:Math",
     "memref": "memref.dialect:MemRef",

@@ -72,6 +72,37 @@ def test_a_file_that_does_not_compile_is_a_failed_test(folder):
     assert "no.such" in suite.find("testcase/failure").get("message")
 
 
+def test_a_file_of_several_programs(folder):
+    """Lines `// -----` separate programs, in each of which a name may be used again; lines are those of the file."""
+    wrong = """
+func.func @adds() {
+  %c = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+  %d = stablehlo.add %c, %c : tensor<2xi32>
+  check.expect_eq_const %d, dense<[2, 5]> : tensor<2xi32>
+  func.return
+}
+func.func @subtracts() {
+  %c = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+  %d = stablehlo.subtract %c, %c : tensor<2xi32>
+  check.expect_eq_const %d, dense<0> : tensor<2xi32>
+  func.return
+}
+"""
+    text = "\n// -----\n".join(["// RUN: something %s\n", PASSES, wrong, "func.func @f() { no.such }\n"])
+    (folder / "a.mlir").write_text(text)
+    done = check(folder / "a.mlir")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    at = text.splitlines().index("  check.expect_eq_const %d, dense<[2, 5]> : tensor<2xi32>") + 1
+    assert lines[0] == f"ok   {folder}/a.mlir @adds"
+    assert lines[1] == f"FAIL {folder}/a.mlir @adds"
+    assert lines[2] == (f"     {folder}/a.mlir:{at}:3: check.expect_eq: element [1] is 4, expected 5; "
+                        "1 of 2 elements differ")  # fmt: skip
+    assert lines[3] == f"ok   {folder}/a.mlir @subtracts"
+    assert f"a.mlir:{len(text.splitlines())}:18: error: operation 'no.such' is not known" in lines[5]
+    assert lines[-1] == "2 passed, 2 failed"
+
+
 def test_a_crash_is_a_failed_test(folder):
     (folder / "b.mlir").write_text(TRAPS)
     done = check(folder)

@@ -78,3 +78,36 @@ def test_all_failures_of_a_call_are_told():
     first = r"@f: f\.mlir:3:5: check\.expect_eq: element \[0\] is 0"
     with pytest.raises(pd.CheckError, match=rf"{first}.*\n.*element \[0\] is 1"):
         verify("f", [(equal, [a, b]), (equal, [a, a]), (equal, [b, a])])
+
+
+@pytest.mark.parametrize(("name", "bits"), [("float16", 16), ("float32", 32), ("float64", 64)])
+def test_distances_in_units_of_the_last_place(name, bits):
+    """Numbers of one sign differ by their bit patterns; subnormal ones are 0 or the smallest normal number."""
+    kind = type_of(dtype_word(Numerical.FLOAT, bits))
+    word, info = np.dtype(f"i{bits // 8}"), np.finfo(name)
+    normal = int(info.smallest_normal.view(word)) - 1
+    numbers = np.array([info.smallest_normal, 1.0, np.nextafter(info.dtype.type(1), 2), 3.5, info.max], name)
+    numbers = np.concatenate([numbers, -numbers, np.array([0.0, -0.0, info.smallest_subnormal], name)])
+    count = [max(int(abs(x).view(word)) - normal, 0) * (-1 if x < 0 else 1) for x in numbers]
+    for x, m in zip(numbers, count, strict=True):
+        for y, n in zip(numbers, count, strict=True):
+            distance = float(abs(m - n))
+            pair = [np.array([x]), np.array([y])]
+            assert compare(check("expect_close", (kind, kind), distance, distance), pair) is None, (x, y)
+            assert compare(check("expect_close", (kind, kind), distance * 2 + 2, distance * 1.5 + 1), pair) is not None
+    special = np.array([np.nan, np.inf, -np.inf, info.max], name)
+    for i, x in enumerate(special):
+        for j, y in enumerate(special):
+            found = compare(check("expect_close", (kind, kind), 1e300, 0), [np.array([x]), np.array([y])])
+            assert (found is None) == (i == j), (x, y)
+
+
+def test_distances_of_other_floats():
+    bf16, c64 = type_of(dtype_word(Numerical.BFLOAT, 16)), type_of(dtype_word(Numerical.COMPLEX, 64))
+    words = np.array([0x3F80, 0x3F83], np.uint16).view(bf16.dtype)  # 1 and three numbers further
+    assert compare(check("expect_close", (bf16, bf16), 3, 3), [words[:1], words[1:]]) is None
+    wrong = compare(check("expect_close", (bf16, bf16), 2), [words[:1], words[1:]])
+    assert wrong is not None and wrong.endswith("and by 3 units of the last place (limits 0 and 2)")
+    near = np.nextafter(np.float32(2), np.float32(3))
+    pair = [np.array([1 + 2j], np.complex64), np.array([1 + 1j * near], np.complex64)]
+    assert compare(check("expect_close", (c64, c64), 1, 1), pair) is None

@@ -6,7 +6,7 @@
 enum { kProcedureWords = 16, kSlotWords = 4, kStepWords = 5, kValueWords = 8, kGlobalWords = 12, kCheckWords = 12,
        kParameterWords = 8 };
 
-enum { kCheckKinds = 5 };
+enum { kCheckKinds = 6 };
 
 static uint64_t wide(const uint32_t* words) { return words[0] | (uint64_t)words[1] << 32; }
 

@@ -43,7 +43,11 @@ class Global:
 
 @dataclass(frozen=True)
 class Check:
-    """What `observe` hands values to. location: for people. atol, rtol: |a - b| <= atol + rtol * |b| holds."""
+    """What `observe` hands values to.
+
+    location: for people. atol, rtol: |a - b| <= atol + rtol * |b| holds; of EXPECT_CLOSE the largest and the smallest
+    distance in units of the last place.
+    """
 
     kind: CheckKind
     location: str

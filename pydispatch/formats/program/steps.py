@@ -33,3 +33,4 @@ class CheckKind(IntEnum):
     EXPECT_ALL_TRUE = 2
     EXPECT_EQ = 3
     EXPECT_ALMOST_EQ = 4
+    EXPECT_CLOSE = 5

@@ -34,6 +34,9 @@ from pydispatch.ir.dialects.util import dialect as util
 if TYPE_CHECKING:
     import numpy as np
 
+KERNEL_HINTS = "pyd.kernel_hints"
+"""An attribute of a program: why kernels that the user gave have nothing to replace, by their names."""
+
 MODEL = "model"
 """The scope of weights that are given when an artifact is loaded."""
 
@@ -57,6 +60,12 @@ class Builder(Writer):
         self.state: dict[str, Tensor] = {}
         """What programs keep between calls for themselves, by name (`ops/random.py`)."""
         self._inlined_calls = InlinedCalls()
+
+    def hint_kernels(self, hints: Mapping[str, str]) -> None:
+        """Say in the program why kernels have nothing to replace: a sentence for each name."""
+        if hints:
+            texts = {name: StringAttr(text) for name, text in hints.items()}
+            self.module.attributes[KERNEL_HINTS] = DictionaryAttr(texts)
 
     def count_inlined(self, name: str) -> None:
         """Count a call of the function `name` that is replaced by its body; CompileError when it is one too many."""
@@ -263,7 +272,7 @@ class Builder(Writer):
         """Ends the function that was begun. outputs: its results by their names."""
         for write in self.at_end:
             write()
-        values = [self._given(of) for of in outputs.values()]
+        values = [self.boundary_value(of) for of in outputs.values()]
         self.add(func.ReturnOp(*values))
         block = self._scopes[0].block
         inputs = [_named(i.name, i.shape) for i in self._inputs]
@@ -277,7 +286,8 @@ class Builder(Writer):
         self.module.body.block.add_op(made)
         self._scopes = []
 
-    def _given(self, of: Tensor) -> SSAValue:
+    def boundary_value(self, of: Tensor) -> SSAValue:
+        """The value of a tensor in the type that callers see, with signs and complex elements."""
         type = boundary_type(of.dtype, [DYNAMIC if isinstance(n, Expr) else n for n in of.shape])
         if of.dtype.is_complex:
             return self._cast(self._interleaved(of), type)

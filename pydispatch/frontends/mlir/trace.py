@@ -130,10 +130,11 @@ class Tracer:
         for op in block.ops:
             if op.name in self.terminators:
                 return [self.value(operand) for operand in op.operands]
-            self._operation(op)
+            self.operation(op)
         raise self.b.fail("a block ends without passing on its values")
 
-    def _operation(self, op: Operation) -> None:
+    def operation(self, op: Operation) -> None:
+        """Write what an operation computes, and keep its results. CompileError where it cannot be converted."""
         with self.b.at(op):
             convert = self._table.get(op.name)
             if convert is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from xdsl.dialects import arith
+
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DTYPES, DType, Kind
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.reals import Scalar, UnsupportedTypeError
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import concat, expand_dims, reshape, slice_axis, stack
 
@@ -72,22 +74,41 @@ def shift(name: str, s: Scalars, a: Scalar, b: Scalar) -> Scalar:
     return made if name == "shift_right_arithmetic" else s.select(inside, made, s.const(0, a.dtype))
 
 
+def multiply_high(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
+    """The upper half of the product of two integers, which has twice their bits."""
+    bits = a.dtype.bits
+    if not a.dtype.is_integer:
+        raise UnsupportedTypeError(f"the upper half of a product of {a.dtype} is not defined")
+    if bits == 64:
+        extended = arith.MulSIExtendedOp if a.dtype.kind is Kind.INT else arith.MulUIExtendedOp
+        op = extended(a.value, b.value)
+        s.block.add_op(op)
+        return Scalar(a.dtype, (op.results[1],))
+    wide = DTYPES[f"{a.dtype.name[0]}{max(2 * bits, 8)}"]
+    product = s.binary("mul", s.convert(a, wide), s.convert(b, wide))
+    return s.convert(s.binary("shift_right", product, s.const(bits, wide)), a.dtype)
+
+
 def split_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """The bits of each element as several of a smaller type, lowest first, along a new last axis."""
-    wide, narrow = DTYPES[f"u{x.dtype.bits}"], DTYPES[f"u{dtype.bits}"]
+    """The bits of each element as several of a smaller type, lowest first, along a new last axis; of truth values
+    each is one bit."""
+    wide = DTYPES[f"u{x.dtype.bits}"]
     count = x.dtype.bits // dtype.bits
 
     def part(s: Scalars, element: Scalar) -> Scalar:
         at = s.binary("mul", s.position(x.rank, wide), s.const(dtype.bits, wide))
         bits = s.binary("shift_right_logical", s.bitcast(element, wide), at)
-        return s.bitcast(s.convert(bits, narrow), dtype)
+        if dtype.is_bool:
+            return s.convert(s.binary("and", bits, s.const(1, wide)), dtype)
+        return s.bitcast(s.convert(bits, DTYPES[f"u{dtype.bits}"]), dtype)
 
     return ew.apply_several(b, part, expand_dims(b, x, [x.rank]), shape=(*x.shape, count))[0]
 
 
 def join_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     """The elements along the last axis, lowest bits first, as one of a larger type."""
-    wide, narrow = DTYPES[f"u{dtype.bits}"], DTYPES[f"u{x.dtype.bits}"]
+    wide = DTYPES[f"u{dtype.bits}"]
+    narrow = x.dtype if x.dtype.is_bool else DTYPES[f"u{x.dtype.bits}"]
     count = dtype.bits // x.dtype.bits
     _check_joined(b, x, dtype)
     columns = [reshape(b, slice_axis(b, x, x.rank - 1, n, n + 1), x.shape[:-1]) for n in range(count)]

@@ -1,4 +1,4 @@
-"""Elements put around a tensor that are elements of it."""
+"""Elements put around a tensor that are elements of it, and as many between neighbours as a call says."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.ops.shapes import pad
 
 
 def pad_with(b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], mode: str) -> Tensor:
@@ -34,6 +35,45 @@ def pad_with(b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], m
         ]
 
     return elements_at(b, x, shape, places)
+
+
+def pad_between(
+    b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor, interior: Sequence[Size]
+) -> Tensor:
+    """x with `low` elements before and `high` after it along each axis, and `interior` between neighbours.
+
+    low, high: negative ones take some away. value: the one element that is put there. interior: at least 0; calls with
+    a negative one are refused.
+    """
+    steps: list[Size] = []
+    shape: list[Size] = []
+    for n, below, above, between in zip(x.shape, low, high, interior, strict=True):
+        steps.append(_step(b, between))
+        spread = b.index(n * steps[-1] - steps[-1] + 1)
+        whole = b.size_of(b.add(arith.MaxSIOp(spread, b.index(0))).result, "spread")
+        shape.append(below + whole + above)
+    padded = pad(b, x, [0] * x.rank, [1] * x.rank, value)  # a place in bounds where x has no element
+    sizes, before, step = ([b.index(n) for n in values] for values in (x.shape, low, steps))
+
+    def place(p: Places, d: int) -> tuple[SSAValue, SSAValue]:
+        """The place of an element along an axis, and whether it is one of x."""
+        at = p.minus(p.index(d), before[d])
+        zero = p.number(0)
+        ahead = p.add_op(arith.MaxSIOp(at, zero))
+        found = p.add_op(arith.MinSIOp(p.add_op(arith.DivSIOp(ahead, step[d])), sizes[d]))
+        return found, p.add_op(arith.CmpiOp(p.times(found, step[d]), at, "eq"))
+
+    def places(p: Places) -> list[SSAValue]:
+        found = [place(p, d) for d in range(x.rank)]
+        return [p.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(found)]
+
+    return elements_at(b, padded, tuple(shape), places)
+
+
+def _step(b: Builder, between: Size) -> Size:
+    """The distance of neighbours with `between` elements between them."""
+    b.require_positive(between + 1, "the interior padding is negative")
+    return between + 1
 
 
 def _place(p: Places, mode: str, at: SSAValue, size: SSAValue, known: Size) -> SSAValue:

@@ -1,16 +1,25 @@
-"""Running sums and products."""
+"""Running sums and products, and other values that are computed in order along an axis."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from xdsl.dialects import arith, builtin, tensor
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, i32, i64
-from xdsl.ir import Block, Region
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Region, SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops.indexing import reverse
-from pydispatch.frontends.ops.scalars import Scalars, scalars_of
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars, elements_of, scalars_of
+from pydispatch.frontends.ops.shapes import slice_axis, squeeze
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import ScanOp
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 
 def cumulative(b: Builder, name: str, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False) -> Tensor:
@@ -39,3 +48,52 @@ def cumulative(b: Builder, name: str, x: Tensor, axis: int, exclusive: bool = Fa
     )
     made = b.wrap(x.dtype, x.shape, b.add(op).results[0])
     return reverse(b, made, [axis]) if backwards else made
+
+
+Stepped = tuple[list[Scalar], list[Scalar]]
+Step = Callable[[Scalars, list[Scalar], list[Scalar]], Stepped]
+"""step(s, elements, carried) -> (an element of each result, what is carried to the next)."""
+
+
+def recurrence(
+    b: Builder, tensors: Sequence[Tensor], first: Sequence[Tensor], axis: int, step: Step, results: Sequence[DType],
+    backwards: bool = False,
+) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+    """Results whose elements along an axis are computed in order, with carried values; rows are independent.
+
+    tensors: of one shape, at least one. first: what each row begins with, without the axis. results: the types of the
+    results. backwards: from the last element to the first. Returns (the results, what is carried at the end); the axis
+    has at least one element.
+    """
+    shape, carried = tensors[0].shape, [x.dtype for x in first]
+    last = b.index(shape[axis] - 1) if backwards else None
+    index = builtin.IndexType()
+    begin = Block(arg_types=[index] * (len(shape) - 1))
+    with_first = Scalars(begin)
+    begin.add_op(linalg.YieldOp.create(operands=[v for x in first for v in _elements(b, with_first, x, begin.args)]))
+    after = Block(arg_types=[*[index] * len(shape), *elements_of(carried)])
+    places: list[SSAValue] = list(after.args[: len(shape)])
+    s = Scalars(after)
+    if last is not None:
+        places[axis] = s.add_op(arith.SubiOp(last, places[axis]))
+    given = [Scalar(x.dtype, tuple(_elements(b, s, x, places))) for x in tensors]
+    made, following = step(s, given, scalars_of(carried, after.args[len(shape) :]))
+    elements, parts = ([part for element in each for part in element.parts] for each in (made, following))
+    after.add_op(linalg.YieldOp.create(operands=[*parts, *elements, *parts]))
+    dtypes = [*results, *carried]
+    op = b.add(
+        RecurrenceOp.create(
+            operands=b.indices(shape), properties={"dimension": IntegerAttr(axis, i64)},
+            result_types=[tensor_type(element, shape) for element in elements_of(dtypes)],
+            regions=[Region(begin), Region(after)],
+        )
+    )  # fmt: skip
+    values = iter(op.results)
+    found = [b.wrap(dtype, shape, *islice(values, len(elements_of([dtype])))) for dtype in dtypes]
+    ends = [squeeze(b, slice_axis(b, x, axis, shape[axis] - 1, shape[axis]), [axis]) for x in found[len(results) :]]
+    return [reverse(b, x, [axis]) if backwards else x for x in found[: len(results)]], ends
+
+
+def _elements(b: Builder, s: Scalars, x: Tensor, places: Sequence[SSAValue]) -> list[SSAValue]:
+    """The parts of an element of x."""
+    return [s.add_op(tensor.ExtractOp(part, list(places), x.dtype.element)) for part in b.parts(x)]

@@ -1,4 +1,4 @@
-"""A module of StableHLO → a program with one public function."""
+"""A module of StableHLO → a program with its public functions."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ from pydispatch.ir.core.locations import NamedLoc, location_of
 
 
 def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
-    """The program of a module: its function `main`, or its only public one."""
-    entry = _entry(module)
+    """The program of a module: its function `main` alone, or where there is none all public ones.
+
+    options: its weights are arguments of the first function.
+    """
     b = Builder(filename_of(module), options.weights)
-    tracer = Tracer(b, module, options, TABLE, SCALAR_FUNCTIONS)
-    with b.at(entry):
-        inputs = tracer.inputs_of(entry, _argument_names(entry), names_of_sizes(entry))
-        count = len(options.bound)
-        weights = [_bound(b, *pair) for pair in zip(inputs, options.bound, strict=False)]
-        results = tracer.results_of(entry, [*weights, *b.begin(inputs[count:])])
-        names = _result_names(entry, len(results))
-        b.finish(entry.sym_name.data, dict(zip(names, results, strict=True)))
+    for entry in _entries(module):
+        tracer = Tracer(b, module, options, TABLE, SCALAR_FUNCTIONS)
+        with b.at(entry):
+            inputs = tracer.inputs_of(entry, _argument_names(entry), names_of_sizes(entry))
+            count = len(options.bound)
+            weights = [_bound(b, *pair) for pair in zip(inputs, options.bound, strict=False)]
+            results = tracer.results_of(entry, [*weights, *b.begin(inputs[count:])])
+            names = _result_names(entry, len(results))
+            b.finish(entry.sym_name.data, dict(zip(names, results, strict=True)))
     return b.module
 
 
-def _entry(module: ModuleOp) -> func.FuncOp:
+def _entries(module: ModuleOp) -> list[func.FuncOp]:
+    """The functions that callers see."""
     public = public_functions(module)
     named = [op for op in public if op.sym_name.data == "main"]
-    if len(named or public) != 1:
-        names = ", ".join(f"@{op.sym_name.data}" for op in public) or "none"
-        raise CompileError(
-            f"a StableHLO program has one public function, or one that is called main; this one has {names}",
-            location_of(public[-1] if public else module), "make the others private",
-        )  # fmt: skip
-    return (named or public)[0]
+    if not public:
+        raise CompileError("a StableHLO program has a public function; this one has none", location_of(module),
+                           "make the function that is called public: func.func @main")  # fmt: skip
+    return named or public
 
 
 def _bound(b: Builder, expected: Input, given: tuple[str, Any]) -> Tensor:

@@ -43,6 +43,34 @@ class Tracer(trace.Tracer):
         self.options = options
         self._scalar_table = scalars
         self._numbers: Operation | None = None
+        self._tuples: dict[SSAValue, Sequence[SSAValue]] = {}
+        self.probes: dict[str, list[tuple[Operation | None, Tensor]]] = {}
+        """What each `interpreter.probe` saw, with the operation whose block it is in."""
+
+    def operation(self, op: Operation) -> None:
+        if op.name == "stablehlo.tuple":
+            self._tuples[op.results[0]] = list(op.operands)
+        elif op.name == "stablehlo.get_tuple_element":
+            with self.b.at(op):
+                self._take_from_tuple(op)
+        else:
+            super().operation(op)
+
+    def _take_from_tuple(self, op: Operation) -> None:
+        """Give the result of `get_tuple_element` the value of the element, which may be a tuple again."""
+        elements, index = self._tuples.get(op.operands[0]), self.number(op, "index")
+        if elements is None:
+            raise self.b.fail("a tuple that no 'stablehlo.tuple' of this block made is not supported",
+                              "pass its elements on as values of their own")  # fmt: skip
+        if not 0 <= index < len(elements):
+            raise self.b.fail(f"a tuple of {len(elements)} element(s) has no element {index}")
+        found, result = elements[index], op.results[0]
+        if found.type != result.type:
+            raise self.b.fail(f"element {index} of the tuple is {found.type}, but the result's type is {result.type}")
+        if found in self._tuples:
+            self._tuples[result] = self._tuples[found]
+        else:
+            self._values[result] = self.value(found)
 
     def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
         return dtype_of(type, place)

@@ -1,11 +1,31 @@
-"""The `check` dialect: what a test program says about its values. Every public function without arguments is a test."""
+"""The `check` dialect: what a test program says about its values. Every public function without arguments is a test.
+
+Operations are read in two forms: IREE's, `check.expect_eq(%a, %b) : T`, and StableHLO's, `check.expect_eq %a, %b : T`.
+"""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, FloatAttr, IntegerType, TensorType, f32
-from xdsl.ir import Dialect, Operation
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    f32,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import (
     IRDLOperation,
+    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -116,7 +136,7 @@ class AlmostOp(CheckOp):
     def verify_(self) -> None:
         super().verify_()
         type = self.operands[-1].type
-        if isinstance(type, TensorType) and not isinstance(type.element_type, AnyFloat):
+        if isinstance(type, TensorType) and not isinstance(type.element_type, AnyFloat | ComplexType):
             raise VerifyException(f"'almost' compares floats, got {type}; use the exact check")
 
     @property
@@ -172,7 +192,150 @@ class ExpectAlmostEqConstOp(AlmostOp):
     assembly_format = f"{_DEVICE} `(` $lhs `,` $value {_TOLERANCES} `)` attr-dict `:` type($lhs)"
 
 
+@irdl_op_definition
+class ExpectCloseOp(CheckOp):
+    """`%a, %b, max_ulp_difference = 3 : T, T`: so many floats at most, and `min_ulp_difference` at least, are between
+    each element of lhs and that of rhs."""
+
+    name = "check.expect_close"
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    max_ulp_difference = prop_def(IntegerAttr)
+    min_ulp_difference = opt_prop_def(IntegerAttr)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ExpectCloseOp:
+        return _parse_open(cls, parser, "max_ulp_difference", "min_ulp_difference")
+
+    def print(self, printer: Printer) -> None:
+        _print_open(self, printer, ("max_ulp_difference", "min_ulp_difference"))
+        printer.print_string(", ")
+        printer.print_attribute(self.rhs.type)
+
+    def verify_(self) -> None:
+        super().verify_()
+        type = self.lhs.type
+        if isinstance(type, TensorType) and not isinstance(type.element_type, AnyFloat | ComplexType):
+            raise VerifyException(f"'close' compares floats, got {type}; use the exact check")
+
+    @property
+    def tolerance(self) -> tuple[float, float]:
+        """The largest and the smallest distance, in units of the last place."""
+        least = self.min_ulp_difference
+        return float(self.max_ulp_difference.value.data), 0.0 if least is None else float(least.value.data)
+
+
+@irdl_op_definition
+class ExpectSerializedEqOp(CheckOp):
+    """`%a, probe_id = "p", iter = 0 : T`: a tensor is equal to the one that the `interpreter.probe` "p" saw."""
+
+    name = "check.expect_serialized_eq"
+    expected = operand_def(TensorType)
+    probe_id = prop_def(StringAttr)
+    iteration = opt_prop_def(IntegerAttr)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ExpectSerializedEqOp:
+        return _parse_open(cls, parser, "probe_id", "iter")
+
+    def print(self, printer: Printer) -> None:
+        _print_open(self, printer, ("probe_id", "iter"))
+
+
+# --- StableHLO's forms ---
+
+
+def _parse_number(parser: Parser) -> Attribute:
+    return IntegerAttr(parser.parse_integer(allow_boolean=False, allow_negative=False), i64)
+
+
+def _parse_tolerance(parser: Parser) -> Attribute:
+    return FloatAttr(float(parser.parse_number()), f32)
+
+
+_WORDS: dict[str, tuple[str, Callable[[Parser], Attribute]]] = {
+    "tolerance": ("atol", _parse_tolerance),
+    "max_ulp_difference": ("max_ulp_difference", _parse_number),
+    "min_ulp_difference": ("min_ulp_difference", _parse_number),
+    "probe_id": ("probe_id", lambda parser: StringAttr(parser.parse_str_literal())),
+    "iter": ("iteration", _parse_number),
+}
+"""What StableHLO writes as `word = value`: the property that it is, and how the value is read."""
+
+
+def _parse_open(kind: type[Any], parser: Parser, *words: str) -> Any:
+    """Read `%a, %b, word = value : T`; the other side may be a constant with its type, or missing."""
+    operands = [parser.parse_unresolved_operand()]
+    properties: dict[str, Attribute] = {}
+    type: Attribute | None = None
+    definition = kind.get_irdl_definition()
+    if "value" in definition.properties:
+        parser.parse_punctuation(",")
+        start = parser.pos
+        properties["value"] = parser.parse_attribute()
+        type = getattr(properties["value"], "type", None)
+        if not isinstance(type, TensorType):
+            parser.raise_error("expected a constant with its type, such as dense<0> : tensor<4xi32>", start, parser.pos)
+    elif "rhs" in dict(definition.operands):
+        parser.parse_punctuation(",")
+        operands.append(parser.parse_unresolved_operand())
+    while parser.parse_optional_punctuation(",") is not None:
+        start = parser.pos
+        word = parser.parse_identifier()
+        name, read = _WORDS.get(word, ("", _parse_number))
+        if word not in words or name in properties:
+            wanted = " and ".join(words) or "no option"
+            parser.raise_error(f"expected {wanted}, each once, got '{word}'", start, parser.pos)
+        parser.parse_punctuation("=")
+        properties[name] = read(parser)
+    attributes = parser.parse_optional_attr_dict()
+    while type is None:
+        parser.parse_punctuation(":")
+        attributes |= parser.parse_optional_attr_dict()
+        found = parser.parse_type()
+        type = None if isinstance(found, AnyFloat | IntegerType) else found  # of the number before
+    if kind is ExpectCloseOp and parser.parse_optional_punctuation(",") is not None:
+        parser.parse_type()
+    if isinstance(tolerance := attributes.pop("tolerance", None), FloatAttr) and "tolerance" in words:
+        properties["atol"] = FloatAttr(tolerance.value.data, f32)
+    values = [parser.resolve_operand(operand, type) for operand in operands]
+    if any(option for option in definition.options):
+        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [0, *[1] * len(values)])
+    return kind.create(operands=values, properties=properties, attributes=attributes)
+
+
+def _print_open(op: CheckOp, printer: Printer, words: Sequence[str]) -> None:
+    printer.print_string(" ")
+    printer.print_list(op.operands, printer.print_ssa_value)
+    for word in words:
+        value = op.properties.get(_WORDS[word][0])
+        if value is not None:
+            printer.print_string(f", {word} = ")
+            text = f'"{value.data}"' if isinstance(value, StringAttr) else str(value.value.data)  # type: ignore[attr-defined]
+            printer.print_string(text)
+    printer.print_op_attributes(op.attributes)
+    printer.print_string(" : ")
+    printer.print_attribute(op.operands[0].type)
+
+
+def _reads_both(kind: type[CheckOp], *words: str) -> None:
+    """Let an operation be read in StableHLO's form too, with these options."""
+    enclosed = kind.parse
+
+    def parse(cls: type[CheckOp], parser: Parser) -> CheckOp:
+        is_enclosed = parser._current_token.text in ("(", "<")
+        return enclosed(parser) if is_enclosed else _parse_open(cls, parser, *words)
+
+    kind.parse = classmethod(parse)  # type: ignore[method-assign,assignment]
+
+
+_reads_both(ExpectEqOp)
+_reads_both(ExpectEqConstOp)
+_reads_both(ExpectAlmostEqOp, "tolerance")
+_reads_both(ExpectAlmostEqConstOp, "tolerance")
+
 OPERATIONS: list[type[Operation]] = [
     ExpectTrueOp, ExpectFalseOp, ExpectAllTrueOp, ExpectEqOp, ExpectEqConstOp, ExpectAlmostEqOp, ExpectAlmostEqConstOp,
+    ExpectCloseOp, ExpectSerializedEqOp,
 ]  # fmt: skip
 Check = Dialect("check", OPERATIONS, [])

@@ -23,7 +23,8 @@ class Check:
     """One check of a program.
 
     kind: the operation without its dialect, such as `expect_almost_eq`. location: `file:line:column`. types: the
-    element type of each value that is compared. atol, rtol: |a - b| <= atol + rtol * |b| passes.
+    element type of each value that is compared. atol, rtol: |a - b| <= atol + rtol * |b| passes; of `expect_close` the
+    largest and the smallest distance in units of the last place that pass.
     """
 
     kind: str
@@ -87,12 +88,60 @@ def _almost_equal(check: Check, values: list[Array]) -> str | None:
     return _differences(check, values, same)
 
 
+def _close(check: Check, values: list[Array]) -> str | None:
+    if not _alike(values):
+        return _differences(check, values, None)
+    distances = _ulp_distances(values, check.types[0])
+    return _differences(check, values, (distances <= check.atol) & (distances >= check.rtol))
+
+
+def _ulp_distances(values: Sequence[Array], kind: ElementType) -> NDArray[np.float64]:
+    """How many floats are between the elements of two arrays, as StableHLO counts them.
+
+    Subnormal numbers count as 0 or as the smallest normal number, whichever is nearer. Two NaN have distance 0; a
+    number and one that is not finite, or another one that is not finite, an infinite distance. Of complex numbers the
+    larger distance of their parts.
+    """
+    a, b = (_wide(value, kind) for value in values)
+    if a.dtype.kind == "c":
+        part = "f32" if values[0].dtype.itemsize == 8 else "f64"
+        return np.maximum(_distances(a.real, b.real, part), _distances(a.imag, b.imag, part))
+    return _distances(a, b, kind.name)
+
+
+def _distances(a: Array, b: Array, kind: str) -> NDArray[np.float64]:
+    mantissa, least = _FLOAT_LAYOUTS[kind]
+    x, y = (_count_from_zero(value, mantissa, least) for value in (a, b))
+    apart = x.astype(np.float64) + y.astype(np.float64)
+    between = np.where(np.signbit(a) == np.signbit(b), np.abs(x - y).astype(np.float64), apart)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(np.isfinite(a) & np.isfinite(b), between, np.where(same, 0.0, np.inf))
+
+
+def _count_from_zero(value: Array, mantissa: int, least: int) -> NDArray[np.int64]:
+    """How many floats are between 0 and each finite one; 1 for the smallest normal number."""
+    size = np.abs(np.where(np.isfinite(value), value, 0.0))
+    fraction, exponent = np.frexp(np.maximum(size, 2.0**least))
+    steps = np.ldexp(2 * fraction - 1, mantissa).astype(np.int64)
+    count = ((exponent.astype(np.int64) - 1 - least) << mantissa) + steps + 1
+    return np.where(size < 2.0**least, (size >= 2.0 ** (least - 1)).astype(np.int64), count)
+
+
+_FLOAT_LAYOUTS = {
+    "f16": (10, -14), "bf16": (7, -126), "f32": (23, -126), "f64": (52, -1022), "f8E5M2": (2, -14),
+    "f8E4M3FN": (3, -6), "f8E5M2FNUZ": (2, -15), "f8E4M3FNUZ": (3, -7), "f8E4M3": (3, -6), "f8E3M4": (4, -2),
+    "f8E4M3B11FNUZ": (3, -10), "f8E8M0FNU": (0, -127), "f6E2M3FN": (3, 0), "f6E3M2FN": (2, -2), "f4E2M1FN": (1, 0),
+}  # fmt: skip
+"""The bits of the mantissa of each float type, and the exponent of its smallest normal number."""
+
+
 KINDS: dict[str, Callable[[Check, list[Array]], str | None]] = {
     "expect_true": _is_true(True),
     "expect_false": _is_true(False),
     "expect_all_true": _all_true,
     "expect_eq": _equal,
     "expect_almost_eq": _almost_equal,
+    "expect_close": _close,
 }
 
 
@@ -136,11 +185,15 @@ def _differences(check: Check, values: list[Array], same: NDArray[np.bool_] | No
     text = f"element {_at(first, actual)} is {_show(a, check)}, expected {_show(b, check)}"
     wide = [_wide(v, check.types[0]) for v in values]
     if _is_float(check.types[0]):
-        difference = np.abs(wide[0].reshape(-1)[wrong] - wide[1].reshape(-1)[wrong])
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = np.abs(wide[0].reshape(-1)[wrong] - wide[1].reshape(-1)[wrong])
         largest = float(np.nanmax(difference)) if not np.isnan(difference).all() else float("nan")
         text += f"; {_count(len(wrong), actual)} differ, by {largest:.3g} at most"
         if check.kind.startswith("expect_almost"):
             text += f" (atol {check.atol:g}, rtol {check.rtol:g})"
+        if check.kind == "expect_close":
+            distance = _ulp_distances(values, check.types[0]).reshape(-1)[wrong].max()
+            text += f" and by {distance:g} units of the last place (limits {check.rtol:g} and {check.atol:g})"
         return text
     return f"{text}; {_count(len(wrong), actual)} differ"
 

@@ -57,3 +57,15 @@ func.func @all(%a: tensor<4xf32>, %i: tensor<4xi32>, %n: tensor<2xi32>) {
   %e37 = chlo.broadcast_zeta %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return
 }
+func.func @scans(%a: tensor<4x6xf32>, %c: tensor<6xf32>, %n: tensor<4xi32>) {
+  %0 = chlo.mulhi %n, %n : tensor<4xi32>, tensor<4xi32> -> tensor<4xi32>
+  %1, %2 = chlo.scan(%a) inits(%c) dimension=0 attributes {is_reverse = true} {
+  ^bb0(%x: tensor<6xf32>, %s: tensor<6xf32>):
+    stablehlo.return %s, %x : tensor<6xf32>, tensor<6xf32>
+  } : (tensor<4x6xf32>, tensor<6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>)
+  %3 = chlo.scan(%a) inits() dimension=1 {
+  ^bb1(%y: tensor<4xf32>):
+    stablehlo.return %y : tensor<4xf32>
+  } : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  return
+}

@@ -181,3 +181,7 @@ func.func @all_on_elements(%a: tensor<4xf32>, %i: tensor<4xi32>, %z: tensor<4xco
   %e29 = stablehlo.convert %a : tensor<4xf32>
   return
 }
+func.func @index_select(%a: tensor<4x6xf32>, %i: tensor<3xi32>) {
+  %0 = "stablehlo.torch_index_select"(%a, %i) <{batch_dims = 0 : i64, dim = 1 : i64}> : (tensor<4x6xf32>, tensor<3xi32>) -> tensor<4x3xf32>
+  return
+}

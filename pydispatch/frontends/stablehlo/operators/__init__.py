@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydispatch.frontends.stablehlo.operators import (
     calls,
+    checks,
     control,
     dynamic,
     elementwise,
@@ -12,8 +13,10 @@ from pydispatch.frontends.stablehlo.operators import (
     normalization,
     products,
     quantized,
+    ragged,
     random,
     reductions,
+    scan,
     shapes,
     windows,
 )
@@ -21,8 +24,8 @@ from pydispatch.frontends.stablehlo.operators.quantized import on_numbers
 from pydispatch.frontends.stablehlo.tracer import Convert
 
 _FILES = (
-    calls, control, dynamic, elementwise, indexing, linear, normalization, products, quantized, random, reductions,
-    shapes, windows,
+    calls, checks, control, dynamic, elementwise, indexing, linear, normalization, products, quantized, ragged,
+    random, reductions, scan, shapes, windows,
 )  # fmt: skip
 TABLE: dict[str, Convert] = {name: on_numbers(convert) for file in _FILES for name, convert in file.ROWS.items()}
 """Every operation; those of numbers take quantized ones too."""

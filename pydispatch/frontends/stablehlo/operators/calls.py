@@ -24,7 +24,7 @@ from pydispatch.frontends.ops import custom
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.products import Window
 from pydispatch.frontends.ops.shapes import element, reshape
-from pydispatch.frontends.stablehlo.operators import elementwise, linear, reductions
+from pydispatch.frontends.stablehlo.operators import checks, elementwise, linear, reductions
 from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in
 from pydispatch.frontends.stablehlo.operators.windows import reduced
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer, callee_of
@@ -131,7 +131,7 @@ TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
     "annotate_device_placement": _same, "LayoutConstraint": _same, "MoveToHost": _same, "MoveToDevice": _same,
     "shape_assertion": _shape_assertion, "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
     "mhlo.topk": _top_k, **{f"mhlo.{name}": _of_mhlo(name) for name in (*elementwise.CHLO_UNARY, "erf_inv", "square")},
-    **linear.TARGETS,
+    **linear.TARGETS, **checks.TARGETS,
 }  # fmt: skip
 """Targets of custom calls that have a meaning here."""
 

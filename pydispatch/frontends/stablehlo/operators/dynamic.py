@@ -6,7 +6,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import shapes
+from pydispatch.frontends.ops import padding, shapes
 from pydispatch.frontends.stablehlo.operators import indexing, products
 from pydispatch.frontends.stablehlo.operators.shapes import broadcast, broadcast_axes
 from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
@@ -55,8 +55,10 @@ def _reshape(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 def _pad(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, value, *given = operands
     low, high, interior = (sizes_in(t, g, hint) for g, hint in zip(given, ("low", "high", "interior"), strict=True))
-    if any(len(one) != x.rank for one in (low, high, interior)) or any(isinstance(n, Expr) for n in interior):
-        raise t.b.fail(f"'stablehlo.dynamic_pad' of {x} needs as many numbers as axes, those of interior padding known")
+    if any(len(one) != x.rank for one in (low, high, interior)):
+        raise t.b.fail(f"'stablehlo.dynamic_pad' of {x} needs as many numbers as axes")
+    if any(isinstance(n, Expr) for n in interior):
+        return padding.pad_between(t.b, x, low, high, value, interior)
     inner = [int(n) for n in interior]  # type: ignore[arg-type]
     t.entries(inner, x.rank, "interior_padding", 0)
     return shapes.pad(t.b, x, low, high, value, inner)

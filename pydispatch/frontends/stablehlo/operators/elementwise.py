@@ -50,7 +50,8 @@ CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
     "lgamma": special.lgamma, "square": lambda s, x: s.binary("mul", x, x), "conj": lambda s, x: s.conj(x),
     "is_pos_inf": lambda s, x: s.compare("eq", x, s.const(float("inf"), x.dtype)),
     "is_neg_inf": lambda s, x: s.compare("eq", x, s.const(float("-inf"), x.dtype)),
-    "next_after": special.next_after, "polygamma": special.polygamma, "zeta": special.zeta,
+    "mulhi": integers.multiply_high, "next_after": special.next_after, "polygamma": special.polygamma,
+    "zeta": special.zeta,
 }  # fmt: skip
 """Operations of CHLO that are formulas."""
 
@@ -203,7 +204,7 @@ def _bitcast_tensor(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
         return x
     if x.dtype.is_complex and to.is_complex:
         return integers.split_complex(t.b, x, to) if x.dtype.bits > to.bits else integers.join_complex(t.b, x, to)
-    if x.dtype.is_complex or to.is_complex or x.dtype.is_bool or to.is_bool:
+    if x.dtype.is_complex or to.is_complex:
         raise t.b.fail(f"the bits of {x.dtype} as {to} are not defined")
     if x.dtype.bits == to.bits:
         return ew.bitcast(t.b, x, to)

@@ -101,9 +101,28 @@ def _scatter(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     )  # fmt: skip
 
 
+def _torch_index_select(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """The slices of x at the indices along an axis; the first `batch_dims` axes of both are the same ones."""
+    x, indices = operands
+    axis, batch = (t.number(op, name) for name in ("dim", "batch_dims"))
+    axis, batch = axis + x.rank * (axis < 0), batch + indices.rank * (batch < 0)
+    if not indices.dtype.is_integer:
+        raise t.b.fail(f"indices are integers, got {indices}")
+    if not 0 <= batch <= axis < x.rank or batch > indices.rank:
+        raise t.b.fail(f"'stablehlo.torch_index_select' of {x} at {indices}: dim {axis} and batch_dims {batch}")
+    axes = gathers.GatherAxes(
+        offset=tuple(d if d < axis else d + indices.rank - batch - 1 for d in range(batch, x.rank) if d != axis),
+        collapsed=(axis,), batching=tuple(range(batch)), index_batching=tuple(range(batch)), indexed=(axis,),
+        vector=indices.rank,
+    )  # fmt: skip
+    sizes = [1 if d < batch or d == axis else n for d, n in enumerate(x.shape)]
+    return gathers.gather(t.b, x, indices, axes, sizes)
+
+
 ROWS: dict[str, Convert] = {
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
     "stablehlo.gather": _gather,
     "stablehlo.scatter": _scatter,
+    "stablehlo.torch_index_select": _torch_index_select,
 }

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import I32
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import products, shapes
 from pydispatch.frontends.ops.indexing import reverse
-from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
 from pydispatch.ir.dialects.stablehlo.attributes import Conv, integers
 
@@ -26,7 +24,12 @@ def _dot(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 def _dot_general(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, y = operands
-    numbers = t.record(op, "dot_dimension_numbers")
+    batching, contracting = dimension_pairs(t, t.record(op, "dot_dimension_numbers"), "dot_dimension_numbers", x, y)
+    return products.dot_general(t.b, x, y, batching, contracting, t.dtype(op))
+
+
+def dimension_pairs(t: Tracer, numbers: Any, name: str, x: Tensor, y: Tensor) -> list[list[tuple[int, int]]]:
+    """Return the pairs of batching and of contracting dimensions of x and y. CompileError for those that are wrong."""
     pairs = []
     for what in ("batching", "contracting"):
         lhs, rhs = (getattr(numbers, f"{side}_{what}_dimensions") for side in ("lhs", "rhs"))
@@ -34,33 +37,8 @@ def _dot_general(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
             raise t.b.fail(f"{len(lhs)} {what} dimensions of the left operand, {len(rhs)} of the right one")
         pairs.append(list(zip(lhs, rhs, strict=True)))
     for side, operand in enumerate((x, y)):
-        t.axes([pair[side] for pair in (*pairs[0], *pairs[1])], "dot_dimension_numbers", operand.rank)
-    return products.dot_general(t.b, x, y, pairs[0], pairs[1], t.dtype(op))
-
-
-def _ragged_dot(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Rows of the left operand in groups, each with a matrix of its own: [m, k] by [g, k, n] → [m, n]."""
-    x, y, sizes = operands
-    numbers = t.record(op, "ragged_dot_dimension_numbers")
-    plain = (numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions,
-             numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions)  # fmt: skip
-    if plain != ((), (1,), (1,), (0,), (0,)) or (x.rank, y.rank, sizes.rank) != (2, 3, 1):
-        raise t.b.fail(f"'chlo.ragged_dot' of {x} and {y} is supported for rows in groups: [m, k] by [g, k, n]")
-    # Row i belongs to the group of which the sum of sizes before it is at most i.
-    groups = y.shape[0]
-    ends = reduce(t.b, "add", ew.select(t.b, _lower(t, groups), shapes.expand_dims(t.b, sizes, [0]),
-                                        t.b.constant(0, sizes.dtype)), [1])  # fmt: skip
-    rows = shapes.iota(t.b, (x.shape[0], 1), 0, sizes.dtype)
-    before = ew.convert(t.b, ew.compare(t.b, "ge", rows, shapes.expand_dims(t.b, ends, [0])), I32)
-    group = shapes.expand_dims(t.b, reduce(t.b, "add", before, [1]), [1])
-    mask = ew.compare(t.b, "eq", group, shapes.iota(t.b, (1, groups), 1, I32))
-    spread = ew.select(t.b, shapes.expand_dims(t.b, mask, [2]), shapes.expand_dims(t.b, x, [1]),
-                       t.b.constant(0, x.dtype))  # fmt: skip
-    return products.dot_general(t.b, spread, y, [], [(1, 0), (2, 1)], t.dtype(op))
-
-
-def _lower(t: Tracer, n: Size) -> Tensor:
-    return ew.compare(t.b, "ge", shapes.iota(t.b, (n, n), 0, I32), shapes.iota(t.b, (n, n), 1, I32))
+        t.axes([pair[side] for pair in (*pairs[0], *pairs[1])], name, operand.rank)
+    return pairs
 
 
 def _convolution(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
@@ -96,14 +74,32 @@ def convolution(t: Tracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Si
     if batches > 1:
         x, groups = _groups_of_batches(t, x, batches), batches
     window = products.Window(strides, tuple(low), tuple(high), dilations)
+    places = [0] * x.rank
+    for place, axis in enumerate((result.first, result.second, *result.spatial)):
+        places[axis] = place
+    if (sizes := _empty(x, w, window, input_dilations)) is not None:
+        shape = (x.shape[0], w.shape[0], *sizes)
+        return shapes.full(t.b, 0, [shape[place] for place in places], t.dtype(op))
     last = result.second == x.rank - 1
     made = products.convolution(
         t.b, x, w, window, groups=groups, input_dilations=input_dilations, dtype=t.dtype(op), channels_last=last
     )
-    places = [0] * x.rank
-    for place, axis in enumerate((result.first, result.second, *result.spatial)):
-        places[axis] = place
     return shapes.transpose(t.b, made, places)
+
+
+def _empty(x: Tensor, w: Tensor, window: products.Window, input_dilations: Sequence[int]) -> list[Size] | None:
+    """Return the spatial sizes of a convolution that multiplies nothing: of no elements, or without a window that
+    fits. None for every other one, and where a size is known in calls only."""
+    low, high = window.low, window.high
+    if any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *low, *high)):
+        return None
+    sizes: list[Size] = []
+    for d, (n, k) in enumerate(zip(x.shape[2:], w.shape[2:], strict=True)):
+        padded = (max((n - 1) * input_dilations[d] + 1, 0) if n else 0) + low[d] + high[d]
+        reach = (k - 1) * window.dilations[d] + 1 if k else 0
+        fits = padded > 0 and reach <= padded
+        sizes.append((padded - reach) // window.strides[d] + 1 if fits else 0)
+    return sizes if 0 in (*x.shape, *w.shape, *sizes) else None
 
 
 def _groups_of_batches(t: Tracer, x: Tensor, groups: int) -> Tensor:
@@ -117,7 +113,6 @@ def _groups_of_batches(t: Tracer, x: Tensor, groups: int) -> Tensor:
 
 
 ROWS: dict[str, Convert] = {
-    "chlo.ragged_dot": _ragged_dot,
     "stablehlo.convolution": _convolution,
     "stablehlo.dot": _dot,
     "stablehlo.dot_general": _dot_general,

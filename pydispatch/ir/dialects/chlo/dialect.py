@@ -7,6 +7,7 @@ from typing import NamedTuple
 from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, irdl_attr_definition
 
+from pydispatch.ir.dialects.chlo.scan import ScanOp
 from pydispatch.ir.dialects.stablehlo import attributes
 from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Number
 from pydispatch.ir.dialects.stablehlo.syntax import ARROW, operation
@@ -15,7 +16,7 @@ UNARY = (
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf", "erf_inv",
     "erfc", "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "sinh", "square", "tan",
 )  # fmt: skip
-BINARY = ("next_after", "polygamma", "zeta")
+BINARY = ("mulhi", "next_after", "polygamma", "zeta")
 BROADCAST = (
     "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "next_after", "or", "polygamma",
     "power", "remainder", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor", "zeta",
@@ -55,8 +56,6 @@ class RaggedDot(attributes.Record):
     VALUE = RaggedDotNumbers
 
 
-
-
 _BROADCAST = {"broadcast_dimensions": NUMBERS}
 
 OPERATIONS: list[type[Operation]] = [
@@ -73,6 +72,7 @@ OPERATIONS: list[type[Operation]] = [
         "chlo.ragged_dot", "lhs rhs group_sizes", base=IRDLOperation, optional={"precision_config": Attribute},
         required={"ragged_dot_dimension_numbers": RaggedDot},
     ),
+    ScanOp,
     operation("chlo.top_k", results="values indices", clauses=[Number("k")], signature=ARROW, parens=True),
 ]  # fmt: skip
 Chlo = Dialect("chlo", OPERATIONS, [ComparisonDirection, ComparisonType, Precision, RaggedDot])

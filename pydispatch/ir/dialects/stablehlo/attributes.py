@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from xdsl.dialects.builtin import (
@@ -107,19 +107,8 @@ class Record(Data[Any]):
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Any:
         defaults: dict[str, Any] = cls.VALUE._field_defaults  # type: ignore[attr-defined]
-        given: dict[str, Any] = {}
-
-        def field() -> None:
-            start = parser.pos
-            name = parser.parse_identifier()
-            if name not in defaults or name in given:
-                problem = "is given twice" if name in given else f"is not one of {', '.join(defaults)}"
-                parser.raise_error(f"'{name}' {problem} in #{cls.name}", start, start + len(name))
-            parser.parse_punctuation("=")
-            given[name] = _READ[type(defaults[name])](parser)
-
-        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, field, f" in #{cls.name}")
-        return cls.VALUE(**given)
+        with parser.in_angle_brackets():
+            return cls.VALUE(**parse_fields(parser, defaults, f"#{cls.name}"))
 
     def print_parameter(self, printer: Printer) -> None:
         defaults: dict[str, Any] = self.VALUE._field_defaults  # type: ignore[attr-defined]
@@ -131,6 +120,28 @@ class Record(Data[Any]):
 
         with printer.in_angle_brackets():
             printer.print_list(changed, field)
+
+
+def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Read `field = value, ...` up to a closing `>`, which a comma may precede.
+
+    Args:
+        parser: after the opening `<`.
+        defaults: the names of the fields, each with a value of the kind that is read.
+        where: what errors call the place.
+    """
+    given: dict[str, Any] = {}
+    while parser._current_token.text != ">":
+        start = parser.pos
+        name = parser.parse_identifier()
+        if name not in defaults or name in given:
+            problem = "is given twice" if name in given else f"is not one of {', '.join(defaults)}"
+            parser.raise_error(f"'{name}' {problem} in {where}", start, start + len(name))
+        parser.parse_punctuation("=")
+        given[name] = _READ[type(defaults[name])](parser)
+        if parser.parse_optional_punctuation(",") is None:
+            break
+    return given
 
 
 def parse_integers(parser: AttrParser) -> tuple[int, ...]:
@@ -236,13 +247,15 @@ class ConvNumbers(NamedTuple):
 
 @irdl_attr_definition
 class Conv(Data[ConvNumbers]):
-    """`<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`."""
+    """`<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`, or `<raw input_batch_dimension = 0, ...>` with each dimension."""
 
     name = "stablehlo.conv"
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ConvNumbers:
         with parser.in_angle_brackets():
+            if parser.parse_optional_keyword("raw") is not None:
+                return _parse_raw_convolution(parser)
             return parse_convolution(parser)
 
     def print_parameter(self, printer: Printer) -> None:
@@ -273,6 +286,29 @@ def _parse_layout(parser: AttrParser, first: str, second: str) -> Layout:
         wanted = f"{first}, {second} and the spatial dimensions from 0, each once"
         parser.raise_error(f"expected {wanted}", start, parser.pos)
     return Layout(entries.index(first), entries.index(second), tuple(entries.index(d) for d in range(rank)))
+
+
+_RAW = {
+    "input": ("input_batch_dimension", "input_feature_dimension", "input_spatial_dimensions"),
+    "kernel": ("kernel_input_feature_dimension", "kernel_output_feature_dimension", "kernel_spatial_dimensions"),
+    "output": ("output_batch_dimension", "output_feature_dimension", "output_spatial_dimensions"),
+}
+"""The fields of each layout in the raw form: the two named dimensions and the spatial ones."""
+
+
+def _parse_raw_convolution(parser: AttrParser) -> ConvNumbers:
+    """Read `input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], ...`."""
+    start = parser.pos
+    defaults = {name: () if name.endswith("s") else 0 for names in _RAW.values() for name in names}
+    given = defaults | parse_fields(parser, defaults, "#stablehlo.conv<raw>")
+    layouts = []
+    for what, (first, second, spatial) in _RAW.items():
+        layout = Layout(given[first], given[second], given[spatial])
+        if sorted([layout.first, layout.second, *layout.spatial]) != list(range(len(layout.spatial) + 2)):
+            listed = f"{first} {layout.first}, {second} {layout.second} and {spatial} {list(layout.spatial)}"
+            parser.raise_error(f"{listed} do not name each dimension of the {what} once", start, parser.pos)
+        layouts.append(layout)
+    return ConvNumbers(*layouts)
 
 
 def print_convolution(printer: Printer, numbers: ConvNumbers) -> None:

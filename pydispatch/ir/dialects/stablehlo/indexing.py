@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BoolAttr, TensorType
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, TensorType
 from xdsl.ir import Operation
 from xdsl.irdl import (
     IRDLOperation,
@@ -49,5 +49,9 @@ OPERATIONS: list[type[Operation]] = [
     operation(
         "stablehlo.gather", "operand start_indices", required={"dimension_numbers": Gather, "slice_sizes": NUMBERS},
         optional={"indices_are_sorted": BoolAttr}, base=IRDLOperation,
+    ),
+    operation(
+        "stablehlo.torch_index_select", "operand index", required={"dim": IntegerAttr, "batch_dims": IntegerAttr},
+        base=IRDLOperation,
     ),
 ]  # fmt: skip

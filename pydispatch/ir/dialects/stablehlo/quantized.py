@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from pydispatch.ir.dialects.stablehlo.syntax import operation
+from pydispatch.ir.dialects.stablehlo.syntax import SAME, operation
 
 OPERATIONS: list[type[Operation]] = [
-    operation("stablehlo.uniform_dequantize"),
-    operation("stablehlo.uniform_quantize"),
+    operation("stablehlo.uniform_dequantize", signature=SAME),
+    operation("stablehlo.uniform_quantize", signature=SAME),
 ]

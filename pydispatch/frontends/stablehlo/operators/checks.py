@@ -1,0 +1,130 @@
+"""What test programs of StableHLO say about their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i64
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops.shapes import full
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.ir.dialects import check
+
+_CALL_ATOL, _CALL_ULP = 1e-3, 3
+"""The tolerances of custom calls that state none, as StableHLO's interpreter has them."""
+
+
+def _compare(t: Tracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]) -> None:
+    """Write a check of two tensors, in the types that callers see."""
+    if lhs.dtype != rhs.dtype or lhs.rank != rhs.rank:
+        raise t.b.fail(f"the two sides of a check have one type, got {lhs} and {rhs}")
+    rhs = t.b.as_shape(rhs, lhs.shape)
+    lhs = t.b.as_shape(lhs, rhs.shape)
+    sides = [t.b.boundary_value(side) for side in (lhs, rhs)]
+    operands: list[Any] = list(sides) if kind is check.ExpectCloseOp else [[], *sides]
+    t.b.add(kind(operands=operands, properties=properties))
+
+
+def _equal(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    _compare(t, check.ExpectEqOp, *_sides(t, op, operands), {})
+    return ()
+
+
+def _almost_equal(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    given = {name: value for name, value in op.properties.items() if name in ("atol", "rtol")}
+    _compare(t, check.ExpectAlmostEqOp, *_sides(t, op, operands), given)
+    return ()
+
+
+def _close(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    _compare(t, check.ExpectCloseOp, *_sides(t, op, operands), dict(op.properties))
+    return ()
+
+
+def _sides(t: Tracer, op: Operation, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """The tensor, and what it is compared with: the second operand or the constant `value`."""
+    if "value" in op.properties:
+        return operands[-1], t.constant(op)
+    return operands[-2], operands[-1]
+
+
+def _probe(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Passes on its operand, which checks of the same function find by the name of the probe."""
+    name: Any = op.properties["probe_id"]
+    t.probes.setdefault(name.data, []).append((op.parent_op(), operands[0]))
+    return operands
+
+
+def _serialized_equal(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    name: Any = op.properties["probe_id"]
+    seen, number = t.probes.get(name.data, []), t.number(op, "iteration")
+    if number >= len(seen):
+        raise t.b.fail(f"probe '{name.data}' has seen {len(seen)} value(s) here, so iteration {number} has none")
+    parent, value = seen[number]
+    if parent is not op.parent_op():
+        raise t.b.fail(f"probe '{name.data}' is in a loop or a branch, whose values are not kept",
+                       "probe what the loop passes on, or check in its body")  # fmt: skip
+    _compare(t, check.ExpectEqOp, value, operands[0], {})
+    return ()
+
+
+ROWS: dict[str, Convert] = {
+    "check.expect_almost_eq": _almost_equal,
+    "check.expect_almost_eq_const": _almost_equal,
+    "check.expect_close": _close,
+    "check.expect_eq": _equal,
+    "check.expect_eq_const": _equal,
+    "check.expect_serialized_eq": _serialized_equal,
+    "interpreter.probe": _probe,
+}
+
+
+# -- custom calls
+
+
+def _called(kind: type[check.CheckOp]) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
+    """The conversion of a custom call with the name of a check."""
+
+    def convert(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+        if len(operands) != 2:
+            raise t.b.fail(f"a check compares 2 tensors, got {len(operands)}")
+        is_exact = kind is not check.ExpectEqOp and operands[0].dtype.is_integer
+        lhs, rhs = operands
+        _compare(t, check.ExpectEqOp if is_exact else kind, lhs, rhs, {} if is_exact else _tolerances(kind, op))
+        return ()
+
+    return convert
+
+
+def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
+    given: Any = op.attributes
+    if kind is check.ExpectAlmostEqOp:
+        stated = given.get("tolerance")
+        return {"atol": FloatAttr(stated.value.data if isinstance(stated, FloatAttr) else _CALL_ATOL, f32)}
+    if kind is check.ExpectCloseOp:
+        most, least = (given.get(f"{word}_ulp_difference") for word in ("max", "min"))
+        return {"max_ulp_difference": most or IntegerAttr(_CALL_ULP, i64)} | (
+            {} if least is None else {"min_ulp_difference": least}
+        )  # fmt: skip
+    return {}
+
+
+def _truth(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    """`check.eq` gives true; a call in which it does not hold fails."""
+    is_exact = bool(operands) and not (operands[0].dtype.is_float or operands[0].dtype.is_complex)
+    _called(check.ExpectEqOp if is_exact else check.ExpectAlmostEqOp)(t, op, operands)
+    return [full(t.b, True, (), t.dtype(op))]
+
+
+TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
+    "check.eq": _truth,
+    "check.expect_almost_eq": _called(check.ExpectAlmostEqOp),
+    "check.expect_almost_eq_const": _called(check.ExpectAlmostEqOp),
+    "check.expect_close": _called(check.ExpectCloseOp),
+    "check.expect_eq": _called(check.ExpectEqOp),
+    "check.expect_eq_const": _called(check.ExpectEqOp),
+}
+"""Custom calls that are checks."""

@@ -1,0 +1,79 @@
+"""CHLO's product of groups: runs of elements along one dimension, each of which has its own operand or result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.dtypes import I32, I64
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import products, shapes
+from pydispatch.frontends.ops.reductions import reduce
+from pydispatch.frontends.stablehlo.operators.products import dimension_pairs
+from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
+
+
+def _ragged_dot(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """A product in which one dimension of x, the ragged one, is cut into groups by their sizes.
+
+    Where the dimension is a row of x, each group of rows has an operand of its own: [b, m, k] by [g, b, k, n] is
+    [b, m, n]. Where it is contracted, each group has a result of its own: [b, m, k] by [b, k, n] is [g, b, m, n].
+    Where it is a batching one, the groups change nothing. Elements that no group has count as zeros.
+    """
+    x, y, sizes = operands
+    name = "ragged_dot_dimension_numbers"
+    numbers = t.record(op, name)
+    batching, contracting = dimension_pairs(t, numbers, name, x, y)
+    if len(numbers.lhs_ragged_dimensions) != 1:
+        raise t.b.fail(f"{name} has {len(numbers.lhs_ragged_dimensions)} ragged dimensions, expected 1")
+    (ragged,) = t.axes(numbers.lhs_ragged_dimensions, name, x.rank)
+    batch, contracted = ([pair[0] for pair in pairs] for pairs in (batching, contracting))
+    rows = [d for d in range(x.rank) if d not in batch and d not in contracted]
+    groups = t.axes(numbers.rhs_group_dimensions, name, y.rank)
+    if len(groups) != (ragged in rows) or any(pair[1] in groups for pair in (*batching, *contracting)):
+        wanted = "one group dimension of its own" if ragged in rows else "no group dimension"
+        raise t.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
+    if ragged in batch:
+        return products.dot_general(t.b, x, y, batching, contracting, t.dtype(op))
+    prefix = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
+        *batch, *contracted[: contracted.index(ragged)]
+    ]  # fmt: skip
+    spread = _grouped(t, x, ragged, sizes, prefix)
+    batching, contracting = ([(d + 1, e) for d, e in pairs] for pairs in (batching, contracting))
+    if ragged in rows:
+        return products.dot_general(t.b, spread, y, batching, [*contracting, (0, groups[0])], t.dtype(op))
+    made = products.dot_general(t.b, spread, y, batching, contracting, t.dtype(op))
+    at = len(batching)  # the groups are the first free dimension of the left operand
+    return shapes.transpose(t.b, made, [at, *(d for d in range(made.rank) if d != at)])
+
+
+def _grouped(t: Tracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
+    """x once for each group, along a new first axis, with zeros in the place of elements of other groups.
+
+    sizes: [g], or [..., g] with sizes of their own for each element along the dimensions `prefix` of x.
+    """
+    b = t.b
+    expected = (*(x.shape[d] for d in prefix), sizes.shape[-1] if sizes.rank else 0)
+    if not sizes.dtype.is_integer or (sizes.rank != 1 and sizes.shape != expected) or sizes.rank == 0:
+        raise b.fail(f"the sizes of groups of {x} are integers of shape [g] or {list(expected)}, got {sizes}")
+    count = sizes.shape[-1]
+    # ends[..., g]: the sum of sizes up to that of group g.
+    later = ew.compare(b, "ge", shapes.iota(b, (count, count), 0, I32), shapes.iota(b, (count, count), 1, I32))
+    wide = ew.convert(b, sizes, I64)
+    listed = ew.select(b, later, shapes.expand_dims(b, wide, [sizes.rank - 1]), b.constant(0, I64))
+    ends = reduce(b, "add", listed, [sizes.rank])
+    starts = ew.binary(b, "sub", ends, wide)
+    ordered = sorted(range(len(prefix)), key=lambda n: prefix[n]) if sizes.rank > 1 else []
+    at = {prefix[n] + 1: x.shape[prefix[n]] for n in ordered} | {0: count}
+    shape = [at.get(d, 1) for d in range(x.rank + 1)]
+    bounds = [shapes.reshape(b, shapes.transpose(b, each, [sizes.rank - 1, *ordered]), shape)
+              for each in (starts, ends)]  # fmt: skip
+    places = [x.shape[ragged] if d == ragged + 1 else 1 for d in range(x.rank + 1)]
+    number = shapes.iota(b, places, ragged + 1, I64)
+    inside = ew.binary(b, "and", ew.compare(b, "le", bounds[0], number), ew.compare(b, "lt", number, bounds[1]))
+    return ew.select(b, inside, shapes.expand_dims(b, x, [0]), b.constant(0, x.dtype))
+
+
+ROWS: dict[str, Convert] = {"chlo.ragged_dot": _ragged_dot}

@@ -1,0 +1,83 @@
+"""CHLO's scan: a recurrence where its region computes on elements alone, a loop of the host otherwise."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Block, Operation
+
+from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import control, scans, shapes
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
+from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.types import shape_of
+from pydispatch.ir.dialects.chlo.scan import ScanOp
+
+
+def _scan(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    assert isinstance(op, ScanOp)
+    count = len(op.inputs)
+    inputs, inits = operands[:count], operands[count:]
+    if not inputs:
+        raise t.b.fail("'chlo.scan' needs an input, whose dimension says how often the region runs")
+    axis = t.axis(op, "dimension", inputs[0].rank)
+    for x in inputs:
+        if x.rank <= axis or x.shape[axis] != inputs[0].shape[axis]:
+            raise t.b.fail(f"'chlo.scan' of {inputs[0]} and {x}: dimension {axis} differs")
+    backwards = bool(t.number(op, "is_reverse"))
+    block, outputs = t.block_of(op.body), len(op.outputs)
+    if len(block.args) != len(operands):
+        raise t.b.fail(f"the region of 'chlo.scan' takes {len(operands)} value(s), got {len(block.args)}")
+    length = inputs[0].shape[axis]
+    if not isinstance(length, Expr) and length > 0 and _computes_elements(block, op):
+        function = t.scalar_function(op.body)
+
+        def step(s: Scalars, given: list[Scalar], carried: list[Scalar]) -> scans.Stepped:
+            made = function(s, [*given, *carried])
+            return made[:outputs], made[outputs:]
+
+        types = [t.dtype(op, n) for n in range(outputs)]
+        results, ends = scans.recurrence(t.b, inputs, inits, axis, step, types, backwards)
+        return [*results, *ends]
+
+    def body(number: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        slices = [shapes.squeeze(t.b, shapes.slice_axis(t.b, x, axis, number, number + 1), [axis]) for x in inputs]
+        made = t.region(op.body, [*slices, *carried])
+        return made[outputs:], made[:outputs]
+
+    ends, rows = control.scan(t.b, length, inits, body, backwards=backwards)
+    return [*(_moved(t, x, axis) for x in rows), *ends]
+
+
+def _moved(t: Tracer, x: Tensor, axis: int) -> Tensor:
+    """x with its first axis in the place of another one."""
+    order = list(range(1, x.rank))
+    order.insert(axis, 0)
+    return shapes.transpose(t.b, x, order)
+
+
+def _computes_elements(block: Block, op: ScanOp) -> bool:
+    """Whether each value of the region has one shape, that of a row, and each operation is one of elements."""
+    shape = list(shape_of(block.args[0].type))
+    last = block.last_op
+    if None in shape or last is None:
+        return False
+    for inner in block.ops:
+        types = [v.type for v in (*inner.operands, *inner.results)]
+        if not all(isinstance(ty, TensorType) and list(shape_of(ty)) == shape for ty in types):
+            return False
+        if inner.name == "stablehlo.constant":
+            value = inner.properties["value"]
+            if not isinstance(value, DenseIntOrFPElementsAttr) or not (value.is_splat() or not shape):
+                return False
+        elif inner is not last and inner.name not in SCALAR_FUNCTIONS:
+            return False
+    inside = {*block.args, *(result for inner in block.ops for result in inner.results)}
+    outputs = [list(shape_of(v.type)) for v in op.outputs]
+    wide = [list(shape_of(v.type)) for v in op.inputs]
+    return all(v in inside for inner in block.ops for v in inner.operands) and all(s == wide[0] for s in outputs + wide)
+
+
+ROWS: dict[str, Convert] = {"chlo.scan": _scan}
