@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING
 from pydispatch import bytecode
 from pydispatch.cli.progress import shown
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
-from pydispatch.files import LIMIT, open_mapped
+from pydispatch.files import LIMIT, open_mapped, path_of, write
 from pydispatch.garbage import rarely_collected
 from pydispatch.packages import importing, running
+from pydispatch.patterns.kernels import CFunction, CustomOperation
 
 if TYPE_CHECKING:
     from pydispatch.runtime.interface import Device
 
 
+_SHOWN_BYTES = 1024
+"""The bytes of a constant up to which a terminal shows it."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="FILE", help="MLIR text or a model; - reads MLIR from standard input")
-    parser.add_argument("-o", "--output", metavar="FILE.pdx", help="default: the source's name with .pdx")
+    parser.add_argument("-o", "--output", metavar="FILE", help="what is written; default: the source's name with .pdx")
     parser.add_argument(
         "--target", "--iree-hal-target-backends", "--iree-hal-target-device", "--iree-hal-local-target-device-backends",
         dest="targets", action="append", metavar="NAME",
@@ -62,7 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="say on stderr what went into which dispatch and why neighbours did not"
     )
-    parser.add_argument("--compile-to", metavar="PHASE", help="print the program after a phase instead")
+    parser.add_argument(
+        "--compile-to", metavar="PHASE", help="write the program after a phase instead: to -o, else to standard output"
+    )
+    parser.add_argument(
+        "--elide-constants", type=int, metavar="BYTES",
+        help=f"leave constants of more bytes out of the text of --compile-to; default: {_SHOWN_BYTES} on a terminal, "
+        "none elsewhere",
+    )  # fmt: skip
     parser.add_argument(
         "--dump", "--iree-hal-dump-executable-files-to", dest="dump", metavar="FOLDER",
         help="write every intermediate: IR, LLVM IR, assembly, ELF",
@@ -76,20 +88,47 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="the C function of a custom operation, with what it is passed: inputs, attributes, out, sizes, count; "
         "repeatable",
     )  # fmt: skip
+    add_results_argument(parser)
     parser.add_argument(
         "--weights", choices=["embed", "external"], default="embed",
         help="external: the artifact has no weights; run it with --parameters model=FILE",
     )  # fmt: skip
 
 
+def add_results_argument(parser: argparse.ArgumentParser) -> None:
+    """The option that states result types of custom operations, for every subcommand that reads models."""
+    parser.add_argument(
+        "--results", dest="results", action="append", default=[], metavar="NAME=TYPE[;TYPE...]",
+        help="the type of each result of a custom operation, where the model does not state it: an operand (in0, or "
+        "its name), or such as f32[n, 3], with sizes of the operands; repeatable",
+    )  # fmt: skip
+
+
 def model_options(args: argparse.Namespace) -> dict[str, object]:
     """The options of models as arguments of `pydispatch.compile`."""
-    return {"kernels": dict(_kernel(each) for each in args.kernels), "weights": args.weights}
+    kernels, stated = dict(_kernel(each) for each in args.kernels), results_of(args)
+    if unknown := next((name for name in stated if name not in kernels), None):
+        raise InvalidArgumentError(f"--results={unknown}=...: there is no --kernel={unknown}=...")
+    for name, results in stated.items():
+        kernels[name] = CustomOperation(kernels[name], results)
+    return {"kernels": kernels, "weights": args.weights}
+
+
+def results_of(args: argparse.Namespace) -> dict[str, list[str]]:
+    """What `--results` states, by the names of operations. InvalidArgumentError for what cannot be read."""
+    found = {}
+    for given in args.results:
+        name, equals, types = given.partition("=")
+        listed = [each.strip() for each in types.split(";")]
+        if not equals or not name or not all(listed) or name in found:
+            problem = "the operation has --results already" if name in found else "expected NAME=TYPE or NAME=TYPE;TYPE"
+            sample = "mylib::swish=in0 or mylib::boxes=f32[n, 4]"
+            raise InvalidArgumentError(f"--results={given}: {problem}, such as {sample}")
+        found[name] = listed
+    return found
 
 
 def _kernel(given: str) -> tuple[str, object]:
-    from pydispatch.patterns import CFunction
-
     name, equals, rest = given.rpartition("=")
     file, *more = rest.split(":")
     if not equals or not name or not 1 <= len(more) <= 2:
@@ -168,7 +207,7 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the artifact, or prints the text after a phase. Raises CompileError."""
+    """Writes the artifact, or the text after a phase. Raises CompileError."""
     with rarely_collected(), bytecode.kept(), running("compiling", "compiler", CompileError):
         return _run(args)
 
@@ -212,6 +251,8 @@ def _run(args: argparse.Namespace) -> int:
         **model_options(args),
     }
     if args.compile_to and args.compile_to != "end":
+        if args.elide_constants is not None and args.elide_constants < 0:
+            raise InvalidArgumentError(f"--elide-constants={args.elide_constants}: expected 0 or more bytes")
         if args.tune is not None:
             raise InvalidArgumentError("--tune: makes an artifact; leave --compile-to out")
         with importing("compiling", "compiler", CompileError):
@@ -219,7 +260,15 @@ def _run(args: argparse.Namespace) -> int:
 
             llvm_process.start()
             from pydispatch.compiler.driver import pipeline
-        sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))
+        is_printed = args.output is None or args.output == "-"
+        limit = _SHOWN_BYTES if is_printed and sys.stdout.isatty() else None
+        if args.elide_constants is not None:
+            limit = args.elide_constants
+        text = pipeline.compile_to(args.compile_to, source, elide_bytes=limit, **options)
+        if is_printed:
+            sys.stdout.write(text)
+        else:
+            write("--output", Path(path_of("--output", args.output, "the path of a file")), text.encode())
         return 0
     with shown(sys.stderr) as show:
         artifact = compile_(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pydispatch.cli import cuda_files, models
+from pydispatch.cli.compile import add_results_argument, results_of
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.files import open_mapped, read
 from pydispatch.formats.artifact import choices, dispatches
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dispatches", action="store_true", help="print what each dispatch holds and why neighbours do not"
     )
+    add_results_argument(parser)
     parser.add_argument("--code", action="store_true", help="print the kernels that are text: WGSL and PTX")
 
 
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     with open_mapped(args.file) as stream:
         start = stream.read(65536)
     kind = "an ELF file" if is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
-    model = None if kind or Path(args.file).suffix == ".pdx" else models.describe(Path(args.file))
+    model = None if kind or Path(args.file).suffix == ".pdx" else models.describe(Path(args.file), results_of(args))
     if kind or model is not None:
         asked = [name for name in ("verify", "program", "dispatches", "code") if getattr(args, name)]
         if asked:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 
-def describe(path: Path) -> dict[str, Any] | None:
-    """The parts of a model; None for a file that no frontend reads. CompileError for a model that is wrong."""
+def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str, Any] | None:
+    """Return the parts of a model; None for a file that no frontend reads.
+
+    Args:
+        path: the file.
+        results: what the user states of results of custom operations, by their names (`CustomOperation.results`). A
+            type that nothing states is assumed to be that of the first operand.
+
+    Raises:
+        CompileError: the model is wrong.
+    """
     try:
         from pydispatch.compiler.driver.sources import reader_of
         from pydispatch.frontends.source import ReadOptions
@@ -19,10 +29,13 @@ def describe(path: Path) -> dict[str, Any] | None:
     from xdsl.dialects import func
     from xdsl.dialects.builtin import ShapedType
 
+    from pydispatch.frontends.ops.custom import ASSUMED
     from pydispatch.ir.dialects.pyd.custom import CustomOp
     from pydispatch.ir.dialects.util.dialect import GlobalOp
+    from pydispatch.patterns.kernels import CustomOperation
 
-    module = frontend.read(path, ReadOptions())
+    stated = {name: CustomOperation(None, list(types)) for name, types in results.items()}
+    module = frontend.read(path, ReadOptions(kernels=stated, assumes_types=True))
     functions, custom, weights = [], {}, []
     for op in module.body.block.ops:
         if isinstance(op, func.FuncOp):
@@ -33,7 +46,8 @@ def describe(path: Path) -> dict[str, Any] | None:
     for op in module.walk():
         if isinstance(op, CustomOp):
             types = ", ".join(str(v.type) for v in op.arguments if isinstance(v.type, ShapedType))
-            custom[op.callee.data] = f"({types}) -> ({', '.join(str(r.type) for r in op.results_)})"
+            found = f"({types}) -> ({', '.join(str(r.type) for r in op.results_)})"
+            custom[op.callee.data] = f"{found}, assumed" if ASSUMED in op.attributes else found
     return {"functions": functions, "weights": weights, "custom": custom}
 
 
@@ -59,4 +73,7 @@ def render(path: str, facts: dict[str, Any]) -> str:
     if facts["custom"]:
         lines += ["", "custom operations, which need a kernel: compile(..., kernels={name: ...})"]
         lines += [f"  {name} {types}" for name, types in facts["custom"].items()]
+    if any(types.endswith(", assumed") for types in facts["custom"].values()):
+        lines += ["", "assumed: the model does not state these results; state them with --results NAME=TYPE, in Python "
+                  "with pydispatch.CustomOperation"]  # fmt: skip
     return "\n".join(lines)

@@ -20,7 +20,8 @@ class ReadOptions:
     parameters=...)` gives them then, by name in the scope "model". kernels: names of custom operations → kernels that
     compute them. bound: leading arguments of the public function that are weights: a name and an array for each.
     inputs: shapes of arguments in place of those that the model states, by name; a name among the sizes stands for one
-    that a call decides. constants: elements of inputs that are no arguments then.
+    that a call decides. constants: elements of inputs that are no arguments then. assumes_types: results of custom
+    operations whose types nothing states have that of the first operand, instead of being an error.
     """
 
     weights: str = "embed"
@@ -28,6 +29,7 @@ class ReadOptions:
     bound: Sequence[tuple[str, Any]] = ()
     inputs: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
+    assumes_types: bool = False
 
 
 HEAD = 4096

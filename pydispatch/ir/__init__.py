@@ -46,12 +46,18 @@ def context() -> Context:
     return new_context()
 
 
-def print_module(op: Operation) -> str:
-    """The text of a program; parsing it gives an equal program."""
+def print_module(op: Operation, elide_bytes: int | None = None) -> str:
+    """Return the text of a program; parsing it gives an equal program.
+
+    Args:
+        op: a module, or any operation.
+        elide_bytes: constants of more bytes are written as `dense_resource<__elided__>`, which cannot be parsed again.
+            None: all constants are written.
+    """
     from io import StringIO
 
     from pydispatch.ir.core.printer import ProgramPrinter
 
     out = StringIO()
-    ProgramPrinter(out).print_op(op)
+    ProgramPrinter(out, elide_bytes).print_op(op)
     return out.getvalue() + "\n"

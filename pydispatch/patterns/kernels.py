@@ -201,16 +201,30 @@ def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> Who
 class CustomOperation:
     """A kernel for a custom operation whose results' types the model does not state.
 
-    kernel: a CFunction, a WholeKernel, or a function to trace. results: a function of the operands, which have `dtype`
-    and `shape`, that gives for each result an operand of its type or (dtype, shape); sizes may be computed with.
+    Args:
+        kernel: a CFunction, a WholeKernel, or a function to trace.
+        results: the type of each result, or a function of the operands, which have `dtype` and `shape`, that returns
+            this list. A type is an operand, whose type it is; the name of an operand; `pydispatch.f32["n", 3]`;
+            `"f32[n, 3]"`; or `(dtype, shape)` with a dtype of NumPy or ml_dtypes, its name, or `pydispatch.f32`.
+            Sizes are numbers, names of sizes of the operands (`"n"`, `"in0_size1"`), or computed from those of the
+            operands (`x.shape[0] // 2`).
+
+    Raises:
+        InvalidArgumentError: results is neither a function nor a list.
+
+    Example:
+        `CustomOperation(kernel, results=lambda x: [pydispatch.f32[x.shape[0], 3]])`
     """
 
     kernel: Any
-    results: Callable[..., Sequence[Any]]
+    results: Callable[..., Sequence[Any]] | Sequence[Any]
 
     def __post_init__(self) -> None:
-        if not callable(self.results):
-            raise InvalidArgumentError(f"CustomOperation: results: expected a function, got {self.results!r}")
+        if not callable(self.results) and not isinstance(self.results, (list, tuple)):
+            raise InvalidArgumentError(
+                f"CustomOperation: results: expected a function of the operands, or a list of types such as "
+                f'["in0", pydispatch.f32["n", 3]], got {self.results!r}'
+            )
 
 
 @dataclass(frozen=True)

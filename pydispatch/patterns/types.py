@@ -11,6 +11,12 @@ Size = int | str | None
 """A number, a name (equal names are equal sizes), or None for any size."""
 
 
+class ComputedSize:
+    """A size of a model that calls decide, and terms over such sizes; `frontends/graph/sizes.py` has them."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class TensorType:
     """The type of a value. shape: () for a tensor without dimensions, None for a scalar."""
@@ -40,7 +46,7 @@ class DType:
     def __getitem__(self, shape: Size | tuple[Size, ...]) -> TensorType:
         sizes = shape if isinstance(shape, tuple) else (shape,)
         for size in sizes:
-            if not (size is None or isinstance(size, (int, str))) or isinstance(size, bool) or (
+            if not (size is None or isinstance(size, (int, str, ComputedSize))) or isinstance(size, bool) or (
                 isinstance(size, int) and size < 0
             ) or (isinstance(size, str) and not size.isidentifier()):
                 raise InvalidArgumentError(

@@ -65,3 +65,37 @@ def test_the_name_of_the_file_comes_from_the_source(tmp_path: Path, monkeypatch:
     assert main(["compile", "program.mlir"]) == 0
     a, b = np.full(8, 2, np.float32), np.full(8, 4, np.float32)
     assert pd.device("cpu").load(tmp_path / "program.pdx").mixed_invocation(a, b).tolist() == [96.0] * 8
+
+
+def test_compile_to_writes_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With all constants, so that it is a program again; what has no constants cannot be parsed, and says why."""
+    data = np.random.default_rng(0).bytes(4000)
+    source, whole, short = (tmp_path / name for name in ("a.mlir", "whole.mlir", "short.mlir"))
+    source.write_text(f"""func.func @f(%a: tensor<1000xf32>) -> tensor<1000xf32> {{
+      %c = arith.constant dense<"0x{data.hex().upper()}"> : tensor<1000xf32>
+      %r = arith.addf %a, %c : tensor<1000xf32>
+      return %r : tensor<1000xf32>
+    }}""")
+    assert main(["compile", str(source), "--compile-to=input", "-o", str(whole)]) == 0
+    assert capsys.readouterr().out == ""
+    assert ir.print_module(ir.parse(whole.read_text())) == ir.print_module(ir.parse(source.read_text()))
+    assert main(["compile", str(source), "--compile-to=input", "--elide-constants=3999", "-o", str(short)]) == 0
+    assert "dense_resource<__elided__> : tensor<1000xf32>" in short.read_text()
+    assert main(["compile", str(short)]) == 1
+    assert "write the program with all its constants" in capsys.readouterr().err
+    assert main(["compile", str(source), "--compile-to=input", "--elide-constants=4000", "-o", "-"]) == 0
+    assert capsys.readouterr().out == whole.read_text()
+    assert main(["compile", str(source), "--compile-to=input", "--elide-constants=-1"]) == 1
+    assert "--elide-constants=-1: expected 0 or more bytes" in capsys.readouterr().err
+
+
+def test_dumps_leave_large_constants_out(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).bytes(1 << 15).hex()
+    text = f"""func.func @f(%a: tensor<8192xf32>) -> tensor<8192xf32> {{
+      %c = arith.constant dense<"0x{values}"> : tensor<8192xf32>
+      %r = arith.addf %a, %c : tensor<8192xf32>
+      return %r : tensor<8192xf32>
+    }}"""
+    pd.compile(text, dump=tmp_path)
+    assert "__elided__" in (tmp_path / "module.input.mlir").read_text()
+    assert len((tmp_path / "module.input.mlir").read_text()) < 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pydispatch as pd
@@ -48,6 +49,31 @@ def test_inspect_shows_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert [d["ops"] for d in report["dispatches"]["f"]] == [["5:8 matmul", "6:8 absf"], ["9:8 matmul"]]
     assert main(["inspect", "--json", str(path)]) == 0
     assert "dispatches" not in json.loads(capsys.readouterr().out)
+
+
+def test_kernels_of_the_program_are_listed_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of the user stand between the ones that formation made, in the order in which a profile has them."""
+    path = tmp_path / "mixed.pdx"
+    source = "void twice(const float *a, float *out) {\n  for (int i = 0; i < 4; i++) out[i] = 2 * a[i];\n}\n"
+
+    @pd.pattern
+    def absolute(x: pd.f32[4]) -> object:
+        return abs(x)
+
+    absolute.replace(pd.CFunction(source, "twice", "x", "out"))
+    text = """func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %a = arith.addf %x, %y : tensor<4xf32>
+      %b = math.absf %a : tensor<4xf32>
+      %c = arith.mulf %b, %y : tensor<4xf32>
+      return %c : tensor<4xf32>
+    }"""
+    pd.compile(text, patterns=[absolute]).save(path)
+    assert main(["inspect", "--dispatches", "--json", str(path)]) == 0
+    found = json.loads(capsys.readouterr().out)["dispatches"]["f"]
+    assert [d["ops"] for d in found] == [["2:12 addf"], ["a kernel of the program, 3:12 dispatch"], ["4:12 mulf"]]
+    program = pd.device("cpu").load(path)
+    profile = program.f.profile(np.ones(4, np.float32), np.ones(4, np.float32))
+    assert all(f"@{d['export']}" in str(row.command) for d, row in zip(found, profile, strict=True))
 
 
 def test_a_program_without_tensors_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,14 +162,18 @@ def compile_to(
     weights: str = "embed",
     inputs: Mapping[str, Sequence[int | str]] | None = None,
     constants: Mapping[str, Any] | None = None,
+    elide_bytes: int | None = None,
 ) -> str:
-    """The text of the program after a phase (see `phases.PHASE_NAMES`). CompileError for an unknown phase."""
+    """The text of the program after a phase (see `phases.PHASE_NAMES`). CompileError for an unknown phase.
+
+    elide_bytes: as of `ir.print_module`; other options as of `compile`.
+    """
     if not isinstance(phase, str) or phase not in PHASE_NAMES:
         raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
     reading_options = arguments.read_options(kernels, weights, inputs, constants)
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
-    text_after = partial(Pipeline.text_after, phase=PHASE_NAMES[phase])
+    text_after = partial(Pipeline.text_after, phase=PHASE_NAMES[phase], elide_bytes=elide_bytes)
     with _reporting(source, reading_options, options, text_after):
         return text_after(Pipeline(module, options))
 
@@ -215,6 +219,10 @@ def _with_rewrites(
     rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
     rewrites.rewrites += patterns_of(patterns_for(read_options.kernels))
     return replace(options, rewrites=rewrites, source_folders=(*options.source_folders, *folders))
+
+
+_DUMPED_BYTES = 1 << 14
+"""The bytes of a constant up to which it is written into dumps; larger ones make texts that no editor shows."""
 
 
 def dump_into(folder: Path) -> Dump:
@@ -269,7 +277,7 @@ class Pipeline:
             run_added_passes(name, self.module)
             self.done = name
             if self.options.dump and name != "program":
-                self.options.dump(f"module.{name}.mlir", ir.print_module(self.module))
+                self.options.dump(f"module.{name}.mlir", ir.print_module(self.module, _DUMPED_BYTES))
 
     def _form(self) -> None:
         """Dispatches, and the constants that are derived for them."""
@@ -348,11 +356,11 @@ class Pipeline:
             self.module, Selection(targets, options.targets is not None, options.cpu, options.cpu_features)
         )
 
-    def text_after(self, phase: str) -> str:
+    def text_after(self, phase: str, elide_bytes: int | None = None) -> str:
         """The module, or the host program, as text."""
         self.run_to(phase)
         if phase != "program":
-            return ir.print_module(self.module)
+            return ir.print_module(self.module, elide_bytes)
         program, _ = schedule(self.module)
         return disassemble(program.encode())
 

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 
+from pydispatch.compiler.match.custom import symbol_of
 from pydispatch.compiler.match.report import Report
 from pydispatch.errors import CompileError, CompileWarning, InvalidArgumentError
+from pydispatch.frontends.graph.builder import KERNEL_HINTS
 from pydispatch.logs import caller_level
 
 PHASES = {
@@ -62,6 +64,10 @@ class Rewrites:
 
         CompileError as in `apply_one`, or for a pattern that matched nothing when a match is required.
         """
+        hints = module.attributes.pop(KERNEL_HINTS, None)
+        if isinstance(hints, DictionaryAttr):
+            texts = {name: text.data for name, text in hints.data.items() if isinstance(text, StringAttr)}
+            self.report.hints |= {symbol_of(name): (name, text) for name, text in texts.items()}
         due = [rewrite for rewrite in self.rewrites if rewrite.phase == phase]
         for rewrite in due:
             apply_one(rewrite, module, self.report, self.targets(), self.decide)

@@ -29,6 +29,10 @@ def _pattern(name: str, kernel: Any) -> Pattern:
         return list(op.arguments), list(op.results_)
 
     kernel = kernel.kernel if isinstance(kernel, CustomOperation) else kernel
+    return Pattern(symbol_of(name), (), (), match_op=match, replacements=[Replacement(kernel_of(kernel, name))])
+
+
+def symbol_of(name: str) -> str:
+    """The name of the pattern for a kernel."""
     symbol = re.sub(r"\W", "_", name)
-    symbol = symbol if symbol.isidentifier() else f"op_{symbol}"
-    return Pattern(symbol, (), (), match_op=match, replacements=[Replacement(kernel_of(kernel, name))])
+    return symbol if symbol.isidentifier() else f"op_{symbol}"

@@ -69,12 +69,17 @@ class Miss:
 
 @dataclass
 class Report:
-    """What one run of specs and patterns did. near: for each pattern, its deepest misses, the best first."""
+    """What one run of specs and patterns did.
+
+    near: for each pattern, its deepest misses, the best first. hints: for patterns of kernels that have nothing to
+    replace, the name that the user gave and why.
+    """
 
     patterns: list[str] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     near: dict[str, list[Miss]] = field(default_factory=dict)
     roots: dict[str, str] = field(default_factory=dict)
+    hints: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def declare(self, pattern: str, root: str = "") -> None:
         """A pattern that is going to be tried. root: the name of the operation that it begins with, when it has one."""
@@ -110,6 +115,9 @@ class Report:
     def explain(self, pattern: str) -> str:
         """One sentence on a pattern that matched nothing."""
         near = self.near.get(pattern)
+        if pattern in self.hints:
+            name, why = self.hints[pattern]
+            return f"the kernel '{name}' matched nothing: {why}"
         if not near:
             root = f", {self.roots[pattern]}" if pattern in self.roots else ""
             why = f"nothing came near: no operation of the program is like its root{root}"

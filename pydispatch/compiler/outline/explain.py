@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp
@@ -40,9 +40,7 @@ class Report:
 
     def outlined(self, dispatch: flow.DispatchOp) -> None:
         """Takes what the next group has become."""
-        entry = dispatch.entry_points.data[0]
-        names = entry.root_reference.data, entry.nested_references.data[-1].data
-        self.dispatches.append(DispatchEntry(*names, self._pending.pop(0)))
+        self.dispatches.append(DispatchEntry(*_names_of(dispatch), self._pending.pop(0)))
         self._made.append(dispatch)
 
     def finish(self, function: Operation) -> None:
@@ -63,11 +61,34 @@ class Report:
                     found = [Boundary(*ends, separation(producer, consumer, between, second is not None))]
                 apart.setdefault(first, {}).update(dict.fromkeys(found))
         self.dispatches = [replace(d, apart=tuple(apart.get(n, ()))) for n, d in enumerate(self.dispatches)]
+        self._list_all(function, numbers)
+
+    def _list_all(self, function: Operation, numbers: Mapping[flow.DispatchOp, int]) -> None:
+        """Put the dispatches of kernels that the program brings between the formed ones, in the program's order."""
+        found: list[DispatchEntry] = []
+        listed: set[int] = set()
+        for op in function.walk():
+            if not isinstance(op, flow.DispatchOp):
+                continue
+            number = numbers.get(op)
+            if number is None:
+                found.append(DispatchEntry(*_names_of(op), (f"a kernel of the program, {place_of(op)}",)))
+            else:
+                found.append(self.dispatches[number])
+                listed.add(number)
+        if len(listed) == len(self.dispatches):
+            self.dispatches = found
 
     def _end(self, number: int, place: int) -> str:
         """The first or last operation of a dispatch."""
         ops = self.dispatches[number].ops
         return ops[place] if ops else "a copy"
+
+
+def _names_of(dispatch: flow.DispatchOp) -> tuple[str, str]:
+    """The executable and the export of a dispatch; of several that may run, those of the first."""
+    entry = dispatch.entry_points.data[0]
+    return entry.root_reference.data, entry.nested_references.data[-1].data
 
 
 def listing(reports: Sequence[Report], module: ModuleOp | None = None) -> Listing:

@@ -121,6 +121,31 @@ def dtype_of_numpy(array: np.ndarray[Any, Any]) -> DType:
     return DTYPES[f"{kind}{size * 8}"]
 
 
+class UnknownTypeError(Exception):
+    """What is given as an element type is none."""
+
+
+def dtype_named(given: object) -> DType:
+    """Return the type of any spelling: "f32", "float32", np.float32, np.dtype, pydispatch.f32, a type of ml_dtypes.
+
+    Raises:
+        UnknownTypeError: no tensor has such elements; the text lists the names of those that are.
+    """
+    import numpy as np
+
+    if isinstance(given, DType):
+        return given
+    name = given if isinstance(given, str) else getattr(given, "name", None)
+    if isinstance(name, str) and name in _SPELLINGS:
+        return _SPELLINGS[name]
+    try:
+        dtype = np.dtype(given)  # type: ignore[call-overload]
+        return _SPELLINGS[dtype.name] if dtype.name in _SPELLINGS else dtype_of_numpy(np.empty(0, dtype))
+    except (TypeError, KeyError):
+        known = ", ".join(DTYPES)
+        raise UnknownTypeError(f"{given!r} is no element type; there are {known}, and dtypes of NumPy") from None
+
+
 _ML_DTYPES = {
     "bfloat16": "bf16", "float8_e5m2": "f8E5M2", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2fnuz": "f8E5M2FNUZ",
     "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e8m0fnu": "f8E8M0FNU", "float8_e4m3": "f8E4M3", "float8_e3m4": "f8E3M4",
@@ -128,6 +153,8 @@ _ML_DTYPES = {
     "float4_e2m1fn": "f4E2M1FN", "float6_e2m3fn": "f6E2M3FN", "float6_e3m2fn": "f6E3M2FN",
 }  # fmt: skip
 """What the package ml_dtypes calls them."""
+
+_SPELLINGS = {**DTYPES, **{name: DTYPES[own] for name, own in _ML_DTYPES.items()}, "i1": BOOL, "index": I64}
 
 
 def of_element(element: Attribute) -> DType:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
+from pydispatch.patterns.types import ComputedSize
+
 
 class UndecidedError(Exception):
     """The order of two sizes depends on the sizes of the arguments of a call."""
@@ -45,7 +47,7 @@ def _key(atom: Atom) -> tuple[bool, str]:
     return isinstance(atom, Term), str(atom)
 
 
-class Expr:
+class Expr(ComputedSize):
     """A sum of products of symbols and terms, with a factor for each; never a plain number (see `size`)."""
 
     __slots__ = ("_hash", "terms")

@@ -16,15 +16,15 @@ from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.faults import guarded
-from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError
+from pydispatch.frontends.graph.sizes import Expr, UndecidedError
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx import model
-from pydispatch.frontends.onnx.call import Call, type_of
+from pydispatch.frontends.onnx import custom, model
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.custom import Kernels, kernel_name
 from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
 from pydispatch.frontends.ops import elementwise
-from pydispatch.frontends.ops.custom import custom_call, result_types
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.logs import caller_level
 
@@ -50,6 +50,7 @@ class Tracer:
         self.operators = operators
         self.options = options
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in source.functions}
+        self.kernels = Kernels(options.kernels)
         self.inputs: Mapping[str, Tensor] = {}
         self.depth = 0
 
@@ -76,6 +77,7 @@ class Tracer:
                 raise self.builder.fail(f"the graph has two outputs '{info.name}'")
             outputs[info.name] = self._as_declared(result, info)
         self.builder.finish("main", outputs)
+        self.builder.hint_kernels(self.kernels.hints())
 
     # -- graphs
 
@@ -101,17 +103,15 @@ class Tracer:
             raise self.builder.fail(f"graphs and functions are nested deeper than {DEPTH}")
         for number, node in enumerate(nodes):
             types = partial(self._types, node, values)
-            with (
-                self.builder.at(node.name or f"{node.op_type}_{number}"),
-                guarded(self.builder, node.op_type, types, (UndecidedError, Fault)),
-            ):
-                self._node(node, values, opsets)
+            layer = node.name or f"{node.op_type}_{number}"
+            with self.builder.at(layer), guarded(self.builder, node.op_type, types, (UndecidedError, Fault)):
+                self._node(node, layer, values, opsets)
         self.depth -= 1
 
     def _types(self, node: model.Node, values: Values) -> str:
         return ", ".join(str(values.find(name)) for name in node.input)
 
-    def _node(self, node: model.Node, values: Values, opsets: Mapping[str, int]) -> None:
+    def _node(self, node: model.Node, layer: str, values: Values, opsets: Mapping[str, int]) -> None:
         operands = [self._value(values, name, "its operand") if name else None for name in node.input]
         while operands and operands[-1] is None:
             operands.pop()
@@ -119,20 +119,25 @@ class Tracer:
         attributes = self._attributes(node)
         function = self.functions.get((domain, node.op_type, node.overload))
         is_own = domain in opsets and domain not in self.operators and function is None
-        if is_own or _kernel_name(domain, node) in self.options.kernels:
-            results: Sequence[Tensor | None] = self._custom(
-                _kernel_name(domain, node), node, operands, attributes, values
-            )
-        elif function is not None:
-            results = self._function(function, operands, attributes)
-        else:
+
+        def convert() -> Sequence[Tensor | None]:
+            if function is not None:
+                return self._function(function, operands, attributes)
             if domain not in opsets:
                 raise self.builder.fail(f"{node.op_type}: the model imports no operators of the domain '{domain}'")
             conversion = self._conversion(domain, node, operands)
             call = Call(self, node, attributes, opsets[domain], values, opsets)
             made = conversion(call, *operands)
             call.check_all_read()
-            results = [made] if isinstance(made, Tensor) else made
+            return [made] if isinstance(made, Tensor) else made
+
+        kernel = self.kernels.named(domain, node, layer)
+        if is_own or kernel is not None:
+            name = kernel or kernel_name(domain, node)
+            plain = None if is_own else convert
+            results: Sequence[Tensor | None] = custom.call(self, name, node, operands, attributes, values, plain)
+        else:
+            results = convert()
         if len(node.output) > len(results):
             raise self.builder.fail(f"{node.op_type}: {len(node.output)} outputs are named; it has {len(results)}")
         for name, result in zip(node.output, results, strict=False):
@@ -144,7 +149,7 @@ class Tracer:
     def _conversion(self, domain: str, node: model.Node, operands: Sequence[Tensor | None]) -> Conversion:
         conversion = self.operators.get(domain, {}).get(node.op_type)
         if conversion is None:
-            name = _kernel_name(domain, node)
+            name = kernel_name(domain, node)
             raise self.builder.fail(
                 f"operator {name}({', '.join(map(str, operands))}) is not known",
                 f"give the kernel that computes it: kernels={{'{name}': ...}}",
@@ -169,45 +174,6 @@ class Tracer:
                 )
             found[attribute.name] = attribute
         return found
-
-    def _custom(
-        self, name: str, node: model.Node, operands: Sequence[Tensor | None], attributes: Mapping[str, model.Attribute],
-        values: Values,
-    ) -> list[Tensor]:  # fmt: skip
-        """A call of a kernel that the user gives. The types of its results are those that the user or graph states."""
-        present = [t for t in operands if t is not None]
-        results = result_types(self.builder, self.options.kernels, name, present)
-        if results is None:
-            results = [self._stated(name, output, operands, values) for output in node.output]
-        elif len(results) != len(node.output):
-            raise self.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
-        numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
-        return custom_call(self.builder, name, present, results, numbers)
-
-    def _stated(
-        self, name: str, output: str, operands: Sequence[Tensor | None], values: Values
-    ) -> tuple[DType, tuple[Size, ...]]:
-        """The type of a result as the graph states it."""
-        info = values.stated.get(output)
-        shape = None if info is None else self._type(info)[1]
-        if info is None or shape is None:
-            types = ", ".join(str(t) for t in operands if t is not None)
-            raise self.builder.fail(
-                f"the model does not state the type of '{output}', a result of the custom operation '{name}' of "
-                f"{types}",
-                f'state it with the kernel: kernels={{"{name}": pydispatch.CustomOperation(kernel, results=lambda x: '
-                "[x])}, or in the graph's value_info",
-            )  # fmt: skip
-        return self._type(info)[0], tuple(self._size_named(n, operands) for n in shape)
-
-    def _size_named(self, n: int | str, operands: Sequence[Tensor | None]) -> Size:
-        """A size of a type that the graph states: a number, or the name of one that an operand has."""
-        if isinstance(n, int):
-            return n
-        known = {str(m): m for t in operands if t is not None for m in t.shape}
-        if n not in known:
-            raise self.builder.fail(f"the size '{n}' of its result is that of no operand")
-        return known[n]
 
     def _function(
         self, function: model.Function, operands: Sequence[Tensor | None], attributes: dict[str, model.Attribute]
@@ -274,7 +240,7 @@ class Tracer:
 
     def _given(self, info: model.ValueInfo, elements: Any) -> Tensor:
         """An input whose elements the caller has stated."""
-        dtype, declared = self._type(info)
+        dtype, declared = self.type_of_info(info)
         try:
             found = self.builder.constant(elements, dtype)
         except (TypeError, ValueError, NotImplementedError) as error:
@@ -293,7 +259,7 @@ class Tracer:
                 raise self.builder.fail(f"the model has no input '{name}'; it has {', '.join(known)}")
 
     def _input(self, info: model.ValueInfo, shape: Sequence[int | str] | None) -> Input:
-        dtype, declared = self._type(info)
+        dtype, declared = self.type_of_info(info)
         if shape is None and declared is None:
             raise self.builder.fail(
                 f"input '{info.name}' has no shape in the model", f"give it: inputs={{'{info.name}': (1, 3, 'h', 'w')}}"
@@ -304,7 +270,7 @@ class Tracer:
         assert sizes is not None
         return Input(info.name, dtype, tuple(sizes))
 
-    def _type(self, info: model.ValueInfo) -> tuple[DType, tuple[int | str, ...] | None]:
+    def type_of_info(self, info: model.ValueInfo) -> tuple[DType, tuple[int | str, ...] | None]:
         """The element type and shape of an input or output. A size without a number or a name gets one of its own."""
         type = info.type.tensor_type if info.type is not None else None
         if type is None:
@@ -329,7 +295,7 @@ class Tracer:
         """The sizes that the model states for an output, in the place of those that follow from its nodes."""
         if info.type is None:
             return result
-        dtype, declared = self._type(info)
+        dtype, declared = self.type_of_info(info)
         if dtype != result.dtype:
             raise self.builder.fail(f"output '{info.name}' is declared as {dtype}; it is {result.dtype}")
         if declared is None:
@@ -361,10 +327,6 @@ class Tracer:
 
     def _too_deep(self) -> CompileError:
         return self.builder.fail(f"graphs are nested deeper than {DEPTH}")
-
-
-def _kernel_name(domain: str, node: model.Node) -> str:
-    return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
 def _domain(name: str) -> str:

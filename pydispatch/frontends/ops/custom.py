@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from xdsl.ir import SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import DTYPES, F32, I64, DType
+from pydispatch.frontends.graph.dtypes import F32, I64, DType, UnknownTypeError, dtype_named
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, product
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops.shapes import element
 from pydispatch.ir.dialects.pyd.custom import CustomOp
 from pydispatch.patterns.kernels import CustomOperation
+from pydispatch.patterns.types import TensorType
+
+ASSUMED = "pyd.assumed"
+"""An attribute of a custom operation: nothing states the types of its results."""
 
 Number = bool | int | float | Tensor
 """An attribute that is a number; a tensor of rank 0 that is known says its type."""
@@ -22,12 +29,14 @@ Number = bool | int | float | Tensor
 def custom_call(
     b: Builder, name: str, operands: Sequence[Tensor], results: Sequence[tuple[DType, Shape]],
     attributes: Mapping[str, Number] | None = None, names: Sequence[str] | None = None, float_dtype: DType = F32,
+    other_names: Sequence[str] = (), is_assumed: bool = False,
 ) -> list[Tensor]:  # fmt: skip
     """A call of the user's kernel `name`, given by `compile(..., kernels={name: ...})`.
 
     Kernels may name as arguments: each tensor (`names`, else in0, in1, ...), each attribute that is a number (a float
     as `float_dtype`, an integer as i64), out or out0, out1, ..., each size by its symbol or as in0_size1, and `count`,
-    the number of elements of the first result.
+    the number of elements of the first result. other_names: of each operand, then of each result: what the model
+    calls it, which kernels may say too. is_assumed: nothing states the types of the results.
     """
     tensors = list(names) if names is not None else [f"in{i}" for i in range(len(operands))]
     known: dict[Size, str] = {}
@@ -57,34 +66,100 @@ def custom_call(
     extra["count"] = product(results[0][1]) if results else 0
     shapes += [[] for _ in attributes or {}] + [[] for _ in extra]
     values += [(key, b.index(n)) for key, n in extra.items()]
+    given = {key: other for key, other in zip([*tensors, *outputs], other_names, strict=False) if other != key}
+    others = {} if not given else {
+        "other_names": ArrayAttr([StringAttr(given.get(key, "")) for key in (*(key for key, _ in values), *outputs)])
+    }  # fmt: skip
     op = CustomOp(
         operands=[[value for _, value in values]],
         result_types=[[tensor_type(dtype.element, shape) for dtype, shape in results]],
         properties={
             "callee": StringAttr(name), "operand_names": ArrayAttr([StringAttr(key) for key, _ in values]),
-            "shapes": ArrayAttr([ArrayAttr([StringAttr(n) for n in each]) for each in (*shapes, *made)]),
+            "shapes": ArrayAttr([ArrayAttr([StringAttr(n) for n in each]) for each in (*shapes, *made)]), **others,
         },
     )  # fmt: skip
+    if is_assumed:
+        op.attributes[ASSUMED] = UnitAttr()
     b.add(op)
     return [b.wrap(dtype, shape, value) for (dtype, shape), value in zip(results, op.results_, strict=True)]
 
 
 def result_types(
-    b: Builder, kernels: Mapping[str, object], name: str, operands: Sequence[Tensor]
-) -> list[tuple[DType, Shape]] | None:
-    """What the user says of the results of a custom operation; None where nothing is said."""
+    b: Builder, kernels: Mapping[str, object], name: str, operands: Sequence[Tensor], names: Sequence[str] = (),
+    other_names: Sequence[str] = (),
+) -> list[tuple[DType, Shape]] | None:  # fmt: skip
+    """What the user says of the results of a custom operation; None where nothing is said.
+
+    names: what kernels call the operands, else in0, in1, ...; other_names: what the model calls them. CompileError for
+    what is no type, and whatever the user's function raises.
+    """
     given = kernels.get(name)
     if not isinstance(given, CustomOperation):
         return None
-    expected = "a list with an operand, or (dtype, shape), for each result"
+    keys = [*names] or [f"in{i}" for i in range(len(operands))]
+    known = dict(zip(other_names, operands, strict=False)) | dict(zip(keys, operands, strict=True))
     try:
-        listed = list(given.results(*operands))
-        pairs = [(x.dtype, x.shape) if isinstance(x, Tensor) else (x[0], x[1]) for x in listed]
-        return [(d if isinstance(d, DType) else DTYPES[str(d)], tuple(shape)) for d, shape in pairs]
+        listed = given.results(*operands) if callable(given.results) else given.results
+        if isinstance(listed, (str, Tensor, TensorType)) or not isinstance(listed, Sequence):
+            raise _WrongType(f"expected a list with a type for each result, got {_shown(listed)}")
+        return [_type_of(each, known) for each in listed]
     except Exception as error:  # whatever the user's function does
-        given = ", ".join(map(str, operands)) or "no operand"
-        raise b.fail(f"the function for the results of '{name}' failed: {type(error).__name__}: {error}",
-                     f"it gets {given} and gives {expected}") from error  # fmt: skip
+        shown = ", ".join(f"{key}: {x}" for key, x in zip(keys, operands, strict=True)) or "no operand"
+        is_ours = isinstance(error, (_WrongType, UnknownTypeError))
+        why = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        what = "function for the results" if callable(given.results) else "list of results"
+        raise b.fail(
+            f"the {what} of '{name}' failed: {why}",
+            f"it gets {shown}, and gives a list with the type of each result: an operand or its name, "
+            'pydispatch.f32["n", 3], "f32[n, 3]" or (dtype, shape)',
+        ) from error
+
+
+def _shown(given: object) -> str:
+    return f"the operand {given}" if isinstance(given, Tensor) else repr(given)
+
+
+class _WrongType(Exception):
+    """What a user gives as the type of a result is none; the text says why."""
+
+
+def _type_of(given: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]:
+    """The type that a user states for a result."""
+    if isinstance(given, Tensor):
+        return given.dtype, given.shape
+    if isinstance(given, str):
+        if given in operands:
+            return operands[given].dtype, operands[given].shape
+        parts = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", given, re.DOTALL)
+        if parts is None:
+            raise _WrongType(f"'{given}' is no operand ({', '.join(operands) or 'there is none'}), and no type such as "
+                             "f32[n, 3]")  # fmt: skip
+        sizes = [n.strip() for n in parts[2].split(",")] if parts[2].strip() else []
+        return dtype_named(parts[1]), tuple(_size_of(int(n) if n.isdecimal() else n, operands) for n in sizes)
+    if isinstance(given, TensorType) and given.shape is not None:
+        return dtype_named(given.dtype), tuple(_size_of(n, operands) for n in given.shape)
+    if not isinstance(given, (tuple, list)) or len(given) != 2 or not isinstance(given[1], (tuple, list)):
+        raise _WrongType(f"{given!r} is no type of a tensor")
+    return dtype_named(given[0]), tuple(_size_of(n, operands) for n in given[1])
+
+
+def _size_of(given: Any, operands: Mapping[str, Tensor]) -> Size:
+    """A size that a user states: a number, a computed one, or the name of one that an operand has."""
+    if isinstance(given, Expr):
+        return given
+    if isinstance(given, str):
+        known: dict[str, Size] = {str(n): n for x in operands.values() for n in x.shape if isinstance(n, Expr)}
+        known |= {f"{key}_size{axis}": n for key, x in operands.items() for axis, n in enumerate(x.shape)}
+        if given not in known:
+            raise _WrongType(f"the size '{given}' is that of no operand; there are {', '.join(known) or 'none'}")
+        return known[given]
+    try:
+        size = operator.index(given)
+    except TypeError:
+        size = -1
+    if isinstance(given, bool) or size < 0:
+        raise _WrongType(f"a size is a number from 0 or a name, got {given!r}")
+    return size
 
 
 def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:

@@ -41,6 +41,9 @@ _LONG = 1024
 _LONGEST_LIST = 100
 """Elements that are printed one by one; more are printed as a blob."""
 
+ELIDED = "__elided__"
+"""What stands for a constant that was left out of a text, as in MLIR."""
+
 _BLOB = re.compile(r'\s*"0x')
 _LIST = re.compile(r"[\[\]0-9eE+\-.,\s]*")
 _TAKE_NUMBERS = {ord(c): None for c in "0123456789eE+-. \t\r\n\v\f"}
@@ -149,10 +152,19 @@ def is_splat(constant: DenseIntOrFPElementsAttr[Any]) -> bool:
     return known
 
 
-def print_dense(printer: Printer, constant: DenseIntOrFPElementsAttr[Any]) -> None:
-    """The library takes 0.0 and -0.0 for equal, and compares all elements of a splat one by one."""
+def print_dense(
+    printer: Printer, constant: DenseIntOrFPElementsAttr[Any], elide_bytes: int | None = None
+) -> None:  # fmt: skip
+    """Print a constant, or where it has more than `elide_bytes` bytes that it was left out.
+
+    The library takes 0.0 and -0.0 for equal, and compares all elements of a splat one by one.
+    """
     shape = constant.get_shape()
     data = constant.data.data
+    if elide_bytes is not None and len(data) > elide_bytes and not is_splat(constant):
+        printer.print_string(f"dense_resource<{ELIDED}> : ")
+        printer.print_attribute(constant.type)
+        return
     printer.print_string("dense<")
     if data and is_splat(constant):
         one = DenseIntOrFPElementsAttr(constant.type.__class__(constant.type.element_type, [1]),

@@ -26,6 +26,7 @@ from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pydispatch.errors import CompileError
+from pydispatch.ir.core.dense import ELIDED
 from pydispatch.ir.core.lexer import FastLexer, FastParser
 from pydispatch.ir.core.locations import NamedLoc, Source, SourceLoc
 from pydispatch.ir.core.messages import end_of_previous, explain, explain_refusal
@@ -311,11 +312,11 @@ class ProgramParser(FastParser):
             self.raise_error(f"a resource has a shaped type, got {type}", start, self.pos)
         data = self._resources.get(key)
         if data is None:
-            raise CompileError(
-                f"the data of resource '{key}' is not in this text",
-                self.source.locate(start, start + len(key) + 2),
-                "print the program without eliding resources, so that it ends with {-# dialect_resources ... #-}",
-            )
+            note = "print the program without eliding resources, so that it ends with {-# dialect_resources ... #-}"
+            if key == ELIDED:
+                note = "write the program with all its constants: pydispatch compile --compile-to=PHASE -o FILE"
+            place = self.source.locate(start, start + len(key) + 2)
+            raise CompileError(f"the data of resource '{key}' is not in this text", place, note)
         return self._resources.constant(data, type, self, start)
 
     def _parse_file_metadata_dictionary(self) -> None:

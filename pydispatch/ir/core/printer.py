@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import IO
+
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.printer import Printer
@@ -12,7 +14,14 @@ from pydispatch.ir.core.refine import refinement
 
 
 class ProgramPrinter(Printer):
-    """The library's printer, with the syntax that our dialects give to operations of the library."""
+    """The library's printer, with the syntax that our dialects give to operations of the library.
+
+    elide_bytes: constants of more bytes are left out; None: none are.
+    """
+
+    def __init__(self, stream: IO[str], elide_bytes: int | None = None) -> None:
+        super().__init__(stream)
+        self._elide_bytes = elide_bytes
 
     def print_op(self, op: Operation) -> None:
         refined = refinement(type(op))
@@ -44,6 +53,6 @@ class ProgramPrinter(Printer):
 
     def print_attribute(self, attribute: Attribute) -> None:
         if isinstance(attribute, DenseIntOrFPElementsAttr):
-            print_dense(self, attribute)
+            print_dense(self, attribute, self._elide_bytes)
         else:
             super().print_attribute(attribute)

@@ -16,16 +16,18 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) ->
     inputs, outputs = dict(signature.inputs), dict(signature.outputs)
     if "out" in outputs and "out0" in dict(lowered.arguments):
         outputs = {"out0": outputs["out"]}
-    known = ", ".join([*inputs, *outputs])
+    outputs = _as_called(outputs, signature, [parameter for parameter, _ in lowered.arguments])
+    known = ", ".join([*inputs, *outputs, *signature.others])
     lines, names = _sizes(signature), dict[str, str]()
     for parameter, type in lowered.arguments:
-        given = outputs.get(parameter, inputs.get(parameter))
+        own = parameter if parameter in outputs else signature.name_of(parameter)
+        given = outputs.get(own, inputs.get(own))
         if given is None:
             raise CompileError(
                 f"pattern '{name}': kernel '{kernel.name}' has a parameter '{parameter}', the pattern {known}",
                 note="call the kernel's parameters like the inputs of the pattern, and 'out', or 'out0', 'out1', ...",
             )
-        value = f"%in_{parameter}"
+        value = f"%in_{own}"
         if parameter in outputs:
             value = f"%empty_{parameter}"
             sizes = ", ".join(f"%size_{size}" for size in given.shape or () if not isinstance(size, int))
@@ -50,6 +52,12 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) ->
     function = f"util.func private @NAME({arguments}) -> ({result_types}) {{\n  {body}\n}}\n"
     text = "\n".join([*lowered.executable, function])
     return text.replace(EXECUTABLE, "@NAME_kernel")
+
+
+def _as_called(outputs: dict[str, TensorType], signature: Signature, parameters: list[str]) -> dict[str, TensorType]:
+    """The results by the names that the kernel has for them."""
+    called = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.others}
+    return {called.get(name, name): type for name, type in outputs.items()}
 
 
 def _sizes(signature: Signature) -> list[str]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from dataclasses import dataclass, field
 from typing import Any
+=======
+from dataclasses import dataclass, field, replace
+>>>>>>> 7f44288c (Custom operations take results in every spelling of a type, also on the command line, and names of the graph; kernels replace known operators of ONNX by name; inspect lists kernels of the program and models with open types; texts of phases go to files, without large constants on terminals and in dumps)
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.builtin import TensorType as IrTensor
@@ -26,11 +30,16 @@ OWN = -1
 
 @dataclass
 class Signature:
-    """A kernel's inputs and outputs. sizes: name -> (input, axis) that has it first, in order of first use."""
+    """A kernel's inputs and outputs.
+
+    sizes: name -> (input, axis) that has it first, in order of first use. others: further names of inputs, outputs and
+    sizes that kernels may say -> their names here.
+    """
 
     inputs: list[tuple[str, TensorType]]
     outputs: list[tuple[str, TensorType]]
     sizes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
 
     @property
     def tensors(self) -> list[tuple[str, TensorType]]:
@@ -43,6 +52,11 @@ class Signature:
     def is_size(self, input: str) -> bool:
         """Whether an input is a size itself, and no size of a tensor."""
         return self.sizes.get(input) == (input, OWN)
+
+    def name_of(self, asked: str) -> str:
+        """The name here of what a kernel asks for."""
+        own = {name for name, _ in (*self.inputs, *self.outputs)} | self.sizes.keys()
+        return asked if asked in own else self.others.get(asked, asked)
 
     def dims(self, type: TensorType) -> str:
         """`{%n, %m}` after a type."""
@@ -102,6 +116,14 @@ def _custom_signature(op: CustomOp, named: bool) -> Signature:
         name = "out" if len(op.results_) == 1 else f"out{number}"
         shape = tuple(int(n) if n.isdecimal() else n for n in op.sizes_of(len(names) + number))
         signature.outputs.append((name, TensorType(str(value.type.element_type), shape)))
+    values = [*signature.inputs, *signature.outputs]
+    others = [name.data for name in op.other_names or ()] or [""] * len(values)
+    for other, (name, type) in zip(others, values, strict=True):
+        if other:
+            signature.others[other] = name
+        for axis, size in enumerate(type.shape or ()):
+            if isinstance(size, str):
+                signature.others |= {f"{each}_size{axis}": size for each in (other, name) if each}
     return signature
 
 
@@ -193,14 +215,14 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
     values = _values(name, kernel, signature)
     file = kernel.source_file()
     parameters = parameters_of(file.name, file.data, kernel.symbol)
-    arguments = list(kernel.arguments)
-    if not arguments and parameters and all(each.name in values for each in parameters):
-        arguments = [each.name for each in parameters]
+    arguments = [signature.name_of(each) for each in kernel.arguments]
+    if not arguments and parameters and all(signature.name_of(each.name) in values for each in parameters):
+        arguments = [signature.name_of(each.name) for each in parameters]
     arguments = arguments or _default_arguments(kernel, signature)
     unknown = next((a for a in arguments if a not in values), None)
     if unknown is not None:
         raise CompileError(f"pattern '{name}': the C function {kernel.symbol} asks for '{unknown}'",
-                           note=f"there are {', '.join(values)}")  # fmt: skip
+                           note=f"there are {', '.join([*values, *signature.others])}")  # fmt: skip
     if parameters is not None:
         bind(name, kernel.symbol, parameters, arguments, values, {n for n, _ in signature.outputs})
     sizes = list(signature.sizes)
@@ -215,7 +237,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
     count = "%c1 = arith.constant 1 : index"
     first = ""
     if kernel.tile is not None:
-        size, tile = kernel.tile
+        size, tile = signature.name_of(kernel.tile[0]), kernel.tile[1]
         if size not in signature.sizes:
             raise CompileError(f"pattern '{name}': tile names '{size}', which is no dynamic or named size",
                                note=f"sizes: {', '.join(sizes) or 'none'}")  # fmt: skip
@@ -279,6 +301,10 @@ def _backend_of(format: str) -> str:
 
 def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> str:
     """A function around a `hal.dispatch.extern`."""
+    kernel = replace(
+        kernel, constants=tuple(map(signature.name_of, kernel.constants)),
+        workgroups=tuple((signature.name_of(w[0]), w[1]) if isinstance(w, tuple) else w for w in kernel.workgroups),
+    )  # fmt: skip
     for size in (*kernel.constants, *(w[0] for w in kernel.workgroups if isinstance(w, tuple))):
         if size not in signature.sizes:
             raise CompileError(f"pattern '{name}': the kernel {kernel.entry} asks for the size '{size}'",

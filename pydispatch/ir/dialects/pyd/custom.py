@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
 from xdsl.ir import Operation
-from xdsl.irdl import IRDLOperation, prop_def, traits_def, var_operand_def, var_result_def
+from xdsl.irdl import IRDLOperation, opt_prop_def, prop_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -17,7 +17,8 @@ class CustomOp(IRDLOperation):
 
     operand_names: what kernels call the operands: tensors, then numbers, then sizes (index) that are sizes of no
     operand; such an operand is the size of its name. shapes: for each operand and each result the sizes of its axes: a
-    number, or the name of a size; equal names are equal sizes.
+    number, or the name of a size; equal names are equal sizes. other_names: of each operand and each result the name
+    that the model has for it, or "".
     """
 
     name = "pyd.custom"
@@ -25,10 +26,12 @@ class CustomOp(IRDLOperation):
     arguments = var_operand_def()
     operand_names = prop_def(ArrayAttr[StringAttr])
     shapes = prop_def(ArrayAttr[ArrayAttr[StringAttr]])
+    other_names = opt_prop_def(ArrayAttr[StringAttr])
     results_ = var_result_def()
     traits = traits_def(Pure())
     assembly_format = (
-        "$callee `(` $arguments `)` $operand_names $shapes attr-dict `:` functional-type($arguments, $results_)"
+        "$callee `(` $arguments `)` $operand_names $shapes (`named` $other_names^)? attr-dict `:` "
+        "functional-type($arguments, $results_)"
     )
 
     def sizes_of(self, number: int) -> list[str]:
@@ -39,6 +42,8 @@ class CustomOp(IRDLOperation):
         values = [*self.arguments, *self.results_]
         if len(self.operand_names) != len(self.arguments):
             raise VerifyException(f"{len(self.arguments)} operands have {len(self.operand_names)} names")
+        if self.other_names is not None and len(self.other_names) != len(values):
+            raise VerifyException(f"{len(values)} operands and results have {len(self.other_names)} other names")
         if len(self.shapes) != len(values):
             raise VerifyException(f"{len(values)} operands and results have {len(self.shapes)} shapes")
         for number, value in enumerate(values):

@@ -1,0 +1,141 @@
+"""Nodes that a kernel of the user's computes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from xdsl.ir import Block
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.sizes import Shape, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx import model
+from pydispatch.frontends.onnx.call import type_of
+from pydispatch.frontends.onnx.scope import Values
+from pydispatch.frontends.ops.custom import custom_call, result_types
+from pydispatch.frontends.source import ReadOptions
+
+
+class Tracer(Protocol):
+    """What calls of kernels ask of whoever walks the model."""
+
+    builder: Builder
+    options: ReadOptions
+
+    def type_of_info(self, info: model.ValueInfo) -> tuple[DType, tuple[int | str, ...] | None]:
+        """The type that the file states for a value."""
+
+
+class Kernels:
+    """The kernels that the user gives, by the names of operators, and which of them the model has."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._names = {_plain(name): name for name in given}
+        self._used: set[str] = set()
+        self._seen: dict[str, str] = {}
+
+    def named(self, domain: str, node: model.Node, layer: str) -> str | None:
+        """The user's name of the kernel for a node; None where there is none. layer: what errors call the node."""
+        name = kernel_name(domain, node)
+        if self._names:
+            self._seen.setdefault(name, layer)
+        if name not in self._names:
+            return None
+        self._used.add(name)
+        return self._names[name]
+
+    def hints(self) -> dict[str, str]:
+        """For each kernel that no node has: which operators of the model have names like it, with the layer of one."""
+        found = {}
+        for name, given in self._names.items():
+            if name in self._used:
+                continue
+            folded = {each.rpartition("::")[2].lower(): each for each in self._seen}
+            like = difflib.get_close_matches(name.rpartition("::")[2].lower(), folded, 3, 0.7)
+            near = ", ".join(f"{folded[each]} of layer '{self._seen[folded[each]]}'" for each in like)
+            known = ", ".join(sorted(self._seen))
+            named = f"near are {near}" if near else f"it has {known}"
+            found[given] = f"the model has no operator of this name; {named}"
+        return found
+
+
+def kernel_name(domain: str, node: model.Node) -> str:
+    """What the operator of a node is called in `kernels`."""
+    return f"{domain}::{node.op_type}" if domain else node.op_type
+
+
+def _plain(name: str) -> str:
+    """The name of an operator of ONNX itself without its domain."""
+    return name.removeprefix("ai.onnx::").removeprefix("::")
+
+
+def call(
+    t: Tracer, name: str, node: model.Node, operands: Sequence[Tensor | None],
+    attributes: Mapping[str, model.Attribute], values: Values, convert: Callable[[], Sequence[Tensor | None]] | None,
+) -> list[Tensor]:  # fmt: skip
+    """A call of a kernel that the user gives.
+
+    The types of its results are those that the user or the graph states, or those of the operator that the kernel
+    replaces. convert: writes that operator; None for an operator that only the user knows.
+    """
+    present = [x for x in operands if x is not None]
+    names = [key for key in node.input if key]
+    results: Sequence[tuple[DType, Shape]] | None
+    results = result_types(t.builder, t.options.kernels, name, present, (), names)
+    assumed = False
+    if results is None and convert is not None:
+        results = _types_of(t, convert, len(node.output))
+    elif results is None:
+        stated = [_stated(t, output, operands, values) for output in node.output]
+        assumed = None in stated
+        if assumed and not (t.options.assumes_types and present):
+            raise _unstated(t, name, node.output[stated.index(None)], present)
+        results = [(present[0].dtype, present[0].shape) if each is None else each for each in stated]
+    if len(results) != len(node.output):
+        raise t.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
+    numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
+    others = [*names, *node.output]
+    return custom_call(t.builder, name, present, results, numbers, other_names=others, is_assumed=assumed)
+
+
+def _types_of(t: Tracer, convert: Callable[[], Sequence[Tensor | None]], count: int) -> list[tuple[DType, Shape]]:
+    """The types of the results of an operator, found out in a block that is thrown away."""
+    with t.builder.inside(Block()):
+        made = list(convert())[:count]
+    return [(x.dtype, x.shape) for x in made if x is not None]
+
+
+def _stated(
+    t: Tracer, output: str, operands: Sequence[Tensor | None], values: Values
+) -> tuple[DType, tuple[Size, ...]] | None:
+    """The type of a result as the graph states it; None where it does not."""
+    info = values.stated.get(output)
+    if info is None:
+        return None
+    dtype, shape = t.type_of_info(info)
+    return None if shape is None else (dtype, tuple(_size_named(t, n, operands) for n in shape))
+
+
+def _unstated(t: Tracer, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
+    types = ", ".join(map(str, operands))
+    given = {each.rpartition("::")[2].lower(): each for each in t.options.kernels}
+    like = difflib.get_close_matches(name.rpartition("::")[2].lower(), given, 1, 0.7)
+    near = f". A kernel is given for '{given[like[0]]}', which is another name" if like else ""
+    return t.builder.fail(
+        f"the model does not state the type of '{output}', a result of the custom operation '{name}' of {types}",
+        f'state it with the kernel: kernels={{"{name}": pydispatch.CustomOperation(kernel, results=["in0"])}}, on the '
+        f"command line: --results {name}=in0, or in the graph's value_info; in0 is the type of the first operand{near}",
+    )
+
+
+def _size_named(t: Tracer, n: int | str, operands: Sequence[Tensor | None]) -> Size:
+    """A size of a type that the graph states: a number, or the name of one that an operand has."""
+    if isinstance(n, int):
+        return n
+    known = {str(m): m for x in operands if x is not None for m in x.shape}
+    if n not in known:
+        raise t.builder.fail(f"the size '{n}' of its result is that of no operand")
+    return known[n]
