@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from dataclasses import dataclass, field
-from typing import Any
-=======
 from dataclasses import dataclass, field, replace
->>>>>>> 7f44288c (Custom operations take results in every spelling of a type, also on the command line, and names of the graph; kernels replace known operators of ONNX by name; inspect lists kernels of the program and models with open types; texts of phases go to files, without large constants on terminals and in dumps)
+from typing import Any
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.builtin import TensorType as IrTensor
