@@ -17,7 +17,7 @@ from pydispatch.runtime.accelerators.given import check_apart, check_out, share_
 from pydispatch.runtime.accelerators.plan import Blocks, Record
 from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.accelerators.public import Callee
-from pydispatch.runtime.accelerators.submit import Submitted
+from pydispatch.runtime.accelerators.submit import Submitted, check_workers
 from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class AcceleratorFunction(Submitted, Callee):
-    """`f(*args, out=None, **named)`. Arguments are buffers of the device, which are used where they lie, or arrays,
-    which are copied to it. The value is a `pydispatch.Buffer` or number for one result, a tuple for several, None for
-    none.
+    """`f(*args, out=None, workers=None, **named)`. Arguments are buffers of the device, which are used where they lie,
+    or arrays, which are copied to it. The value is a `pydispatch.Buffer` or number for one result, a tuple for several,
+    None for none.
 
-    `out=` takes buffers of the device or arrays, one per result. Any thread may call.
+    `out=` takes buffers of the device or arrays, one per result. `workers=` changes nothing. Any thread may call.
     """
 
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
@@ -50,7 +50,9 @@ class AcceleratorFunction(Submitted, Callee):
         """Per result (element type, rank, or None for a number)."""
         return self._results
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
+        if workers is not None:
+            check_workers(self.name, workers)
         if named:
             args = self._arranged(args, named)
         if traced.is_on():
@@ -205,9 +207,13 @@ class AcceleratorFunction(Submitted, Callee):
         self._context.copy_in(block, bytes_of(given), size)
         return block
 
-    def prepare(self, *args: Any, out: Any = None, fresh: bool = False, **named: Any) -> Any:
+    def prepare(
+        self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
+    ) -> Any:
         """Fixes the shapes of the arguments. Each run gives the same buffers: `out`, or its own, which the next run
-        overwrites. fresh: each run gives new buffers, as a call does."""
+        overwrites. fresh: each run gives new buffers, as a call does. workers: a number from 1 to 1024, which changes
+        nothing on this device."""
+        check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
         bound = self._arranged(args, named)
         return self._repeated(bound) if fresh else self._prepared(bound, out)

@@ -17,7 +17,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory
 from pydispatch.runtime.accelerators.given import check_apart, check_out
 from pydispatch.runtime.accelerators.public import Callee
-from pydispatch.runtime.accelerators.submit import Submitted
+from pydispatch.runtime.accelerators.submit import Submitted, check_workers
 from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ class AcceleratorProcedure(Submitted, Callee):
         super().__init__(procedure, self._context.name)
         self.results, self._flops = procedure.results, flops
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    _keeps_order = True
+
+    def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
+        check_workers(self.name, workers)
         outs = self._outs(out)
         values = self._values(tuple(map(self._argument, self._arranged(args, named))))
         for i, (value, (kind, rank), given) in enumerate(zip(values, self.results, outs, strict=True)):
@@ -130,8 +133,12 @@ class AcceleratorProcedure(Submitted, Callee):
             out.upload(made.numpy())
         return made if out is None else out
 
-    def prepare(self, *args: Any, out: Any = None, fresh: bool = False, **named: Any) -> Any:
-        """A call with these arguments. Its results are new in every run, fresh or not, unless given `out`."""
+    def prepare(
+        self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
+    ) -> Any:
+        """A call with these arguments. Its results are new in every run, fresh or not, unless given `out`. workers: a
+        number from 1 to 1024, which changes nothing on this device."""
+        check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
         self._outs(out)
         return self._repeated(self._arranged(args, named), out)

@@ -1,42 +1,62 @@
-"""Calls that are submitted to a device: a thread for each program makes them, one after another, in their order."""
+"""Calls that are submitted to a device: a thread for each program makes them, one after another, by priority and in
+their order."""
 
 from __future__ import annotations
 
 import concurrent.futures
+import heapq
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures._base import PENDING, RUNNING
-from queue import SimpleQueue
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from pydispatch._core.future import Future, deferred
 from pydispatch._core.items import OnError, all_of, in_order, returns_errors
 from pydispatch.errors import InvalidArgumentError
 
+PRIORITIES = {"high": 0, "normal": 1, "low": 2}
+MOST_WORKERS = 1024
+
 _Call = tuple[Future, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+_Waiting = tuple[int, int, _Call]
+"""The priority of a call, its number, and the call."""
+
+
+def check_workers(name: str, workers: object) -> None:
+    """Raise InvalidArgumentError unless `workers=` of a call is None or a number of threads.
+
+    Devices that run plans by themselves have no workers among the threads of this process: the limit changes nothing.
+    """
+    if workers is not None and (type(workers) is not int or not 1 <= workers <= MOST_WORKERS):
+        raise InvalidArgumentError(f"@{name}: workers: expected a number from 1 to {MOST_WORKERS}, got {workers!r}")
 
 
 class CallThread:
     """A thread that makes calls. It ends with this object, when those that were submitted have been made."""
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._calls: SimpleQueue[tuple[int, _Call] | None] = SimpleQueue()
         self.pending: dict[Future, None] = {}
         arguments = self._calls, self.pending
         threading.Thread(target=_make_calls, args=arguments, name="pydispatch-calls", daemon=True).start()
         weakref.finalize(self, self._calls.put, None)
 
-    def submit(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Future:
+    def submit(
+        self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], priority: int = 1
+    ) -> Future:
+        """Return a Future of a call that begins before waiting ones whose priority is a larger number."""
         future = Future()
         self.pending[future] = None
-        self._calls.put((future, function, args, named))
+        self._calls.put((priority, (future, function, args, named)))
         return future
 
 
-def _make_calls(calls: SimpleQueue[_Call | None], pending: dict[Future, None]) -> None:
-    while (call := calls.get()) is not None:
+def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None], pending: dict[Future, None]) -> None:
+    for call in _in_order(calls):
         future, function, args, named = call
         if future.set_running_or_notify_cancel():
             try:
@@ -47,6 +67,26 @@ def _make_calls(calls: SimpleQueue[_Call | None], pending: dict[Future, None]) -
                 future.set_result(value)
         pending.pop(future, None)
         del call, future, function, args, named  # not kept until the next one comes
+
+
+def _in_order(calls: SimpleQueue[tuple[int, _Call] | None]) -> Iterator[_Call]:
+    """Yield the calls of a queue, by priority among those that wait, until it has ended with None."""
+    waiting: list[_Waiting] = []
+    number, has_ended = 0, False
+    while True:
+        try:
+            while not has_ended:
+                given = calls.get(block=not waiting)
+                has_ended = given is None
+                if given is not None:
+                    heapq.heappush(waiting, (given[0], number, given[1]))
+                    number += 1
+                    del given  # not kept until the next one comes
+        except Empty:
+            pass
+        if not waiting:
+            return
+        yield heapq.heappop(waiting)[2]
 
 
 _threads: weakref.WeakKeyDictionary[object, CallThread] = weakref.WeakKeyDictionary()
@@ -83,23 +123,44 @@ class Submitted:
     """Gives a callable the methods of a function of the CPU by which calls are submitted."""
 
     _executor: Any
+    _keeps_order = False
+    """Whether calls run in the order in which they are submitted, whatever their priority."""
     __call__: Callable[..., Any]
+    name: str
 
-    def submit(self, *args: Any, **named: Any) -> Future:
-        """Starts a call and returns a Future of what it would return; see docs/asynchronous.md.
+    def submit(self, *args: Any, priority: str = "normal", workers: int | None = None, **named: Any) -> Future:
+        """Start a call and return a Future of what it would return (docs/asynchronous.md).
 
-        An argument may be the Future of another call. Until the call has ended nobody may change its arguments. Calls
-        of a program run in the order in which they are submitted; one that has begun cannot be cancelled.
+        Args:
+            args, named: The arguments, as for a call, and `out`. They must not change until the call has ended. The
+                Future of another call stands for its result.
+            priority: "high", "normal" or "low", among calls of the program that wait for its thread. Calls of
+                functions with loops, branches or state keep the order in which they are submitted.
+            workers: A number from 1 to 1024, which changes nothing on this device.
+
+        Returns:
+            A Future of the results. A call that has begun cannot be cancelled.
+
+        Raises:
+            InvalidArgumentError: A priority or a number of workers that does not exist.
         """
+        rank = PRIORITIES.get(priority) if isinstance(priority, str) else None
+        if rank is None:
+            raise InvalidArgumentError(f"submit: priority: expected 'high', 'normal' or 'low', got {priority!r}")
+        check_workers(self.name, workers)
         if any(isinstance(value, concurrent.futures.Future) for value in (*args, *named.values())):
-            return deferred(self.submit, args, named)
-        return thread_of(self._executor).submit(self, args, named)
+            return deferred(partial(self.submit, priority=priority), args, named)
+        return thread_of(self._executor).submit(self, args, named, 1 if self._keeps_order else rank)
 
-    def submit_many(self, items: Iterable[Any], on_error: OnError = "raise") -> Future:
+    def submit_many(
+        self, items: Iterable[Any], priority: str = "normal", workers: int | None = None, on_error: OnError = "raise"
+    ) -> Future:
         """Start one call for each item, a tuple of arguments or the only one, and return one Future of all results.
 
         Args:
             items: An iterable; an item may hold futures, as arguments of `submit`.
+            priority: "high", "normal" or "low", as for `submit`.
+            workers: A number from 1 to 1024, which changes nothing on this device.
             on_error: "raise": when calls fail, the future raises the first error after all have ended; its `outcomes`
                 is the list of all results and errors. "return": the list has errors where calls have no result.
 
@@ -107,14 +168,18 @@ class Submitted:
             A Future of the list of results, in the order of the items. An error has the index of its item in `item`,
             and at the start of its text.
         """
-        return all_of(self.submit, items, returns_errors(on_error))
+        submit = partial(self.submit, priority=priority, workers=workers)
+        return all_of(submit, items, returns_errors(on_error))
 
-    def map(self, items: Iterable[Any], in_flight: int = 4, on_error: OnError = "raise") -> Iterator[Any]:
+    def map(
+        self, items: Iterable[Any], in_flight: int = 4, workers: int | None = None, on_error: OnError = "raise"
+    ) -> Iterator[Any]:
         """Call for each item, a tuple of arguments or the only one, and yield the results in order.
 
         Args:
             items: An iterable, which is read as calls end.
             in_flight: Calls that are submitted and whose results were not taken, at most.
+            workers: A number from 1 to 1024, which changes nothing on this device.
             on_error: "raise": an error is raised after the results before it, and ends the iterator. "return": the
                 iterator yields the error and goes on with later items.
 
@@ -124,4 +189,5 @@ class Submitted:
         """
         if not isinstance(in_flight, int) or in_flight < 1:
             raise InvalidArgumentError(f"map: in_flight: expected a number from 1 on, got {in_flight!r}")
+        check_workers(self.name, workers)
         return in_order(self.submit, items, in_flight, returns_errors(on_error))
