@@ -21,20 +21,28 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import ScanOp
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
+Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
+"""combine(s, running value, element) -> running value. An associative function."""
 
-def cumulative(b: Builder, name: str, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False) -> Tensor:
+
+def cumulative(
+    b: Builder, combine: str | Combine, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False
+) -> Tensor:
     """Each element combined by a function of two with those before it along an axis, or with those after it.
 
-    name: add, mul, max or min. exclusive: without the element itself; then the first result is 0, or 1 for mul.
+    combine: add, mul, max, min or a function. exclusive: without the element itself; then the first result is 0, or 1
+    for mul.
     """
     if x.dtype.is_complex:
         raise b.fail(f"running results of complex numbers are not supported: {x}")
     x = reverse(b, x, [axis]) if backwards else x
     block = Block(arg_types=[x.dtype.element, x.dtype.element])
     running, element = scalars_of([x.dtype, x.dtype], block.args)
-    block.add_op(YieldOp.create(operands=[Scalars(block).binary(name, running, element).value]))
+    s = Scalars(block)
+    after = s.binary(combine, running, element) if isinstance(combine, str) else combine(s, running, element)
+    block.add_op(YieldOp.create(operands=[after.value]))
     rest = tuple(n for d, n in enumerate(x.shape) if d != axis)
-    carried = b.splat(b.number(1 if name == "mul" else 0, x.dtype), rest)
+    carried = b.splat(b.number(1 if combine == "mul" else 0, x.dtype), rest)
     results = [tensor_type(x.dtype.element, x.shape), tensor_type(x.dtype.element, rest)]
     op = ScanOp.create(
         operands=[b.value(x), b.empty(x.dtype.element, x.shape), carried],

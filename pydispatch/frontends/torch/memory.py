@@ -13,6 +13,7 @@ from pydispatch.frontends.graph.values import Tensor
 
 if TYPE_CHECKING:
     from pydispatch.errors import CompileError
+    from pydispatch.frontends.torch.schema import TensorMeta
 
 Take = Callable[[Tensor], Tensor]
 """The view of a tensor."""
@@ -26,6 +27,8 @@ class Memory:
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
         self._writes = 0
+        self.layout: TensorMeta | None = None
+        """Strides and offset in PyTorch; row by row from the first element on where None."""
 
     @property
     def writes(self) -> int:
@@ -36,6 +39,11 @@ class Memory:
     def tensor(self) -> Tensor:
         """What is there now."""
         return self._tensor
+
+    @property
+    def whole(self) -> Memory:
+        """The memory that this is surely a view of, or itself."""
+        return self
 
     def write(self, tensor: Tensor) -> None:
         """Puts another tensor of the same type and shape there."""
@@ -62,6 +70,10 @@ class View(Memory):
     @property
     def writes(self) -> int:
         return self._base.writes
+
+    @property
+    def whole(self) -> Memory:
+        return self if self._put is None else self._base.whole
 
     @property
     def tensor(self) -> Tensor:

@@ -50,7 +50,10 @@ class Tracer:
         values: dict[str, Any] = {}
         for argument, value in zip(graph.inputs, given, strict=True):
             if isinstance(argument, Name):
-                values[argument.name] = Memory(value) if isinstance(value, Tensor) else value
+                memory = Memory(value) if isinstance(value, Tensor) else value
+                if isinstance(memory, Memory):
+                    memory.layout = graph.tensors.get(argument.name)
+                values[argument.name] = memory
         for node in graph.nodes:
             with self.b.at(f"{node.module}.{node.name}" if node.module else node.name):
                 self._node(graph, node, values)
@@ -216,6 +219,7 @@ class Tracer:
                 raise ArgumentError(f"it gives {shown(result)}, and the file says {_meta_text(meta)}")
             if not isinstance(result, Memory):
                 result = Memory(self._with_sizes(tensor, meta))
+            result.layout = meta
         values[name.name] = result
 
     def _with_sizes(self, tensor: Tensor, meta: TensorMeta) -> Tensor:

@@ -250,6 +250,16 @@ def _resized(x: Tensor) -> Any:
     )  # fmt: skip
 
 
+def _less_common(x: Tensor, i: Tensor) -> Any:
+    """Operators of several subjects that few models have."""
+    bytes_ = i.to(torch.int8)
+    return (
+        torch.fmax(x, i / (i - 1)), torch.signbit(x), torch.linalg.det(x[:, :3]), torch.bincount(i.abs().flatten()),
+        x.repeat_interleave(i[:, 0].abs(), 0), torch._int_mm(bytes_, bytes_.t()), torch.logcumsumexp(x, 1),
+        torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7), x.as_strided((2, 3), (1, 2), 1),
+    )  # fmt: skip
+
+
 def _masked(q: Tensor, seen: Tensor) -> Any:
     """Attention of queries that see no key."""
     added = torch.zeros(4, 4).masked_fill(~seen, -torch.inf)
@@ -311,6 +321,7 @@ CASES = {
         ({2: Dim.AUTO, 3: Dim.AUTO},), lambda: (torch.randn(2, 3, 9, 8),)),
     "resized": Case(of(_resized), lambda: (torch.randn(2, 1, 7, 6),), ({2: Dim.AUTO, 3: Dim.AUTO},),
                     lambda: (torch.randn(2, 1, 5, 10),)),
+    "less_common": Case(of(_less_common), lambda: (_halves(), _numbers()), decomposed=False),
     "masked_attention": Case(of(_masked), lambda: (torch.randn(1, 2, 4, 8), torch.ones(4, 4).tril(-1) > 0)),
     "several_results": Case(of(_several_results),
                             lambda: (torch.randn(1, 2, 7, 5), torch.arange(5, dtype=torch.int32))),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -15,14 +18,17 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "frontends" / "torch")]
 
 from cases import flat  # noqa: E402
+from operator_forms import OPERATOR_FORMS  # noqa: E402
 from operators import Call  # noqa: E402
 from size_forms import SIZE_FORMS  # noqa: E402
 from test_torch_export import check  # noqa: E402
 
+FORMS = {**OPERATOR_FORMS, **SIZE_FORMS}
 
-@pytest.mark.parametrize("name", SIZE_FORMS)
+
+@pytest.mark.parametrize("name", FORMS)
 def test_forms(name: str) -> None:
-    form = SIZE_FORMS[name]
+    form = FORMS[name]
     model = Call(form.function)
     sizes = [{axis: torch.export.Dim.DYNAMIC for axis in axes} for axes in form.dynamic]
     with torch.no_grad():
@@ -46,3 +52,57 @@ def test_interpolation_of_integers_is_refused() -> None:
     x = torch.randint(0, 256, (1, 2, 4, 4), dtype=torch.uint8)
     with pytest.raises(pd.CompileError, match=r"u8\[1, 2, 4, 4\] is interpolated; expected floats(.|\n)*float32 first"):
         pd.compile(torch.export.export(Call(lambda x: F.interpolate(x, size=(7, 7), mode="bilinear")), (x,)))
+
+
+def test_memory_that_is_no_part_of_the_program_is_refused() -> None:
+    x = torch.randn(1, 4)
+    says = r"as_strided of f32\[3, 4\] with the strides \[0, 1\]: the memory between(.|\n)*views, expand or unfold"
+    with pytest.raises(pd.CompileError, match=says):
+        pd.compile(torch.export.export(Call(lambda x: x.expand(3, 4).as_strided((2, 2), (1, 1))), (x,)))
+
+
+def test_as_strided_beyond_the_memory_is_refused_in_the_call() -> None:
+    def first(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.as_strided((y.shape[0],), (2,))
+
+    given = (torch.randn(12), torch.randn(3))
+    sizes = ((None, {0: torch.export.Dim("n", max=9)}),)
+    program = pd.device("local-sync").load(pd.compile(torch.export.export(Call(first), given, dynamic_shapes=sizes)))
+    check(program, (given[0], torch.randn(6)), [given[0][::2]])
+    with pytest.raises(pd.InvalidArgumentError, match="as_strided reads element 12; the last one of its memory is 11"):
+        program.main(given[0].numpy(), torch.randn(7).numpy())
+
+
+def drawn(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """What a program of random numbers gives. A program that is loaded draws the same ones as before."""
+    program = pd.device("local-sync").load(pd.compile(torch.export.export(Call(function), inputs)))
+    return torch.from_numpy(np.array(program.main(*(x.numpy() for x in inputs))))
+
+
+def test_exponential_numbers() -> None:
+    made = drawn(lambda x: torch.empty_like(x).exponential_(2.0), torch.empty(20000))
+    assert made.min() > 0 and abs(made.mean() - 0.5) < 0.02 and abs((made > 0.5).float().mean() - math.exp(-1)) < 0.02
+
+
+def test_bernoulli_numbers_of_a_tensor_of_probabilities() -> None:
+    chances = torch.tensor([0.0, 0.3, 1.0])
+    made = drawn(lambda x, p: torch.ops.aten.bernoulli.Tensor(x, p), torch.empty(2000, 3), chances)
+    zero, some, one = made.mean(0).tolist()
+    assert zero == 0 and abs(some - 0.3) < 0.05 and one == 1
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_multinomial_numbers(replacement: bool) -> None:
+    weights = torch.tensor([0.0, 1.0, 3.0, 0.0, 4.0, 0.0]).repeat(4000, 1)
+    made = drawn(lambda w: torch.multinomial(w, 2, replacement), weights)
+    assert made.dtype == torch.int64 and made.shape == (4000, 2)
+    share = torch.bincount(made[:, 0], minlength=6) / 4000
+    assert torch.all((share - weights[0] / 8).abs() < 0.04) and torch.all(share[weights[0] == 0] == 0)
+    assert replacement or torch.all(made[:, 0] != made[:, 1])
+
+
+def test_rrelu_in_training() -> None:
+    x = torch.randn(5000)
+    slopes = drawn(lambda x: F.rrelu(x, 0.2, 0.4, training=True), x) / x
+    assert torch.all(slopes[x > 0] == 1) and torch.all((slopes[x < 0] > 0.199) & (slopes[x < 0] < 0.401))
+    assert abs(slopes[x < 0].mean() - 0.3) < 0.01 and slopes[x < 0].unique().numel() > 1000

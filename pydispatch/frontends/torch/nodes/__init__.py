@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.torch.nodes import complex_numbers, parts, shapes
+from pydispatch.frontends.torch.nodes import complex_numbers, parts, prims, shapes, strided
 from pydispatch.frontends.torch.nodes.activations import ACTIVATIONS
 from pydispatch.frontends.torch.nodes.adaptive_pooling import ADAPTIVE_POOLING
 from pydispatch.frontends.torch.nodes.arrangements import ARRANGEMENTS
@@ -11,10 +11,13 @@ from pydispatch.frontends.torch.nodes.columns import COLUMNS
 from pydispatch.frontends.torch.nodes.complex_numbers import COMPLEX_NUMBERS
 from pydispatch.frontends.torch.nodes.control import CONTROL
 from pydispatch.frontends.torch.nodes.convolution_gradients import CONVOLUTION_GRADIENTS
+from pydispatch.frontends.torch.nodes.counting import COUNTING
 from pydispatch.frontends.torch.nodes.creation import CREATION
 from pydispatch.frontends.torch.nodes.distance_gradients import DISTANCE_GRADIENTS
+from pydispatch.frontends.torch.nodes.float_parts import FLOAT_PARTS
 from pydispatch.frontends.torch.nodes.fourier import FOURIER
 from pydispatch.frontends.torch.nodes.indexing import INDEXING
+from pydispatch.frontends.torch.nodes.linear_algebra import LINEAR_ALGEBRA
 from pydispatch.frontends.torch.nodes.normalization import NORMALIZATION
 from pydispatch.frontends.torch.nodes.ordering import ORDERING
 from pydispatch.frontends.torch.nodes.padding_gradients import PADDING_GRADIENTS
@@ -22,6 +25,7 @@ from pydispatch.frontends.torch.nodes.parts import PARTS
 from pydispatch.frontends.torch.nodes.pointwise import POINTWISE
 from pydispatch.frontends.torch.nodes.pool_gradients import POOL_GRADIENTS
 from pydispatch.frontends.torch.nodes.products import PRODUCTS
+from pydispatch.frontends.torch.nodes.quantization import QUANTIZATION
 from pydispatch.frontends.torch.nodes.random import RANDOM
 from pydispatch.frontends.torch.nodes.recurrent import RECURRENT
 from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
@@ -37,12 +41,13 @@ CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **PARTS, **ARRANGEMENTS, **COMPLEX_NUMBERS, **REDUCTIONS, **PRODUCTS,
     **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
     **WINDOWS, **ADAPTIVE_POOLING, **RESIZING, **SAMPLING, **COLUMNS, **RANDOM,
+    **strided.STRIDED, **prims.PRIMS, **LINEAR_ALGEBRA, **COUNTING, **FLOAT_PARTS, **QUANTIZATION,
     **CONVOLUTION_GRADIENTS, **POOL_GRADIENTS, **SAMPLING_GRADIENTS, **DISTANCE_GRADIENTS, **PADDING_GRADIENTS,
     **WEIGHT_GRADIENTS,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 
-VIEWS = {**shapes.VIEWS, **parts.VIEWS, **complex_numbers.VIEWS}
+VIEWS = {**shapes.VIEWS, **parts.VIEWS, **complex_numbers.VIEWS, **strided.VIEWS, **prims.VIEWS}
 """Operators whose results are views of their first argument -> how a write goes back into it."""
 
 __all__ = ["CONVERSIONS", "VIEWS"]

@@ -118,14 +118,30 @@ def eye(t: Tracer, n: Size, m: Size | None = None, *, dtype: DType | None = None
     return ew.convert(t.b, ew.compare(t.b, "eq", rows, columns), dtype or F32)
 
 
+def triangle(t: Tracer, x: Tensor, order: str, diagonal: int) -> Tensor:
+    """Matrices with 0 where the column less the row is not "le" or "ge" the number of a diagonal."""
+    lead, (n, m) = x.shape[:-2], x.shape[-2:]
+    rows = shapes.reshape(t.b, shapes.iota(t.b, [n], 0, I64), [*[1] * len(lead), n, 1])
+    columns = shapes.reshape(t.b, shapes.iota(t.b, [m], 0, I64), [*[1] * len(lead), 1, m])
+    kept = formula(t.b, lambda r, c: (c - r).compare(order, diagonal), rows, columns)
+    return ew.select(t.b, kept, x, as_tensor(t, 0, x.dtype))
+
+
 def _triangle(order: str) -> Conversion:
     def convert(t: Tracer, self: Tensor, diagonal: int = 0) -> Tensor:
-        zero = as_tensor(t, 0, self.dtype)
-        lead, (n, m) = self.shape[:-2], self.shape[-2:]
-        rows = shapes.reshape(t.b, shapes.iota(t.b, [n], 0, I64), [*[1] * len(lead), n, 1])
-        columns = shapes.reshape(t.b, shapes.iota(t.b, [m], 0, I64), [*[1] * len(lead), 1, m])
-        kept = formula(t.b, lambda r, c: (c - r).compare(order, diagonal), rows, columns)
-        return ew.select(t.b, kept, self, zero)
+        return triangle(t, self, order, diagonal)
+
+    return convert
+
+
+def _indices_of_triangle(name: str) -> Conversion:
+    """The rows and columns of the elements on and below, or above, a diagonal of a matrix, [2, count]."""
+
+    def convert(t: Tracer, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
+        import numpy as np
+
+        found = np.tril_indices(row, offset, col) if name == "tril" else np.triu_indices(row, offset, col)
+        return t.b.constant(np.stack(found).astype(np.int64), dtype or I64)
 
     return convert
 
@@ -149,6 +165,8 @@ CREATION: dict[str, Conversion] = {
     "aten.linspace": linspace,
     "aten.eye": eye,
     "aten.eye.m": eye,
+    "aten.tril_indices": _indices_of_triangle("tril"),
+    "aten.triu_indices": _indices_of_triangle("triu"),
     "aten.tril": _triangle("le"),
     "aten.triu": _triangle("ge"),
 }

@@ -273,6 +273,12 @@ def index_put(t: Tracer, self: Tensor, indices: MaybeTensors, values: Tensor, ac
     return shapes.transpose(t.b, made, [order.index(d) for d in range(self.rank)])
 
 
+def index_put_impl(
+    t: Tracer, self: Tensor, indices: MaybeTensors, values: Tensor, accumulate: bool = False, unsafe: bool = False
+) -> Tensor:
+    return index_put(t, self, indices, values, accumulate)
+
+
 def _masked_put(t: Tracer, x: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Tensor:
     """One value for what a mask over the first axes marks."""
     spread = shapes.reshape(t.b, mask, [*mask.shape, *[1] * (x.rank - mask.rank)])
@@ -307,5 +313,6 @@ INDEXING: dict[str, Conversion] = {
     "aten.index_fill": index_fill,
     "aten.index_reduce": index_reduce,
     "aten.index_put": index_put,
+    "aten._index_put_impl": index_put_impl,
     "aten._unsafe_index_put": index_put,
 }

@@ -9,6 +9,8 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, ordering, reductions, scans, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.normalization import wide
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, category
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -57,6 +59,22 @@ def _running(name: str) -> Conversion:
         return ew.convert(t.b, made, dtype)
 
     return convert
+
+
+def logcumsumexp(t: Tracer, self: Tensor, dim: int) -> Tensor:
+    """The logarithm of the running sum of exponentials, without computing these."""
+    x = ew.convert(t.b, self, wide(self.dtype))
+    if not x.rank:
+        return self
+
+    def combined(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
+        running, element = Element(s, a), Element(s, b)
+        low, high = running.at_most(element), running.at_least(element)
+        same = low.is_equal(high) & ~low.of("is_finite")
+        return same.choose(high, high + (low - high).of("exp").of("log1p")).scalar
+
+    made = scans.cumulative(t.b, combined, x, shapes.axis_of(t.b, dim, x.rank))
+    return ew.convert(t.b, made, self.dtype)
 
 
 def _running_extreme(name: str) -> Conversion:
@@ -143,6 +161,7 @@ ORDERING: dict[str, Conversion] = {
     "aten.kthvalue": kthvalue,
     "aten.cumsum": _running("add"),
     "aten.cumprod": _running("mul"),
+    "aten.logcumsumexp": logcumsumexp,
     "aten.cummax": _running_extreme("max"),
     "aten.cummin": _running_extreme("min"),
     "aten.bucketize": bucketize,

@@ -165,15 +165,6 @@ def unfold(t: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Ten
     return shapes.rearranged(t.b, self, tuple(shape), AffineMap(len(shape), 0, tuple(exprs)))
 
 
-def as_strided(
-    t: Tracer, self: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
-) -> Tensor:
-    raise t.b.fail(
-        "as_strided reads the memory of a tensor, and programs have values without a layout",
-        "write the model with slices, views, expand or unfold",
-    )
-
-
 PARTS: dict[str, Conversion] = {
     "aten.slice": slice_,
     "aten.slice_scatter": slice_scatter,
@@ -187,7 +178,6 @@ PARTS: dict[str, Conversion] = {
     "aten.unbind": unbind,
     "aten.diagonal": diagonal,
     "aten.unfold": unfold,
-    "aten.as_strided": as_strided,
 }
 
 VIEWS: dict[str, Inverse | None] = {

@@ -132,6 +132,22 @@ def _together(name: str, floats: bool = False) -> Conversion:
     return convert
 
 
+mul = _together("mul")
+
+
+def _number_of_two(name: str) -> Conversion:
+    """The smaller or larger one, where a NaN counts for nothing beside a number."""
+
+    def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
+        def written(e: Element, n: Element) -> Element:
+            found = e.binary(name, n)
+            return e.of("is_nan").choose(n, n.of("is_nan").choose(e, found)) if e.dtype.is_float else found
+
+        return formula(t.b, written, *together(t, self, other))
+
+    return convert
+
+
 def _compare(order: str) -> Conversion:
     def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
         return ew.compare(t.b, order, *together(t, self, other))
@@ -294,10 +310,6 @@ def view_dtype(t: Tracer, self: Tensor, dtype: DType) -> Tensor:
     return ew.bitcast(t.b, self, dtype)
 
 
-def convert_element_type(t: Tracer, a: Tensor, dtype: DType) -> Tensor:
-    return ew.convert(t.b, a, dtype)
-
-
 _FLOAT_FUNCTIONS = {
     "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
     "sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
@@ -328,8 +340,8 @@ POINTWISE: dict[str, Conversion] = {
     "aten.sub": sub,
     "aten.subtract": sub,
     "aten.rsub": rsub,
-    "aten.mul": _together("mul"),
-    "aten.multiply": _together("mul"),
+    "aten.mul": mul,
+    "aten.multiply": mul,
     "aten.div": div,
     "aten.divide": div,
     "aten.true_divide": div,
@@ -341,6 +353,8 @@ POINTWISE: dict[str, Conversion] = {
     "aten.minimum": _together("min"),
     "aten.max.other": _together("max"),
     "aten.min.other": _together("min"),
+    "aten.fmax": _number_of_two("max"),
+    "aten.fmin": _number_of_two("min"),
     "aten.atan2": _together("atan2", floats=True),
     "aten.copysign": _together("copysign", floats=True),
     "aten.hypot": hypot,
@@ -361,7 +375,6 @@ POINTWISE: dict[str, Conversion] = {
     "aten.clamp_min": clamp_min,
     "aten.clamp_max": clamp_max,
     "aten._to_copy": _to_copy,
-    "prims.convert_element_type": convert_element_type,
     "aten.to.dtype": to_dtype,
     "aten.to.dtype_layout": _to_copy,
     "aten.to.device": to_device,

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pydispatch.frontends.graph.dtypes import F32, I32, DType
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, normalization, products, reductions, shapes
-from pydispatch.frontends.torch.promotion import Number, as_tensor
+from pydispatch.frontends.torch.promotion import Number, as_tensor, together
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Sizes = Sequence[Size]
@@ -46,8 +47,44 @@ def addmm(t: Tracer, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number =
     return _plus(t, self, beta, products.matmul(t.b, mat1, mat2), alpha)
 
 
-def addbmm(t: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+def baddbmm(t: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     return addmm(t, self, batch1, batch2, beta=beta, alpha=alpha)
+
+
+def addbmm(t: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """The products of all pairs of matrices, added up."""
+    total = products.dot_general(
+        t.b, shapes.transpose(t.b, batch1, [1, 0, 2]), batch2, [], [(1, 0), (2, 1)], normalization.wide(self.dtype)
+    )
+    return _plus(t, self, beta, ew.convert(t.b, total, self.dtype), alpha)
+
+
+def int_mm(t: Tracer, self: Tensor, mat2: Tensor) -> Tensor:
+    return products.matmul(t.b, self, mat2, I32)
+
+
+def scaled_mm(
+    t: Tracer, self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
+    scale_result: Tensor | None = None, out_dtype: DType | None = None, use_fast_accum: bool = False,
+) -> Tensor:  # fmt: skip
+    """A product of 8-bit floats, summed in f32. Scales are one number, or one for each row and column."""
+    rows, columns = self.shape[0], mat2.shape[1]
+    for name, scale, whole in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
+        fits = scale.rank in (0, 1) or all(n in (1, m) for n, m in zip(scale.shape, whole, strict=False))
+        if scale.dtype != F32 or not fits:
+            raise t.b.fail(
+                f"_scaled_mm: '{name}' is {scale}; expected f32[] or f32[{whole[0]}, {whole[1]}]",
+                "multiply blocks that have scales of their own by themselves",
+            )
+    made = products.matmul(t.b, self, mat2, F32)
+    for factor in (scale_a, scale_b):
+        made = ew.binary(t.b, "mul", made, factor)
+    if bias is not None:
+        made = ew.binary(t.b, "add", made, ew.convert(t.b, bias, F32))
+    out = out_dtype or self.dtype
+    if scale_result is not None and out.bits == 8:
+        made = ew.binary(t.b, "mul", made, scale_result)
+    return ew.convert(t.b, made, out)
 
 
 def addmv(t: Tracer, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
@@ -63,8 +100,8 @@ def linear(t: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = None)
 
 
 def outer(t: Tracer, self: Tensor, vec2: Tensor) -> Tensor:
-    column = shapes.expand_dims(t.b, self, [1])
-    return ew.binary(t.b, "mul", column, vec2)
+    x, y = together(t, self, vec2)
+    return ew.binary(t.b, "mul", shapes.expand_dims(t.b, x, [1]), y)
 
 
 def einsum(t: Tracer, equation: str, operands: Tensors, *, path: Ints | None = None) -> Tensor:
@@ -180,6 +217,21 @@ def conv_transpose(
     return convolution(t, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
+def _convolution(
+    t: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes,
+    transposed: bool, output_padding: Sizes, groups: int, benchmark: bool = False, deterministic: bool = False,
+    cudnn_enabled: bool = True, allow_tf32: bool = True,
+) -> Tensor:  # fmt: skip
+    return convolution(t, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def conv_tbc(t: Tracer, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution over time of [time, batch, channels] by [kernel, channels, filters]."""
+    x, filters = shapes.transpose(t.b, self, [1, 2, 0]), shapes.transpose(t.b, weight, [2, 1, 0])
+    made = convolution(t, x, filters, bias, (1,), (pad,), (1,), False, (0,), 1)
+    return shapes.transpose(t.b, made, [2, 0, 1])
+
+
 PRODUCTS: dict[str, Conversion] = {
     "aten.matmul": matmul,
     "aten.mm": matmul_as,
@@ -187,7 +239,10 @@ PRODUCTS: dict[str, Conversion] = {
     "aten.mv": by_vector,
     "aten.dot": dot,
     "aten.addmm": addmm,
-    "aten.baddbmm": addbmm,
+    "aten.addbmm": addbmm,
+    "aten.baddbmm": baddbmm,
+    "aten._int_mm": int_mm,
+    "aten._scaled_mm": scaled_mm,
     "aten.addmv": addmv,
     "aten.linear": linear,
     "aten.outer": outer,
@@ -195,6 +250,8 @@ PRODUCTS: dict[str, Conversion] = {
     "aten.einsum": einsum,
     "aten.bilinear": bilinear,
     "aten.convolution": convolution,
+    "aten._convolution": _convolution,
+    "aten.conv_tbc": conv_tbc,
     **{f"aten.conv{n}d": conv for n in (1, 2, 3)},
     **{f"aten.conv_transpose{n}d": conv_transpose for n in (1, 2, 3)},
     "aten._trilinear": trilinear,

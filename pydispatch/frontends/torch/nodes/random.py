@@ -8,10 +8,14 @@ from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, I64, U64, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import random, shapes
+from pydispatch.frontends.ops import ordering, random, scans, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
+from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.nodes.activations import leaky_relu
+from pydispatch.frontends.torch.nodes.ordering import searchsorted
+from pydispatch.frontends.torch.promotion import Number
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Sizes = Sequence[Size]
@@ -105,6 +109,72 @@ def normal(t: Tracer, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tens
     return ew.convert(t.b, formula(t.b, lambda v: v * std + mean, made), _check_float(t, self.dtype))
 
 
+def bernoulli_of(t: Tracer, self: Tensor, p: Tensor) -> Tensor:
+    """1 with the probabilities that a tensor states, in the shape of another one."""
+    chance = shapes.broadcast_to(t.b, ew.convert(t.b, p, F32), self.shape)
+    return ew.convert(t.b, ew.compare(t.b, "lt", _unit(t, self.shape), chance), self.dtype)
+
+
+def _exponential(t: Tracer, shape: Sizes) -> Tensor:
+    """f32 with the density exp(-x), larger than 0."""
+    return formula(t.b, lambda u: -(1.0 - u).of("log"), formula(t.b, lambda u: u.at_least(2.0**-25), _unit(t, shape)))
+
+
+def exponential(t: Tracer, self: Tensor, lambd: float = 1.0) -> Tensor:
+    if lambd <= 0:
+        raise t.b.fail(f"an exponential distribution with the rate {lambd}; it is larger than 0")
+    made = formula(t.b, lambda v: v / lambd, _exponential(t, self.shape))
+    return ew.convert(t.b, made, _check_float(t, self.dtype))
+
+
+def multinomial(t: Tracer, self: Tensor, num_samples: Size, replacement: bool = False) -> Tensor:
+    """Numbers of elements of each row, drawn with the probabilities that these are after division by their sum."""
+    weights = ew.convert(t.b, self, F32)
+    axis = weights.rank - 1
+    if replacement:
+        running = scans.cumulative(t.b, "add", weights, axis)
+        total = shapes.slice_axis(t.b, running, axis, running.shape[axis] - 1, running.shape[axis])
+        # A product that is rounded up to the sum would choose an element after the last one.
+        at = formula(t.b, lambda u, s: (u * s).at_most(s * (1.0 - 2.0**-23)), _unit(t, (*self.shape[:-1], num_samples)),
+                     total)  # fmt: skip
+        return searchsorted(t, running, at, right=True)
+    # The largest of weights that are divided by exponential numbers is each one with its probability.
+    raced = formula(t.b, lambda w, e: w / e, weights, _exponential(t, self.shape))
+    return ordering.top_k(t.b, raced, num_samples, axis)[1]
+
+
+def rrelu(
+    t: Tracer, self: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
+) -> Tensor:
+    return _leaky(t, self, lower, upper, training)[0]
+
+
+def rrelu_with_noise(
+    t: Tracer, self: Tensor, noise: Memory, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
+) -> Tensor:
+    """In training the slope of each negative element is drawn; they are written to `noise`."""
+    made, slopes = _leaky(t, self, lower, upper, training)
+    if training:
+        noise.write(ew.convert(t.b, slopes, noise.tensor.dtype))
+    return made
+
+
+def rrelu_with_noise_functional(
+    t: Tracer, self: Tensor, noise: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
+) -> tuple[Tensor, Tensor]:
+    made, slopes = _leaky(t, self, lower, upper, training)
+    return made, ew.convert(t.b, slopes, noise.dtype) if training else noise
+
+
+def _leaky(t: Tracer, x: Tensor, lower: Number, upper: Number, training: bool) -> tuple[Tensor, Tensor]:
+    low, high = float(lower), float(upper)  # type: ignore[arg-type]
+    if not training:
+        return leaky_relu(t, x, (low + high) / 2), x
+    drawn = uniform_of(t, x.shape, _check_float(t, x.dtype), low, high)
+    slopes = formula(t.b, lambda v, s: (v <= 0.0).choose(s, 1.0), x, drawn)
+    return ew.binary(t.b, "mul", x, slopes), slopes
+
+
 def native_dropout(t: Tracer, input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Elements are 0 with the probability p, and others scaled so that sums stay what they are; which ones are kept."""
     if train is False or p == 0:
@@ -130,6 +200,12 @@ RANDOM: dict[str, Conversion] = {
     "aten.bernoulli": bernoulli,
     "aten.bernoulli.p": bernoulli_p,
     "aten.bernoulli.float": bernoulli_p,  # in place
+    "aten.bernoulli.Tensor": bernoulli_of,
+    "aten.exponential": exponential,
+    "aten.multinomial": multinomial,
+    "aten.rrelu": rrelu,
+    "aten.rrelu_with_noise": rrelu_with_noise,
+    "aten.rrelu_with_noise_functional": rrelu_with_noise_functional,
     "aten.uniform": uniform,
     "aten.normal_functional": normal,
     "aten.normal.default": normal,  # in place

@@ -29,6 +29,10 @@ def view(t: Tracer, self: Tensor, size: Sizes) -> Tensor:
     return shapes.reshape(t.b, self, size)
 
 
+def reshape_alias(t: Tracer, self: Tensor, size: Sizes, stride: Sizes) -> Tensor:
+    return view(t, self, size)
+
+
 def view_as(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
     return shapes.reshape(t.b, self, other.shape)
 
@@ -171,7 +175,7 @@ SHAPES: dict[str, Conversion] = {
     "aten.view": view,
     "aten.reshape": view,
     "aten._unsafe_view": view,
-    "aten._reshape_alias": view,
+    "aten._reshape_alias": reshape_alias,
     "aten.view_as": view_as,
     "aten.flatten": flatten,
     "aten.unflatten": unflatten,
@@ -192,7 +196,7 @@ SHAPES: dict[str, Conversion] = {
     "aten.broadcast_tensors": broadcast_tensors,
     "aten.repeat": repeat,
     "aten.tile": tile,
-    "aten.repeat_interleave": repeat_interleave,
+    "aten.repeat_interleave.self_int": repeat_interleave,
     "aten.meshgrid": meshgrid,
 }
 

@@ -1,0 +1,87 @@
+"""How often elements occur, and elements repeated as often as a tensor states."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.graph.dtypes import F32, F64, I64
+from pydispatch.frontends.graph.sizes import Size, product
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import gathers, reductions, scans, scatters, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten
+from pydispatch.frontends.torch.promotion import Number
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def bincount(t: Tracer, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:
+    """How often each number from 0 to the largest one occurs, or the sums of weights; at least minlength of them."""
+    places = ew.convert(t.b, self, I64)
+    largest = reductions.reduce(t.b, "max", shapes.concat(t.b, [places, t.b.constant([-1], I64)], 0))
+    least = reductions.size_as(t.b, minlength, I64)
+    count = formula(t.b, lambda n, least: (n + 1).at_least(least), largest, least)
+    size = t.b.size_of(t.b.scalar(count), "count")
+    if weights is None:
+        given = shapes.full(t.b, 1, places.shape, I64)
+    else:
+        given = ew.convert(t.b, weights, F32 if weights.dtype == F32 else F64)
+    return scatters.put_rows(t.b, shapes.full(t.b, 0, (size,), given.dtype), [places], given, "add")
+
+
+def histc(t: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
+    """How many elements are in each of equal intervals from min to max; of the elements where both are the same."""
+    b, dtype = t.b, self.dtype
+    if not dtype.is_float or isinstance(min, complex) or isinstance(max, complex) or bins < 1:
+        raise b.fail(f"a histogram of {self} with {bins} bins from {min} to {max}; expected floats and a bin or more")
+    flat = shapes.reshape(b, self, [product(self.shape)])
+    low, high = (b.constant(float(n), dtype) for n in (min, max))  # type: ignore[arg-type]
+    if min == max:
+        low, high = (reductions.reduce(b, name, flat) for name in ("min", "max"))
+        alike = ew.compare(b, "eq", low, high)
+        low = formula(b, lambda n, e: e.choose(n - 1.0, n), low, alike)
+        high = formula(b, lambda n, e: e.choose(n + 1.0, n), high, alike)
+
+    def place(v: Element, low: Element, high: Element) -> Element:
+        number = ((v - low) * float(bins) / (high - low)).to(I64).at_most(bins - 1)
+        return ((v >= low) & (v <= high)).choose(number, -1)
+
+    places = formula(b, place, flat, low, high)
+    ones = shapes.full(b, 1, flat.shape, dtype)
+    return scatters.put_rows(b, shapes.full(b, 0, (bins,), dtype), [places], ones, "add")
+
+
+# -- repetition
+
+
+def _sources(t: Tracer, repeats: Tensor, output_size: Size | None) -> Tensor:
+    """The number of each element of `repeats`, as often as it states."""
+    counts = ew.convert(t.b, repeats, I64)
+    if output_size is None:
+        output_size = t.b.size_of(t.b.scalar(reductions.reduce(t.b, "add", counts)), "count")
+    # An element begins where those before it end; several begin at one place where some have a count of 0.
+    begins = scans.cumulative(t.b, "add", counts, 0, exclusive=True)
+    marks = scatters.put_rows(
+        t.b, shapes.full(t.b, 0, (output_size,), I64), [begins], shapes.full(t.b, 1, counts.shape, I64), "add"
+    )
+    return formula(t.b, lambda n: n - 1, scans.cumulative(t.b, "add", marks, 0))
+
+
+def repeat_numbers(t: Tracer, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
+    return ew.convert(t.b, _sources(t, repeats, output_size), repeats.dtype)
+
+
+def repeat_by_tensor(
+    t: Tracer, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
+) -> Tensor:
+    x = self if dim is not None else flatten(t, self)
+    axis = axis_of(t, dim or 0, x.rank)
+    if repeats.rank == 0 or repeats.shape[0] == 1:  # a count for all elements
+        repeats = shapes.broadcast_to(t.b, shapes.reshape(t.b, repeats, [1]), [x.shape[axis]])
+    return gathers.take(t.b, x, _sources(t, repeats, output_size), axis)
+
+
+COUNTING: dict[str, Conversion] = {
+    "aten.bincount": bincount,
+    "aten.histc": histc,
+    "aten.repeat_interleave.Tensor": repeat_numbers,
+    "aten.repeat_interleave.self_Tensor": repeat_by_tensor,
+}

@@ -1,0 +1,65 @@
+"""The sign, the exponent and the fraction of floats."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.graph.dtypes import I32
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops.formulas import Element, formula, formulas
+from pydispatch.frontends.ops.normalization import wide
+from pydispatch.frontends.torch.nodes.pointwise import in_floats
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def signbit(t: Tracer, self: Tensor) -> Tensor:
+    """Which elements have a sign: -0.0 has one."""
+    if self.dtype.is_unsigned:
+        return formula(t.b, lambda e: e.is_unequal(e), self)
+    if self.dtype.is_integer:
+        return formula(t.b, lambda e: e < 0, self)
+    return formula(t.b, lambda e: e.const(1.0).binary("copysign", e) < 0.0, self)
+
+
+def ldexp(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    """self * 2^other, which is exact where a power of two of that size is infinite or 0."""
+
+    def written(e: Element, n: Element) -> Element:
+        half = (n * 0.5).of("floor")
+        return e * half.of("exp2") * (n - half).of("exp2")
+
+    return in_floats(t, written, self, other)
+
+
+def frexp(t: Tracer, self: Tensor) -> tuple[Tensor, Tensor]:
+    """Fractions from 0.5 up to 1 and exponents i32; of 0, infinities and NaN the number itself and 0."""
+    if not self.dtype.is_float:
+        raise t.b.fail(f"fractions and exponents of {self}; expected floats")
+    inner = wide(self.dtype)
+    # The logarithm may be rounded to the next integer, and subnormal numbers have no exact quotient by 2^exponent.
+    least, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
+
+    def written(e: Element) -> list[Element]:
+        e = e.to(inner)
+        size = e.of("abs")
+        none = e.is_equal(0.0) | ~e.of("is_finite")
+        small = size < least
+        known = none.choose(1.0, small.choose(size * 2.0**lift, size))
+        exponent = known.of("log2").of("floor") + 1.0
+        # Halved twice: 2^exponent may be infinite where the number is not.
+        half = (exponent * 0.5).of("floor")
+        part = known / half.of("exp2") / (exponent - half).of("exp2")
+        over, under = part >= 1.0, part < 0.5
+        exponent = over.choose(exponent + 1.0, under.choose(exponent - 1.0, exponent))
+        part = over.choose(part * 0.5, under.choose(part * 2.0, part))
+        exponent = small.choose(exponent - float(lift), exponent)
+        made = none.choose(e, part.binary("copysign", e))
+        return [made.to(self.dtype), none.choose(0.0, exponent).to(I32)]
+
+    made = formulas(t.b, written, self)
+    return made[0], made[1]
+
+
+FLOAT_PARTS: dict[str, Conversion] = {
+    "aten.signbit": signbit,
+    "aten.ldexp": ldexp,
+    "aten.frexp": frexp,
+}

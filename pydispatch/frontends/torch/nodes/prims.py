@@ -1,0 +1,161 @@
+"""PyTorch's primitives: what decompositions to `prims` leave in a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import indexing, normalization, reductions, shapes
+from pydispatch.frontends.torch.nodes import arrangements, creation, float_parts, pointwise
+from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten, permute, same, view
+from pydispatch.frontends.torch.promotion import Number, as_tensor
+from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
+
+Ints = Sequence[int]
+Sizes = Sequence[Size]
+
+
+# -- shapes
+
+
+def collapse(t: Tracer, a: Tensor, start: int, end: int) -> Tensor:
+    """The axes from start to end, both included, as one."""
+    return flatten(t, a, start, end)
+
+
+def split_dim(t: Tracer, a: Tensor, dim: int, outer_length: Size) -> Tensor:
+    axis = axis_of(t, dim, a.rank)
+    split = [outer_length, a.shape[axis] // outer_length]
+    return shapes.reshape(t.b, a, [*a.shape[:axis], *split, *a.shape[axis + 1 :]])
+
+
+def squeeze(t: Tracer, a: Tensor, dimensions: Ints) -> Tensor:
+    return shapes.squeeze(t.b, a, [axis_of(t, d, a.rank) for d in dimensions])
+
+
+def broadcast_in_dim(t: Tracer, a: Tensor, shape: Sizes, broadcast_dimensions: Ints) -> Tensor:
+    return shapes.broadcast_to(t.b, a, shape, broadcast_dimensions)
+
+
+def slice_(
+    t: Tracer, a: Tensor, start_indices: Sizes, limit_indices: Sizes, strides: Ints | None = None
+) -> Tensor:
+    return shapes.slice_(t.b, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
+
+
+def rev(t: Tracer, a: Tensor, dims: Ints) -> Tensor:
+    return indexing.reverse(t.b, a, [axis_of(t, d, a.rank) for d in dims])
+
+
+def cat(t: Tracer, tensors: Sequence[Tensor], dim: int) -> Tensor:
+    made: Tensor = arrangements.cat(t, tensors, dim)
+    return made
+
+
+def _like_before(t: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
+    return shapes.reshape(t.b, written, whole.shape)
+
+
+# -- elements
+
+
+def where(t: Tracer, pred: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return ew.select(t.b, pred, a, b)
+
+
+def convert_element_type(t: Tracer, a: Tensor, dtype: DType) -> Tensor:
+    return ew.convert(t.b, a, dtype)
+
+
+def iota(
+    t: Tracer, length: Size, *, start: Size, step: Size, dtype: DType, requires_grad: bool = False
+) -> Tensor:
+    places = shapes.iota(t.b, [length], 0, dtype)
+    scaled = places if step == 1 else ew.binary(t.b, "mul", places, as_tensor(t, step, dtype))
+    return scaled if start == 0 else ew.binary(t.b, "add", scaled, as_tensor(t, start, dtype))
+
+
+def full(t: Tracer, shape: Sizes, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
+    return creation.filled(t, fill_value, shape, dtype)
+
+
+def full_like(t: Tracer, a: Tensor, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
+    return creation.filled(t, fill_value, a.shape, dtype)
+
+
+# -- reductions
+
+
+def _reduction(name: str) -> Conversion:
+    def convert(t: Tracer, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None) -> Tensor:
+        axes = range(inp.rank) if dims is None else [axis_of(t, d, inp.rank) for d in dims]
+        return reductions.reduce(t.b, name, ew.convert(t.b, inp, output_dtype or inp.dtype), axes)
+
+    return convert
+
+
+def var(
+    t: Tracer, inp: Tensor, dims: Ints | None, correction: Number | None = 1.0, *, output_dtype: DType | None = None
+) -> Tensor:
+    axes = [axis_of(t, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
+    less = int(1 if correction is None else correction)  # type: ignore[arg-type]
+    spread = normalization.moments(t.b, inp, axes, less)[1]
+    made = ew.convert(t.b, spread, output_dtype or inp.dtype)
+    return shapes.squeeze(t.b, made, axes) if axes else made
+
+
+# -- functions of elements, which are those of ATen
+
+
+def _binary(name: str) -> Conversion:
+    def convert(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
+        return ew.binary(t.b, name, self, other)
+
+    return convert
+
+
+_UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "erf", "erfc",
+          "exp", "exp2", "expm1", "floor", "isfinite", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round",
+          "rsqrt", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")  # fmt: skip
+_OF_TWO = ("atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "fmax", "fmin", "fmod", "ge", "gt", "hypot", "le",
+           "lt", "maximum", "minimum", "ne", "pow", "remainder")  # fmt: skip
+_EQUAL_TYPES = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "shift_left": "shift_left",
+                "shift_right_arithmetic": "shift_right_arithmetic"}  # fmt: skip
+
+PRIMS: dict[str, Conversion] = {
+    **{f"prims.{name}": pointwise.POINTWISE[f"aten.{name}"] for name in (*_UNARY, *_OF_TWO)},
+    **{f"prims.{name}": _binary(function) for name, function in _EQUAL_TYPES.items()},
+    "prims.signbit": float_parts.signbit,
+    "prims.frexp": float_parts.frexp,
+    "prims.where": where,
+    "prims.convert_element_type": convert_element_type,
+    "prims.iota": iota,
+    "prims.full": full,
+    "prims.full_like": full_like,
+    "prims.collapse": collapse,
+    "prims.collapse_view": collapse,
+    "prims.split_dim": split_dim,
+    "prims.squeeze": squeeze,
+    "prims.broadcast_in_dim": broadcast_in_dim,
+    "prims.slice": slice_,
+    "prims.reshape": view,
+    "prims.transpose": permute,
+    "prims.rev": rev,
+    "prims.cat": cat,
+    "prims.view_of": same,
+    "prims.clone": same,
+    "prims.sum": _reduction("add"),
+    "prims.prod": _reduction("mul"),
+    "prims.amax": _reduction("max"),
+    "prims.amin": _reduction("min"),
+    "prims.var": var,
+}
+
+VIEWS: dict[str, Inverse | None] = {
+    **dict.fromkeys(("prims.collapse_view", "prims.split_dim", "prims.squeeze", "prims.view_of"), _like_before),
+    "prims.transpose": None, "prims.slice": None, "prims.broadcast_in_dim": None,
+}  # fmt: skip
