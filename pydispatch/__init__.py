@@ -154,6 +154,7 @@ __all__ = [
     "from_jax",
     "from_torch",
     "full",
+    "get_cython_include",
     "get_include",
     "global_id",
     "grid_size",
@@ -365,3 +366,17 @@ def get_include() -> str:
         if (folder / "pydispatch" / "library.h").exists():
             return str(folder)
     raise Error("the C headers are not installed with this copy of pydispatch")
+
+
+def get_cython_include() -> str:
+    """Return the folder in which Cython finds `pydispatch._core`, for `cythonize(..., include_path=[...])`.
+
+    That is the folder of the package; of an editable install, whose Cython sources are in another place, a folder of
+    links that is made in its `build`.
+
+    Raises:
+        Error: this copy of pydispatch has no Cython declarations.
+    """
+    from pydispatch.cython_sources import folder
+
+    return folder()

@@ -37,6 +37,7 @@ C_FOLDERS = {
 SIDES = {
     "pydispatch.errors": {"pydispatch._core"},
     "pydispatch.files": {"pydispatch.errors"},
+    "pydispatch.cython_sources": {"pydispatch.errors"},
     "pydispatch.garbage": set(),
     "pydispatch.inlining": set(),
     "pydispatch.options": set(),
@@ -90,7 +91,8 @@ SIDES = {
 
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
-    "errors", "options", "files", "logs", "garbage", "bytecode", "inlining", "packages", "extensions", "ir.core",
+    "errors", "options", "files", "cython_sources", "logs", "garbage", "bytecode", "inlining", "packages", "extensions",
+    "ir.core",
     "ir.dialects", "ir", "faults", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf",
     "formats.ptx", "formats.spirv", "formats.wgsl",
     "formats.program", "formats.artifact", "formats.web",

@@ -7,5 +7,8 @@ import pydispatch
 
 setup(
     name="embedded_cy",
-    ext_modules=cythonize([Extension("embedded_cy", ["embedded_cy.pyx"], include_dirs=[pydispatch.get_include()])]),
+    ext_modules=cythonize(
+        [Extension("embedded_cy", ["embedded_cy.pyx"], include_dirs=[pydispatch.get_include()])],
+        include_path=[pydispatch.get_cython_include()],
+    ),
 )

@@ -1,0 +1,40 @@
+"""Where Cython finds the declarations of `pydispatch._core`."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+
+from pydispatch.errors import Error
+
+_PACKAGE = Path(__file__).resolve().parent
+_MARK = "capi.pxd"
+
+
+def folder() -> str:
+    """Return the folder that has `pydispatch/_core/capi.pxd`. Error where there are no declarations."""
+    if (_PACKAGE / "_core" / _MARK).is_file():
+        return str(_PACKAGE.parent)
+    sources = _PACKAGE.parent / "_core"
+    if not (sources / _MARK).is_file():
+        raise Error("the Cython declarations are not installed with this copy of pydispatch")
+    try:
+        return _linked(_PACKAGE.parent / "build" / "cyview", sources)
+    except OSError:  # a checkout that cannot be written
+        place = tempfile.mkdtemp(prefix="pydispatch-")
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
+        return _linked(Path(place), sources)
+
+
+def _linked(place: Path, sources: Path) -> str:
+    """Make a tree in which the sources are the package `pydispatch._core`. OSError where that is not possible."""
+    view = place / "pydispatch"
+    view.mkdir(parents=True, exist_ok=True)
+    (view / "__init__.pxd").touch()
+    link = view / "_core"
+    if not link.exists():
+        link.unlink(missing_ok=True)
+        link.symlink_to(sources, target_is_directory=True)
+    return str(place)
