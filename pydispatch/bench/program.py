@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,34 @@ class Work:
     profile: Callable[[], Profile] | None = None
 
 
+class Direct:
+    """A function that is called without pydispatch, with one result like its first argument.
+
+    bind: gets the arguments and an array for the result, and returns the call that is measured.
+    """
+
+    def __init__(self, bind: Callable[..., Call]) -> None:
+        self._bind = bind
+
+    def work(self, inputs: Sequence[Any]) -> Work:
+        """Return a call with these arguments, made once."""
+        out = np.empty_like(inputs[0])
+        call = self._bind(*inputs, out)
+        call()
+        return Work(call, [out], sum(each.nbytes for each in (*inputs, out)))
+
+
 def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Work:
-    """A prepared call, whose shapes are fixed and whose results have memory of their own. Devices that go on after a
-    call has returned are waited for."""
-    call = function.prepare(*inputs, **(named or {}))
+    """Return a prepared call, whose shapes are fixed and whose results have memory of their own.
+
+    Devices that go on after a call has returned are waited for. function: of a program; or a Direct; or any callable,
+    which is called with the arguments each time.
+    """
+    if isinstance(function, Direct):
+        return function.work(inputs)
+    prepare = getattr(function, "prepare", None)
+    given_by_name = named or {}
+    call = partial(function, *inputs, **given_by_name) if prepare is None else prepare(*inputs, **given_by_name)
     returned = call()
     results = [array_of(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
     given = [array_of(value) for value in (*inputs, *(named or {}).values())]

@@ -5,29 +5,68 @@ Its figures can be compared over time as all of pytest-benchmark's: `--benchmark
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+ROUND_S = 100e-6
+"""Seconds of a round at least: with less, reading the clock shows in calls below a microsecond."""
+_TRIES = 3
+
+
+def calibrated(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> tuple[int, float]:
+    """Return how many calls a round has, and the seconds of a call.
+
+    Each number of calls is timed several times and the least counts: what interrupts one of them, or makes the first
+    ones slow, does not end the search.
+    """
+    iterations = 1
+    while True:
+        times = []
+        for _ in range(_TRIES):
+            begin = clock()
+            for _ in range(iterations):
+                call()
+            times.append(clock() - begin)
+        least = max(min(times), 1e-9)
+        if least >= ROUND_S:
+            return iterations, least / iterations
+        iterations = max(2 * iterations, min(10 * iterations, math.ceil(ROUND_S / least * iterations)))
 
 
 @pytest.fixture
 def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Measures a function of a program and returns the results of a call, as arrays.
 
-    function, arguments, named: what is called; shapes are fixed before. device: what the program was loaded on, to wait
-    for where calls return before they are complete. items: what one call computes. `extra_info` of the benchmark
-    gets items and bytes per second, and the machine.
+    function, arguments, named: what is called; shapes of a function of a program are fixed before. Any other callable
+    is called with the arguments. device: what the program was loaded on, to wait for where calls return before they
+    are complete. items: what one call computes. `extra_info` of the benchmark gets items and bytes per second, and the
+    machine. Rounds have as many calls as take 100 µs, after calls that are not counted.
     """
     if not request.config.pluginmanager.hasplugin("benchmark"):
         pytest.fail("dispatch_benchmark needs pytest-benchmark: pip install pytest-benchmark", pytrace=False)
     benchmark = request.getfixturevalue("benchmark")
 
+    marker = request.node.get_closest_marker("benchmark")
+
+    def option(name: str) -> Any:
+        """Return an option of the mark of the test, or else of the command line."""
+        given = {} if marker is None else marker.kwargs
+        return given.get(name, request.config.getoption(f"benchmark_{name}"))
+
     def run(function: Any, *arguments: Any, device: Any = None, items: float = 1, **named: Any) -> Any:
         from pydispatch.bench.program import machine, work_of
 
         work = work_of(device, function, arguments, named)
-        benchmark(work.call)
+        if benchmark.enabled:
+            iterations, seconds = calibrated(work.call)
+            rounds = max(int(option("min_rounds")), math.ceil(float(option("max_time")) / (iterations * seconds)))
+            benchmark.pedantic(work.call, rounds=rounds, iterations=iterations, warmup_rounds=1)
+        else:
+            benchmark(work.call)
         if benchmark.stats is not None:  # not with --benchmark-disable
             median = benchmark.stats.stats.median
             benchmark.extra_info.update(items_per_s=items / median, bytes_per_s=work.nbytes / median)

@@ -16,6 +16,7 @@ import pytest
 import pydispatch as pd
 from pydispatch.bench import measure, peer, plot, report
 from pydispatch.bench.program import difference
+from pydispatch.bench.pytest_plugin import calibrated
 from pydispatch.cli import __main__ as cli
 from pydispatch.compiler.driver.plugin import build_system
 
@@ -79,7 +80,8 @@ def test_other_devices(device: str, files: dict[str, str], capsys: pytest.Captur
 
 
 HERE = {"generated code", "C, inlined", "object, linked", "plugin, embedded ELF", "plugin of the system",
-        "whole kernel", "executable given at load", "host command", "Vulkan", "PTX interpreter"}  # fmt: skip
+        "whole kernel", "executable given at load", "match and replace", "host command", "Vulkan", "WebGPU",
+        "PTX interpreter", "direct: NumPy", "direct: ctypes", "direct: cffi"}  # fmt: skip
 
 
 def test_modes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +90,8 @@ def test_modes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", "--modes=64,1500", "--seconds=0.01", f"--plot={picture}", f"--json={figures}"]
     assert cli.main(words) == 0
     data = json.loads(figures.read_text())
-    assert set(data["seconds"]) | set(data["missing"]) == {*HERE, "CUDA"} and not HERE & set(data["missing"])
+    assert set(data["seconds"]) | set(data["missing"]) == {*HERE, "CUDA", "direct: Numba"}
+    assert not HERE & set(data["missing"])
     assert data["sizes"] == [64, 1500] and all(len(row) == 2 and all(row) for row in data["seconds"].values())
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["a", "call", "64", "1,500"] and "ns per element" in lines
@@ -192,6 +195,9 @@ def test_sum(dispatch_benchmark):
         program.main, np.full((4, 8), 2, np.float32), np.full(8, 3, np.float32), device=device, items=4
     )
     assert (found == 5).all()
+
+def test_any_callable(dispatch_benchmark):
+    assert (dispatch_benchmark(np.multiply, np.ones(8), 3.0) == 3).all()
 """)
     words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py"]
     figures = tmp_path / "figures.json"
@@ -199,11 +205,29 @@ def test_sum(dispatch_benchmark):
     quick = ["--benchmark-max-time=0.01", "--benchmark-min-rounds=1", f"--benchmark-json={figures}"]
     done = subprocess.run([*words, *quick], cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    info = json.loads(figures.read_text())["benchmarks"][0]["extra_info"]
+    first, second = json.loads(figures.read_text())["benchmarks"]
+    info = first["extra_info"]
+    assert second["extra_info"]["bytes_per_s"] > 0 and "machine" not in second["extra_info"]
     assert info["items_per_s"] > 0 and info["bytes_per_s"] > 0 and info["machine"]["device"] == "cpu"
     words += ["-p", "no:benchmark"]
     done = subprocess.run(words, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "dispatch_benchmark needs pytest-benchmark: pip install" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first", "expected"), [(1e-7, 0.01, 1000), (1e-7, 1e-7, 1000), (3e-5, 1.0, 4), (0.5, 0.5, 1)]
+)
+def test_rounds_are_long_enough(seconds: float, first: float, expected: int) -> None:
+    """A first call that is slow does not make rounds of one call. The clock goes on by calls alone."""
+    now, count = 0.0, 0
+
+    def call() -> None:
+        nonlocal now, count
+        now += seconds if count else first
+        count += 1
+
+    iterations, found = calibrated(call, lambda: now)
+    assert expected <= iterations <= 2 * expected and found == pytest.approx(seconds)
 
 
 SLOW = "for (volatile int i = 0; i < 200000; ++i) {}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydispatch.bench.modes import programs
+from pydispatch.bench.modes import baselines, programs
 from pydispatch.errors import Error
 
 SOURCE = Path(__file__).with_name("mul.c")
@@ -17,8 +17,9 @@ ARCH = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to dispatch. name: in tables; make: an empty folder for files → (device, function of two tensors of f32 of
-    one size). most: elements beyond which a call takes too long to be of interest."""
+    """A way to dispatch, or a direct call to compare with. name: in tables; make: an empty folder for files → (device,
+    or None for the process, and a function of two tensors of f32 of one size). most: elements beyond which a call takes
+    too long to be of interest."""
 
     name: str
     make: Callable[[Path], tuple[Any, Any]]
@@ -35,10 +36,16 @@ def modes() -> list[Mode]:
         Mode("plugin of the system", _system_plugin),
         Mode("whole kernel", _whole_kernel),
         Mode("executable given at load", _given_kernel),
+        Mode("match and replace", _matched),
         Mode("host command", _host_command),
         Mode("Vulkan", _generated("vulkan", "vulkan")),
+        Mode("WebGPU", _generated("webgpu", "webgpu")),
         Mode("PTX interpreter", _generated("ptx-interpreter", "sm_80"), 1 << 14),
         Mode("CUDA", _generated("cuda", "cuda")),
+        Mode("direct: NumPy", baselines.by_numpy),
+        Mode("direct: ctypes", lambda folder: baselines.by_ctypes(_shared_library(folder))),
+        Mode("direct: cffi", lambda folder: baselines.by_cffi(_shared_library(folder))),
+        Mode("direct: Numba", baselines.by_numba),
     ]
 
 
@@ -65,12 +72,12 @@ def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
     return make
 
 
-def _loaded(text: str, device: Any = None, target: str | None = None) -> tuple[Any, Any]:
+def _loaded(text: str, device: Any = None, target: str | None = None, patterns: Any = ()) -> tuple[Any, Any]:
     """device: None for all CPUs."""
     import pydispatch
 
     device = pydispatch.device("cpu") if device is None else device
-    return device, device.load(pydispatch.compile(text, targets=target, cpu="native")).main
+    return device, device.load(pydispatch.compile(text, targets=target, cpu="native", patterns=patterns)).main
 
 
 def _with_define(folder: Path, name: str) -> Path:
@@ -135,14 +142,38 @@ def _embedded_plugin(folder: Path) -> tuple[Any, Any]:
     return _with_plugin(folder, _standalone("PLUGIN"), programs.function(ARCH, None))
 
 
-def _system_plugin(folder: Path) -> tuple[Any, Any]:
+def _system_library() -> bytes:
     import pydispatch
     from pydispatch.compiler.driver import plugin
 
-    data = plugin.build_system(
+    return plugin.build_system(
         [SOURCE], include_dirs=[pydispatch.get_include()], defines=["PLUGIN"], extra_args=["-march=native"]
     )
-    return _with_plugin(folder, data, programs.function(ARCH, None))
+
+
+def _system_plugin(folder: Path) -> tuple[Any, Any]:
+    return _with_plugin(folder, _system_library(), programs.function(ARCH, None))
+
+
+def _shared_library(folder: Path) -> Path:
+    path = folder / "mul.so"
+    path.write_bytes(_system_library())
+    return path
+
+
+def _matched(folder: Path) -> tuple[Any, Any]:
+    """A pattern finds the multiplication of the generated program, and a C function takes its place."""
+    import pydispatch
+
+    size = pydispatch.f32["n"]
+
+    def product(lhs: Any, rhs: Any) -> Any:
+        return lhs * rhs
+
+    product.__annotations__ = {"lhs": size, "rhs": size}
+    pattern = pydispatch.pattern(product)
+    pattern.replace(pydispatch.CFunction(SOURCE, "mul_matched", tile={"n": 1024}, defines=["MATCHED"]))
+    return _loaded(programs.GENERATED, patterns=[pattern])
 
 
 def _whole_kernel(folder: Path) -> tuple[Any, Any]:

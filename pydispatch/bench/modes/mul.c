@@ -38,6 +38,17 @@ static int mul_tile(void* params, void* context, void* reserved) {
 
 PYD_PLUGIN("mul", "multiplies", PYD_PLUGIN_FN("mul_tile", mul_tile))
 
+// For ctypes and cffi.
+__attribute__((visibility("default"))) void mul_arrays(const float* lhs, const float* rhs, float* out, size_t size) {
+  for (size_t first = 0; first < size; first += kTile) mul(lhs, rhs, out, size, first);
+}
+
+#elif defined(MATCHED)
+
+void mul_matched(const float* lhs, const float* rhs, float* out, size_t n, size_t first) {
+  mul(lhs, rhs, out, n, first);
+}
+
 #elif defined(KERNEL)
 #include "pydispatch/library_author.h"
 

@@ -1,0 +1,66 @@
+"""The multiplication called without pydispatch: by NumPy, ctypes, cffi and Numba, into memory that is there before."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydispatch.bench.program import Direct
+from pydispatch.errors import DeviceUnavailableError
+
+SYMBOL = "mul_arrays"
+Make = Callable[[Path], tuple[Any, Any]]
+
+
+def _package(name: str) -> Any:
+    """Return a package that pydispatch does not need. DeviceUnavailableError if it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise DeviceUnavailableError(f"{name} cannot be imported ({error}): pip install {name}") from None
+
+
+def by_numpy(folder: Path) -> tuple[Any, Any]:
+    return None, Direct(lambda lhs, rhs, out: partial(np.multiply, lhs, rhs, out))
+
+
+def by_ctypes(library: Path) -> tuple[Any, Any]:
+    """A function of a shared library whose arguments were converted before."""
+    function = ctypes.CDLL(str(library))[SYMBOL]
+    function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
+
+    def bind(*arrays: Any) -> Callable[[], object]:
+        pointers = (ctypes.c_void_p(each.ctypes.data) for each in arrays)
+        return partial(function, *pointers, ctypes.c_size_t(arrays[0].size))
+
+    return None, Direct(bind)
+
+
+def by_cffi(library: Path) -> tuple[Any, Any]:
+    """The same by cffi."""
+    ffi = _package("cffi").FFI()
+    ffi.cdef(f"void {SYMBOL}(const float*, const float*, float*, size_t);")
+    opened = ffi.dlopen(str(library))
+
+    def bind(*arrays: Any) -> Callable[[], object]:
+        pointers = (ffi.cast("float*", each.ctypes.data) for each in arrays)
+        return partial(getattr(opened, SYMBOL), *pointers, arrays[0].size)
+
+    return None, Direct(bind)
+
+
+def by_numba(folder: Path) -> tuple[Any, Any]:
+    """A loop that Numba compiles, on one thread."""
+
+    def multiply(lhs: Any, rhs: Any, out: Any) -> None:
+        for i in range(out.size):
+            out[i] = lhs[i] * rhs[i]
+
+    compiled = _package("numba").njit(multiply)
+    return None, Direct(lambda lhs, rhs, out: partial(compiled, lhs, rhs, out))
