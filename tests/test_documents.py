@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fork_server
+import numpy as np
 import pytest
 import timelines
+
+import pydispatch as pd
 
 ROOT = Path(__file__).parents[1]
 EIGHT = "EXEC @{name}\nresult[0]: hal.buffer_view\n8xf32={values}\n"
@@ -91,7 +96,7 @@ def headings(document: Path) -> set[str]:
 
 
 def test_links() -> None:
-    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", document.read_text()):
             path = document.parent / target if target else document
             assert path.exists(), f"{document.name} points at {target}"
@@ -99,9 +104,63 @@ def test_links() -> None:
 
 
 def test_every_document_is_in_the_navigation_of_the_site_once() -> None:
-    listed = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    written = [path.name for path in (ROOT / "docs").glob("*.md")]
-    assert sorted(listed) == sorted([*written, "index.md"])  # index.md is the README
+    listed = re.findall(r"[-:] ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    written = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    generated = ["index.md", "reference/python.md", "reference/cli.md", "reference/c.md"]
+    assert sorted(listed) == sorted([*written, *generated])  # index.md is the README
+
+
+def test_every_page_of_a_section_is_in_its_overview() -> None:
+    text = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    sections = re.split(r"^  - .*:\n", text, flags=re.MULTILINE)[1:]
+    overviews = [section for section in sections if "/index.md" in section]
+    assert len(overviews) == 4
+    for section in overviews:
+        index, *pages = re.findall(r"[-:] ([\w/-]+\.md)$", section, re.MULTILINE)
+        linked = re.findall(r"\]\(\.\./([\w-]+\.md)\)", (ROOT / "docs" / index).read_text())
+        assert linked == [page for page in pages if "/" not in page], index
+
+
+ADDED = """
+func.func @f(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %b = arith.addf %a, %a : tensor<?xf32>
+  return %b : tensor<?xf32>
+}
+"""
+WITHOUT = "import sys; sys.modules['{}'] = None\nimport pydispatch as pd; pd.compile({!r})"
+
+
+def provoked_errors(folder: Path) -> Iterator[str]:
+    """Yield the messages of the mistakes that docs/faq.md is about, in its order."""
+
+    def message(call: Callable[[], object]) -> str:
+        with pytest.raises(pd.Error) as caught:
+            call()
+        return str(caught.value)
+
+    cpu = pd.device("cpu")
+    add = cpu.load(pd.compile(ADDED)).f
+    yield message(lambda: add(np.ones(3)))
+    fixed = cpu.load(pd.compile(ADDED.replace("?", "4"))).f
+    yield message(lambda: fixed(np.ones(3, np.float32)))
+    yield message(lambda: cpu.load(pd.compile(ADDED, targets="vulkan")))
+    yield message(lambda: pd.device("gpu"))
+    yield message(lambda: cpu.load(pd.compile(ROOT / "examples" / "plugin" / "program.mlir")))
+    yield message(lambda: pd.compile((ROOT / "examples" / "mixed" / "program.mlir").read_text()))
+    yield message(lambda: pd.compile(ROOT / "examples" / "models" / "small" / "bert.onnx"))
+    yield message(lambda: cpu.load("examples/mixed/program.mlir"))
+    limited = pd.device("cpu?memory=1MiB").load(pd.compile(ADDED)).f
+    yield message(lambda: limited(np.ones(1 << 20, np.float32)))
+    environment = {**os.environ, "PATH": str(folder), "PYDISPATCH_CACHE_DIR": str(folder / "cache")}
+    for package, source in (("ziglang", str(ROOT / "examples" / "mixed" / "program.mlir")), ("xdsl", "module {}")):
+        words = [sys.executable, "-c", WITHOUT.format(package, source)]
+        yield subprocess.run(words, capture_output=True, text=True, env=environment, check=False).stderr
+
+
+def test_errors_of_the_questions_page_have_these_texts(tmp_path: Path) -> None:
+    headings = re.findall(r"^### `(.*)`$", (ROOT / "docs" / "faq.md").read_text(), re.MULTILINE)
+    for heading, message in zip(headings, provoked_errors(tmp_path), strict=True):
+        assert heading in message
 
 
 def test_tutorial(folder: Path) -> None:

@@ -18,14 +18,15 @@ LINK = re.compile(r"\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
 def outside_named(text: str, folder: str) -> str:
-    """The text of a page in `folder` for the site: links that leave docs/ become their text and the path."""
+    """Return the text of a file of `folder` for the site: links that leave docs/ become their text and the path."""
+    page = folder or "docs"  # the README becomes docs/index.md
 
     def replaced(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, link[2]))
         if target == "README.md":
-            return f"[{link[1]}](index.md{link[3] or ''})"
+            target = "docs/index.md"
         if target.startswith("docs/"):
-            return f"[{link[1]}]({posixpath.relpath(target, 'docs')}{link[3] or ''})"
+            return f"[{link[1]}]({posixpath.relpath(target, page)}{link[3] or ''})"
         shown = link[1].strip("`")
         return f"`{target}`" if shown == target else f"{link[1]} (`{target}`)"
 
@@ -44,7 +45,8 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    return markdown if page.file.generated_by else outside_named(markdown, "docs")
+    folder = posixpath.join("docs", posixpath.dirname(page.file.src_uri)).rstrip("/")
+    return markdown if page.file.generated_by else outside_named(markdown, folder)
 
 
 def on_post_page(output: str, *, page: Any, config: Any) -> str:

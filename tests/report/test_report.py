@@ -15,6 +15,7 @@ sys.path.append(str(ROOT / "bench"))
 from report import tables  # noqa: E402
 from report.catalog import CATALOG  # noqa: E402
 from report.figures import FOLDER, Figures, Row, comparisons, load  # noqa: E402
+from report.headline import TARGET, of_machine, picture  # noqa: E402
 from report.page import page, runs_of  # noqa: E402
 
 VOID = {"meta", "link", "br", "img", "hr"}
@@ -88,3 +89,7 @@ def test_files_and_machines_side_by_side(tmp_path: Path) -> None:
         "| 8 | 2 | 0.50 ▼ | 2.00 | 2 | 0.50 ▼ | 2.00 |",
     ]  # fmt: skip
     assert "old" in tables.filled("<!-- figures: sched -->\nold\n<!-- end -->\n", figures)
+
+
+def test_the_picture_in_the_readme_has_the_committed_figures() -> None:
+    assert TARGET.read_text() == picture(of_machine()), "run python bench/report/headline.py"

@@ -54,9 +54,9 @@ def pages(site: Path) -> dict[Path, Page]:
 
 
 def test_every_document_has_a_page(site: Path, pages: dict[Path, Page]) -> None:
-    names = {path.stem for path in (ROOT / "docs").glob("*.md")} | {"index"}
-    assert names == {path.stem for path in pages if path.parent == site}
-    assert {path.stem for path in pages if path.parent != site} == {"python", "cli", "c"}
+    documents = {path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")}
+    generated = {Path("index"), *(Path("reference", name) for name in ("python", "cli", "c"))}
+    assert documents | generated == {path.relative_to(site).with_suffix("") for path in pages}
 
 
 def test_links_and_anchors(pages: dict[Path, Page]) -> None:
