@@ -1,10 +1,13 @@
 """Mutation testing: small faults put into modules of the package, one at a time, and whether the tests notice each.
 
-    python tests/reliability/mutation.py [--seed 12] [--mutants 40] [--jobs 1] [--root CHECKOUT] [MODULE.py TEST.py ...]
+    python tests/reliability/mutation.py [--seed 12] [--mutants 40] [--jobs 1] [--root CHECKOUT] [--draw N] [--sampled]
+                                         [MODULE.py TEST.py ...]
 
-Without a module it takes those of SAMPLE. A mutant is killed when a test fails, or runs five times as long as before.
-No file changes: each run of the tests compiles the module from a changed syntax tree (this file is the plugin of pytest
-that does so). Prints each mutant that survived, then one JSON object: module -> killed and all.
+Without a module it takes those of SAMPLE; with --draw so many modules that the seed chooses, each with the tests that
+are nearest to it. --sampled runs only those cases of these tests that `make test` runs today, and so shows what its
+sample misses. A mutant is killed when a test fails, or runs five times as long as before. No file changes: each run of
+the tests compiles the module from a changed syntax tree (this file is the plugin of pytest that does so). Prints each
+mutant that survived, then one JSON object: module -> killed and all.
 """
 
 from __future__ import annotations
@@ -41,6 +44,9 @@ SAMPLE = {
     ],
 }
 """Modules of 100 to 300 lines that `random.Random(12).sample` took, and the tests that are about them."""
+
+FILES = 6
+"""Test files of a module that was drawn, at most: the nearest of those that import it or have its name."""
 
 MUTANT = "PYDISPATCH_MUTANT"
 """Environment of a run: the checkout, the file in it, and the number of the fault among those that `faults` gives."""
@@ -186,6 +192,21 @@ def run(root: Path, module: str, tests: Sequence[str], seed: int, count: int, jo
     return {"killed": len(chosen) - survived, "of": len(chosen), "possible": len(places)}
 
 
+def drawn(root: Path, count: int, seed: int) -> dict[str, list[str]]:
+    """Return modules of 100 to 300 lines that the seed chooses, with the tests nearest to each."""
+    sys.path.append(str(ROOT / "tests"))
+    import changed
+
+    paths = sorted((root / "pydispatch").rglob("*.py"))
+    names = [path.relative_to(root).as_posix() for path in paths if 100 <= path.read_text().count("\n") <= 300]
+    found: dict[str, list[str]] = {}
+    for name in random.Random(seed).sample(names, len(names)):
+        near = sorted((distance, path) for path, distance in changed.ranked([name]).items() if distance <= 1)
+        if near and len(found) < count:
+            found[name] = [path.relative_to(ROOT).as_posix() for _, path in near[:FILES]]
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", help="a module and its tests")
@@ -193,9 +214,14 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--root", type=Path, default=ROOT, help="a checkout of the project, this one by default")
+    parser.add_argument("--draw", type=int, default=0, metavar="N", help="so many modules that the seed chooses")
+    parser.add_argument("--sampled", action="store_true", help="only the cases that `make test` runs today")
     args = parser.parse_args()
+    if args.sampled:
+        os.environ["PYDISPATCH_TEST_SAMPLED"] = "1"
     found: dict[str, dict[str, int]] = {}
-    for module, tests in ({args.paths[0]: args.paths[1:]} if args.paths else SAMPLE).items():
+    chosen = {args.paths[0]: args.paths[1:]} if args.paths else SAMPLE
+    for module, tests in (drawn(args.root.resolve(), args.draw, args.seed) if args.draw else chosen).items():
         found[module] = run(args.root.resolve(), module, tests, args.seed, args.mutants, args.jobs)
     print(json.dumps(found))
 
