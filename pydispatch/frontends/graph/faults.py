@@ -22,11 +22,15 @@ def guarded(
     note: str | None = None, outer: tuple[type[Exception], ...] = (),
 ) -> Iterator[None]:  # fmt: skip
     """While a node is converted. stated: exceptions whose text says all; operands: what else is said of other ones.
-    outer: exceptions that are left to the caller."""
+    note: where the model has the node, for all errors. outer: exceptions that are left to the caller."""
     try:
         yield
-    except CompileError:
-        raise
+    except CompileError as error:
+        if note is None or error.location != b.place:  # of a node of a graph within this one, which has its own note
+            raise
+        short = name.removesuffix(".default").rpartition(".")[2]
+        message = error.message if short in error.message else f"{name}: {error.message}"
+        raise b.fail(message, f"{error.note}\n{note}" if error.note else note) from error.__cause__
     except outer:
         raise
     except stated as fault:

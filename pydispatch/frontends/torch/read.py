@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -29,17 +30,17 @@ _KNOWN = 1024
 def module_of(model: Model, filename: str, options: ReadOptions) -> ModuleOp:
     """The program of a model. CompileError names the file and the layer."""
     builder = Builder(filename, options.weights)
-    _Program(model, builder).write()
+    _Program(model, builder, options.kernels).write()
     return builder.module
 
 
 class _Program:
-    def __init__(self, model: Model, builder: Builder) -> None:
+    def __init__(self, model: Model, builder: Builder, kernels: Collection[str]) -> None:
         self.model = model
         self.program = model.program
         self.b = builder
         self.symbols: dict[str, Size] = {}
-        self.tracer = Tracer(builder, CONVERSIONS, VIEWS, self.symbols)
+        self.tracer = Tracer(builder, CONVERSIONS, VIEWS, self.symbols, kernels)
         self.state: dict[int, tuple[Tensor, Memory]] = {}
         self.updated = {o.target for o in self.program.outputs if o.kind in ("buffer_mutation", "parameter_mutation")}
         self.in_place = any(writes(node.target) for node in self.program.graph.nodes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,17 +33,19 @@ class Tracer:
 
     conversions: by the names of operators, `aten.sum.dim_IntList` or, for all overloads, `aten.sum`. views: the
     operators whose results are views of their first argument, with their inverse; None where that is not sure. symbols:
-    the sizes of the arguments by the names that the file has for them.
+    the sizes of the arguments by the names that the file has for them. kernels: operators of other libraries that the
+    user has kernels for, `torchvision::nms`.
     """
 
     def __init__(
         self, builder: Builder, conversions: Mapping[str, Conversion], views: Mapping[str, Inverse | None],
-        symbols: dict[str, Size],
+        symbols: dict[str, Size], kernels: Collection[str] = (),
     ) -> None:  # fmt: skip
         self.b = builder
         self.conversions = conversions
         self.views = views
         self.symbols = symbols
+        self.kernels = frozenset(kernels)
 
     def graph(self, graph: Graph, given: Sequence[Any]) -> list[Any]:
         """Writes a graph. given: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
@@ -119,13 +121,15 @@ class Tracer:
 
     def _is_custom(self, operator: str) -> bool:
         name = _without_overload(operator)
-        return not operator.startswith(_OWN) and name not in self.conversions and operator not in self.conversions
+        if operator.startswith(_OWN):
+            return False
+        return _qualified(name) in self.kernels or (name not in self.conversions and operator not in self.conversions)
 
     def _custom(
         self, graph: Graph, node: Node, positional: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         """A call of a user's kernel, with the results that the file states."""
-        name = "::".join(_without_overload(node.target).split(".", 1))
+        name = _qualified(_without_overload(node.target))
         given = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
         tensors = {key: value.tensor for key, value in given.items() if isinstance(value, Memory)}
         numbers = {key: value for key, value in given.items() if isinstance(value, (bool, int, float))}
@@ -260,6 +264,11 @@ def _without_overload(operator: str) -> str:
     """`aten.add.Tensor` as `aten.add`; names of other operators have no overload."""
     name = operator.removeprefix(_ATEN)
     return name.rpartition(".")[0] if name.count(".") >= 2 else name
+
+
+def _qualified(name: str) -> str:
+    """`mylib.swish` as `mylib::swish`, the name that users know."""
+    return "::".join(name.split(".", 1))
 
 
 def _names(results: Sequence[Argument], name: str) -> bool:

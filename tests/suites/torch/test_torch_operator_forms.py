@@ -38,6 +38,32 @@ def test_forms(name: str) -> None:
         check(loaded, inputs, flat(model(*inputs)))
 
 
+def written(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y.as_strided((2, 2), (1, 1)).add_(1)
+    return y
+
+
+REFUSED = {
+    "QR with all columns": (lambda x: torch.linalg.qr(x, mode="complete"),
+                            r"QR in the mode 'complete'; supported are 'reduced' and 'r'"),
+    "a system of the adjoint matrix": (lambda x: torch.linalg.lu_solve(*torch.linalg.lu_factor(x), x, adjoint=True),
+                                       r"lu_solve of the adjoint matrix is not supported(.|\n)*factor that"),
+    "a write by strides": (written, r"memory is written in place that by its strides(.|\n)*run_decompositions"),
+    "scales of tokens": (lambda x: torch.ops.quantized_decomposed.choose_qparams_per_token(x, torch.uint8),
+                         r"scales of tokens as u8; PyTorch has them for int8 alone"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str) -> None:
+    function, says = REFUSED[name]
+    program = torch.export.export(Call(function), (torch.randn(4, 4),))
+    with pytest.raises(pd.CompileError, match=says) as error:
+        pd.compile(program)
+    assert "operators.py" in str(error.value)  # the line of the model
+
+
 def test_antialiasing_of_dynamic_sizes_is_refused() -> None:
     def smaller(x: torch.Tensor) -> torch.Tensor:
         return F.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from pydispatch.frontends.graph.dtypes import BOOL, F32, I64
+from pydispatch.frontends.graph.dtypes import F32, I64
 from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import control, elementwise, gathers, ordering, reductions, scatters, selection, shapes
+from pydispatch.frontends.ops import elementwise, gathers, ordering, reductions, regions, scatters, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.indexing import Places, elements_at
 
@@ -189,21 +189,7 @@ def _non_max_suppression(
     flat = [shapes.reshape(b, t, [size, count]) for t in (low_y, low_x, high_y, high_x)]
     good = shapes.reshape(b, good, [size, count])
 
-    def step(number: Size, held: list[Tensor]) -> list[Tensor]:
-        kept, taken = held
-        own = [shapes.slice_axis(b, t, 1, number, number + 1) for t in flat]
-        over = formula(b, _too_close, *flat, *own, enough, kept)
-        now = reductions.size_as(b, number, I64)
-        hidden = reductions.reduce(b, "or", over, [1], keep=True)
-        this = formula(
-            b, lambda g, h, n, m: g & (h ^ True) & (n < m), shapes.slice_axis(b, good, 1, number, number + 1), hidden,
-            taken, limit,
-        )  # fmt: skip
-        kept = formula(b, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, this, now)
-        return [kept, formula(b, lambda n, t: n + t.to(I64), taken, this)]
-
-    none = shapes.full(b, False, (size, count), BOOL)
-    kept, _ = control.for_(b, count, [none, shapes.full(b, 0, (size, 1), I64)], step)
+    kept = regions.best_boxes(b, flat, good, enough, lambda common, both, limit: common > both * limit, limit)
     found = selection.places_of_true(b, shapes.reshape(b, kept, [size * count]))
     box = gathers.take(b, shapes.reshape(b, order, [size * count]), found, 0)
     number, each = (reductions.size_as(b, n, I64) for n in (classes, count))
@@ -224,16 +210,6 @@ def _corners(v: Sequence[Element], centered: bool) -> list[Element]:
         x, y, width, height = v
         return [y - height * 0.5, x - width * 0.5, y + height * 0.5, x + width * 0.5]
     return [v[0].at_most(v[2]), v[1].at_most(v[3]), v[0].at_least(v[2]), v[1].at_least(v[3])]
-
-
-def _too_close(*given: Element) -> Element:
-    """Whether a box that is kept overlaps one: their common area by that of both."""
-    low_y, low_x, high_y, high_x, y0, x0, y1, x1, enough, kept = given
-    height = (high_y.at_most(y1) - low_y.at_least(y0)).at_least(0.0)
-    width = (high_x.at_most(x1) - low_x.at_least(x0)).at_least(0.0)
-    common = height * width
-    both = (high_y - low_y) * (high_x - low_x) + (y1 - y0) * (x1 - x0) - common
-    return kept & (common > both * enough.to(common.dtype))
 
 
 def _unique(c: Call, x: Tensor) -> list[Tensor]:

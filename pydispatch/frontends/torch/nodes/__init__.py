@@ -34,6 +34,7 @@ from pydispatch.frontends.torch.nodes.sampling import SAMPLING
 from pydispatch.frontends.torch.nodes.sampling_gradients import SAMPLING_GRADIENTS
 from pydispatch.frontends.torch.nodes.shapes import SHAPES
 from pydispatch.frontends.torch.nodes.symbols import SYMBOLS
+from pydispatch.frontends.torch.nodes.vision import VISION
 from pydispatch.frontends.torch.nodes.weight_gradients import WEIGHT_GRADIENTS
 from pydispatch.frontends.torch.nodes.windows import WINDOWS
 
@@ -41,7 +42,7 @@ CONVERSIONS = {
     **POINTWISE, **ACTIVATIONS, **SHAPES, **PARTS, **ARRANGEMENTS, **COMPLEX_NUMBERS, **REDUCTIONS, **PRODUCTS,
     **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
     **WINDOWS, **ADAPTIVE_POOLING, **RESIZING, **SAMPLING, **COLUMNS, **RANDOM,
-    **strided.STRIDED, **prims.PRIMS, **LINEAR_ALGEBRA, **COUNTING, **FLOAT_PARTS, **QUANTIZATION,
+    **strided.STRIDED, **prims.PRIMS, **LINEAR_ALGEBRA, **COUNTING, **FLOAT_PARTS, **QUANTIZATION, **VISION,
     **CONVOLUTION_GRADIENTS, **POOL_GRADIENTS, **SAMPLING_GRADIENTS, **DISTANCE_GRADIENTS, **PADDING_GRADIENTS,
     **WEIGHT_GRADIENTS,
 }  # fmt: skip

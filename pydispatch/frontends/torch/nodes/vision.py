@@ -1,0 +1,75 @@
+"""Operators of torchvision: boxes, regions, deformable convolutions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pydispatch.frontends.graph.dtypes import BOOL, I64
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import gathers, normalization, ordering, products, regions, selection, shapes
+from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def nms(t: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+    """The numbers of the boxes that overlap no better one too much, the best first."""
+    b = t.b
+    if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
+        raise b.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
+    count = dets.shape[0]
+    order = ordering.sort_with_places(b, scores, 0, descending=True)[1]
+    ordered = gathers.take(b, ew.convert(b, dets, normalization.wide(dets.dtype)), order, 0)
+    x0, y0, x1, y1 = (shapes.reshape(b, shapes.slice_axis(b, ordered, 1, n, n + 1), [1, count]) for n in range(4))
+    # PyTorch compares the quotient, in the type of the boxes, with a number of 64 bits.
+    real = ordered.dtype.numpy.type
+    limit = real(iou_threshold)
+    limit = np.nextafter(limit, real(-1)) if float(limit) > iou_threshold else limit
+    kept = regions.best_boxes(
+        b, [y0, x0, y1, x1], shapes.full(b, True, (1, count), BOOL),
+        b.constant(limit, ordered.dtype), lambda common, both, limit: common / both > limit,
+    )  # fmt: skip
+    return gathers.take(b, order, selection.places_of_true(b, shapes.reshape(b, kept, [count])), 0)
+
+
+def roi_align(
+    t: Tracer, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
+    sampling_ratio: int, aligned: bool,
+) -> Tensor:  # fmt: skip
+    b, cells = t.b, (pooled_height, pooled_width)
+    if sampling_ratio <= 0:
+        raise b.fail(
+            f"roi_align with the sampling_ratio {sampling_ratio}: the number of samples depends on the boxes",
+            "give the number of samples along each axis of a cell: roi_align(..., sampling_ratio=2)",
+        )
+    x, boxes = (ew.convert(b, v, normalization.wide(v.dtype)) for v in (input, rois))
+    images = ew.convert(b, shapes.slice_axis(b, boxes, 1, 0, 1), I64)
+    taps = regions.box_taps(b, x, shapes.slice_axis(b, boxes, 1, 1, 5), cells, sampling_ratio, spatial_scale, aligned)
+    return ew.convert(b, regions.mean_of_boxes(b, x, images, taps, cells, sampling_ratio), input.dtype)
+
+
+def deform_conv2d(
+    t: Tracer, input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, stride_h: int, stride_w: int,
+    pad_h: int, pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool,
+) -> Tensor:  # fmt: skip
+    b, (filters, channels, *sizes) = t.b, weight.shape
+    kernel = [n for n in sizes if isinstance(n, int)]
+    if len(kernel) != 2:
+        raise b.fail(f"deform_conv2d with the filters {weight}: the size of the kernel must be known")
+    inner = normalization.wide(input.dtype)
+    x = ew.convert(b, input, inner)
+    factors = ew.convert(b, mask, inner) if use_mask else None
+    columns = regions.moved_windows(
+        b, x, offset, factors, kernel, (stride_h, stride_w), (pad_h, pad_w), (dilation_h, dilation_w), offset_groups
+    )
+    rows = shapes.reshape(b, ew.convert(b, weight, inner), [filters, channels * kernel[0] * kernel[1], 1, 1])
+    made = products.convolution(b, columns, rows, products.Window.plain(2), groups=groups, dtype=inner)
+    added = formula(b, lambda v, n: v + n.to(inner), made, shapes.reshape(b, bias, [-1, 1, 1]))
+    return ew.convert(b, added, input.dtype)
+
+
+VISION: dict[str, Conversion] = {
+    "torchvision.nms": nms,
+    "torchvision.roi_align": roi_align,
+    "torchvision.deform_conv2d": deform_conv2d,
+}
