@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydispatch._core.interface import Interface
@@ -17,6 +17,8 @@ Row = tuple[Any, ...]
 """The arguments of a request in order, without constants: arrays, and numbers."""
 
 Key = tuple[Any, ...]
+KINDS = 4096
+"""Kinds of requests whose check is remembered. More would hold memory, fewer would repeat checks."""
 """What requests of one kind have in common: the sizes that the function leaves open, and numbers."""
 
 ROWS = 8
@@ -47,7 +49,7 @@ class Stacking:
     ) -> None:
         self._function, self._tolerance = function, tolerance
         self._text = Interface(function.name, tuple(function.inputs), tuple(function.outputs)).text()
-        self._refusals: dict[Key, InvalidArgumentError | None] = {}
+        self._checked: dict[Key, InvalidArgumentError | Literal[True]] = {}
         self.name: str = function.name
         inputs: Sequence[ValueInfo] = function.inputs
         self._constants = self._places(constants)
@@ -164,20 +166,26 @@ class Stacking:
         return [tuple(rng.standard_normal((1, *tail)).astype(dtype) for dtype, tail in types) for _ in range(ROWS)]
 
     def refusal(self, key: Key, rows: Sequence[Row]) -> InvalidArgumentError | None:
-        """Why requests of a kind cannot share a call; None when they can. It is checked with the first ones, unless
-        these are all the same, which tells nothing of the next. Raises what a call with these rows raises."""
-        if key not in self._refusals:
-            example = self._single(rows)
-            refusal = self._check(example)
-            is_alike = len({b"".join(np.asarray(value).tobytes() for value in row) for row in example}) < 2
-            if refusal is not None or not is_alike:
-                self._refusals[key] = refusal
-            return refusal
-        return self._refusals[key]
+        """Return why requests of a kind cannot share a call; None when they can.
+
+        The first requests of a kind are checked, unless all are equal, which says nothing about later ones. An error of
+        a call with these rows is raised.
+        """
+        checked = self._checked.get(key)
+        if checked is not None:
+            return None if checked is True else checked
+        example = self._single(rows)
+        refusal = self._check(example)
+        is_alike = len({b"".join(np.asarray(value).tobytes() for value in row) for row in example}) < 2
+        if refusal is not None or not is_alike:
+            if len(self._checked) >= KINDS:
+                self._checked = {}  # requests whose numbers always differ are each a kind of their own
+            self._checked[key] = refusal or True
+        return refusal
 
     def is_accepted(self, key: Key) -> bool:
-        """Whether it is known that requests of a kind can share a call."""
-        return key in self._refusals and self._refusals[key] is None
+        """Return whether it is known that requests of a kind can share a call."""
+        return self._checked.get(key) is True
 
     def rows_of(self, row: Row) -> int:
         return next(len(value) for value, a in zip(row, self.arguments, strict=True) if a.tail is not None)

@@ -31,6 +31,7 @@ C_FOLDERS = {
     "xla": {"api", "target"},
     "torch": {"api", "target"},
     "standalone": {"base", "api"},
+    "drivers": set(),
 }
 
 # What each side of the package may import: the compiler and the runtime never see each other.

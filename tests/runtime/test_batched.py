@@ -259,6 +259,16 @@ def test_numbers_that_are_equal_with_other_bits_make_other_calls(program: Any) -
         over.submit(np.array(1, np.float32), 1.0)
 
 
+def test_memory_of_checks_is_bounded(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number that differs in every request makes a kind of its own each time."""
+    monkeypatch.setattr("pydispatch._core.rowwise.KINDS", 4)
+    with program.over.batched(2, 0.02) as over:
+        for number in range(1, 11):
+            ones = [over.submit(np.full(1, k, np.float32), float(number)) for k in (1, 2)]
+            assert [request.result()[0] for request in ones] == [1 / np.float32(number), 2 / np.float32(number)]
+            assert len(over._stacking._checked) <= 4
+
+
 def test_a_tolerance_knows_infinities(program: Any) -> None:
     def masked(x: np.ndarray, s: float) -> Any:
         noise = np.float32(1e-6 * (len(x) > 1))

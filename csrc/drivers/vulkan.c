@@ -1,0 +1,12 @@
+#include "drivers/vulkan.h"
+
+#include <stdio.h>
+
+#include "drivers/mailbox.h"
+
+uint32_t pyd_vk_on_message(int32_t severity, uint32_t kinds, const pyd_vk_message_t* message, void* mailbox) {
+  (void)kinds;
+  fprintf(stderr, "vulkan validation: %s\n", message->text);
+  pyd_mailbox_add(mailbox, PYD_MESSAGE_ERROR, severity, NULL, message->text, PYD_TEXT_TERMINATED);
+  return 0;
+}
