@@ -195,3 +195,29 @@ func.func @f(%a: tensor<{m}x20xf32>, %b: tensor<20x{n}xf32>) -> ({c}, {c}) {{
     p, q = run(text, a, b)
     check(p, a @ b, terms=20)
     check(q, (a @ b) ** 2, terms=200)
+
+
+def test_a_scatter_is_added_to_a_product() -> None:
+    """What a scatter writes is not computed element by element, as other operands of the last operation are."""
+    text = """
+func.func @f(%x: tensor<6x4xf32>, %y: tensor<4x8xf32>, %rows: tensor<5x1xi64>, %given: tensor<5x1x8xf32>)
+    -> tensor<6x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %z = tensor.splat %zero : tensor<6x8xf32>
+  %p = linalg.matmul ins(%x, %y : tensor<6x4xf32>, tensor<4x8xf32>) outs(%z : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %s = iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
+      ins(%given, %rows : tensor<5x1x8xf32>, tensor<5x1xi64>) outs(%z : tensor<6x8xf32>) {
+    ^bb0(%new: f32, %old: f32):
+      %sum = arith.addf %old, %new : f32
+      iree_linalg_ext.yield %sum : f32
+  } -> tensor<6x8xf32>
+  %r = arith.addf %p, %s : tensor<6x8xf32>
+  return %r : tensor<6x8xf32>
+}
+"""
+    rng = np.random.default_rng(3)
+    x, y, given = random(rng, (6, 4), "f32"), random(rng, (4, 8), "f32"), random(rng, (5, 1, 8), "f32")
+    rows = np.array([[3], [0], [3], [5], [3]])
+    expected = x @ y
+    np.add.at(expected, rows[:, 0], given[:, 0])
+    check(run(text, x, y, rows, given), expected, terms=7)

@@ -12,6 +12,9 @@ from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import Places, dependents, is_of_columns, positions
+from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.compiler.tensor_ops.rule import Update
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import is_reduction, structured
 from pydispatch.ir.values import shape_of
@@ -97,6 +100,10 @@ def _beside(op: Operation, c: Contraction, after: Collection[Operation]) -> str 
     """What is computed from the result reads this too: for every element, or once for the columns of a tile."""
     if is_reduction(op):
         return reasons.REDUCED_BESIDE
+    if isinstance(rule_of(op), Update):
+        return reasons.WRITTEN.format(op.name)
+    if isinstance(op, RecurrenceOp):
+        return reasons.ORDERED.format(op.name)
     if not _costly(op) or _count(op) == _count(c.op) or all(is_of_columns(v, c, after) for v in _ends(op, after)):
         return None
     return reasons.EXPENSIVE_BESIDE
