@@ -199,6 +199,8 @@ class Tracer:
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
         for number, (target, result) in enumerate(zip(node.results, results, strict=False)):
+            if isinstance(result, Saved):
+                result = self._saved(graph, target, result.tensor)
             if result is None and isinstance(target, Name):
                 values[target.name] = _NotConverted(node.target.removeprefix(_ATEN), number)
             elif isinstance(target, tuple):
@@ -209,14 +211,18 @@ class Tracer:
             elif target is not None:
                 self._name(graph, target, result, values)
 
+    def _saved(self, graph: Graph, target: Argument, tensor: Tensor) -> Tensor | None:
+        """Return a saved result as the graph states it, None where the graph states another shape."""
+        meta = graph.tensors.get(target.name) if isinstance(target, Name) else None
+        made = tensor if meta is None else elementwise.convert(self.b, tensor, meta.dtype)
+        return made if meta is None or _agrees(made, meta) else None
+
     def _name(self, graph: Graph, name: Argument, result: Any, values: dict[str, Any]) -> None:
         if not isinstance(name, Name):
             return  # a number that was known when the model was exported
         if name.name in values:
             raise ArgumentError(f"'{name.name:.120}' is computed twice")
         meta = graph.tensors.get(name.name)
-        if isinstance(result, Statistic):
-            result = elementwise.convert(self.b, result.tensor, meta.dtype if meta else result.tensor.dtype)
         if meta is not None:
             tensor = result.tensor if isinstance(result, Memory) else result
             if not isinstance(tensor, Tensor) or not _agrees(tensor, meta):
@@ -240,8 +246,12 @@ class Tracer:
 
 
 @dataclass(frozen=True)
-class Statistic:
-    """A result whose element type depends on the device that the model was traced on: it gets the one of the graph."""
+class Saved:
+    """A result that PyTorch saves for gradients, whose element type and shape depend on the device of the model.
+
+    It is converted to the element type that the graph states. Where the graph states another shape, it counts as not
+    converted.
+    """
 
     tensor: Tensor
 

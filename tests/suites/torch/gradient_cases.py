@@ -172,3 +172,20 @@ DYNAMIC: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "cdist": (lambda x: torch.cdist(x, x.sin()), (3, 4, 5, 6)),
 }
 """Name -> a function, and the shape of its argument, of which sizes that are neither 2 nor 8 change."""
+
+# -- tables
+TABLE, CHOSEN = torch.randn(10, 4), torch.tensor([2, 2, 5, 3, 9, 2])
+BAGS, LIMITS = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 2, 2, 5, 6])
+add("embedding", lambda w: F.embedding(CHOSEN, w, padding_idx=5), TABLE)
+add("embedding scaled by frequency", lambda w: F.embedding(CHOSEN, w, scale_grad_by_freq=True), TABLE)
+for mode in ("sum", "mean", "max"):
+    add(f"embedding_bag: {mode}", lambda w, m=mode: F.embedding_bag(CHOSEN, w, BAGS, mode=m), TABLE)
+    add(f"embedding_bag: {mode}, with padding and all limits",
+        lambda w, m=mode: F.embedding_bag(CHOSEN, w, LIMITS, mode=m, include_last_offset=True, padding_idx=2), TABLE)
+    add(f"embedding_bag: {mode}, bfloat16", lambda w, m=mode: F.embedding_bag(CHOSEN, w, BAGS, mode=m),
+        TABLE.bfloat16())
+add("embedding_bag with weights", lambda w, s: F.embedding_bag(CHOSEN, w, BAGS, mode="sum", per_sample_weights=s),
+    TABLE, torch.rand(6))
+add("embedding_bag with weights and padding",
+    lambda w, s: F.embedding_bag(CHOSEN, w, BAGS, mode="sum", per_sample_weights=s, padding_idx=2), TABLE,
+    torch.rand(6))

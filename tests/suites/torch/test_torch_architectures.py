@@ -6,6 +6,9 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+import architectures_of_attention  # noqa: F401
+import architectures_of_images  # noqa: F401
+import architectures_of_sequences  # noqa: F401
 import pytest
 import torch
 from architectures import ARCHITECTURES, Architecture

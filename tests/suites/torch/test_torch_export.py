@@ -96,13 +96,14 @@ def test_from_torch_says_what_it_takes() -> None:
 
 
 def test_a_result_that_is_not_converted_is_named() -> None:
-    def bags(i: Tensor, weight: Tensor) -> Tensor:
-        return torch.ops.aten._embedding_bag(weight, i, torch.tensor([0, 2]))[1]
+    def weights(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
+        given = (x, x, x, 4, 2, w, w[:, 0], v, v[0])
+        return torch.ops.aten._native_multi_head_attention(*given)[1]
 
-    given = (torch.tensor([1, 2, 0, 1]), torch.randn(4, 3))
-    says = r"result 1 of aten\._embedding_bag\.default is used, and it is not converted"
+    given = (torch.randn(1, 3, 4), torch.randn(12, 4), torch.randn(4, 4))
+    says = r"result 1 of aten\._native_multi_head_attention\.default is used, and it is not converted"
     with pytest.raises(pd.CompileError, match=says):
-        pd.from_torch(torch.export.export(Call(bags), given))
+        pd.from_torch(torch.export.export(Call(weights), given))
 
 
 def test_flash_attention_gives_the_logarithms_of_sums() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from gradient_cases import CASES, DYNAMIC
 from torch import Tensor, nn
 
@@ -72,3 +73,24 @@ def test_gradients_of_dynamic_sizes(name: str) -> None:
         expected = gradients(function, function, args)
         torch.testing.assert_close(gradients(ours, compiled, args), expected, rtol=1e-4, atol=1e-4)
     assert counting == 2  # the first sizes, then any
+
+
+def test_gradients_of_bags_scaled_by_frequency_are_refused() -> None:
+    def function(w: Tensor) -> Tensor:
+        return F.embedding_bag(torch.tensor([1, 2]), w, torch.tensor([0]), scale_grad_by_freq=True)
+
+    with pytest.raises(Exception, match=r"scaled by frequency are unsupported(.|\n)*leave out scale_grad_by_freq"):
+        gradients(function, torch.compile(function, backend=backend, fullgraph=True), (torch.randn(4, 4),))
+
+
+def test_gradients_of_dropout_are_of_the_elements_that_were_kept() -> None:
+    def attended(x: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(x, x, torch.eye(64).expand(1, 2, 64, 64), dropout_p=0.5)
+
+    x = torch.rand(1000, requires_grad=True)
+    made = torch.compile(lambda x: F.dropout(x, 0.25), backend=backend, fullgraph=True)(x)
+    (grad,) = torch.autograd.grad(made.sum(), x)
+    torch.testing.assert_close(grad, torch.where(made == 0, 0.0, 1 / 0.75))
+    assert 150 < int((made == 0).sum()) < 350
+    weights = torch.compile(attended, backend=backend, fullgraph=True)(torch.zeros(1, 2, 64, 64))
+    assert set(weights.unique().tolist()) == {0, 2 / 64}

@@ -14,6 +14,7 @@ from pydispatch.frontends.torch.nodes.convolution_gradients import CONVOLUTION_G
 from pydispatch.frontends.torch.nodes.counting import COUNTING
 from pydispatch.frontends.torch.nodes.creation import CREATION
 from pydispatch.frontends.torch.nodes.distance_gradients import DISTANCE_GRADIENTS
+from pydispatch.frontends.torch.nodes.embedding_bags import EMBEDDING_BAGS
 from pydispatch.frontends.torch.nodes.float_parts import FLOAT_PARTS
 from pydispatch.frontends.torch.nodes.fourier import FOURIER
 from pydispatch.frontends.torch.nodes.indexing import INDEXING
@@ -44,7 +45,7 @@ CONVERSIONS = {
     **WINDOWS, **ADAPTIVE_POOLING, **RESIZING, **SAMPLING, **COLUMNS, **RANDOM,
     **strided.STRIDED, **prims.PRIMS, **LINEAR_ALGEBRA, **COUNTING, **FLOAT_PARTS, **QUANTIZATION, **VISION,
     **CONVOLUTION_GRADIENTS, **POOL_GRADIENTS, **SAMPLING_GRADIENTS, **DISTANCE_GRADIENTS, **PADDING_GRADIENTS,
-    **WEIGHT_GRADIENTS,
+    **WEIGHT_GRADIENTS, **EMBEDDING_BAGS,
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 

@@ -10,7 +10,6 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, reductions, scans, scatters, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.torch.nodes.ordering import searchsorted
 from pydispatch.frontends.torch.nodes.pointwise import floor_quotient
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
@@ -27,39 +26,6 @@ def embedding(
     sparse: bool = False,
 ) -> Tensor:
     return gathers.take(t.b, weight, indices, 0)
-
-
-_SUM, _MEAN, _MAX = range(3)
-
-
-def embedding_bag(
-    t: Tracer, weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = _SUM,
-    sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> tuple[Tensor, None, None, None]:  # fmt: skip
-    """Rows of a table, combined in bags that begin at offsets."""
-    b = t.b
-    if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
-        raise b.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
-    bags = offsets.shape[0] - (1 if include_last_offset else 0)
-    begins = shapes.slice_axis(b, offsets, 0, 0, bags)
-    bag = formula(b, lambda n: n - 1, searchsorted(t, begins, shapes.iota(b, indices.shape, 0, I64), right=True))
-    if padding_idx is not None and padding_idx >= 0:  # in no bag
-        bag = formula(b, lambda n, i: i.is_equal(padding_idx).choose(-1, n), bag, indices)
-    rows = gathers.take(b, weight, indices, 0)
-    if per_sample_weights is not None:
-        rows = ew.binary(b, "mul", rows, shapes.expand_dims(b, per_sample_weights, [1]))
-    shape = (bags, weight.shape[1])
-    counts = scatters.put_rows(b, shapes.full(b, 0, (bags,), I64), [bag], shapes.full(b, 1, indices.shape, I64), "add")
-    counts = shapes.expand_dims(b, counts, [1])
-    if mode == _MAX:
-        least = shapes.full(b, reductions.least(weight.dtype), shape, weight.dtype)
-        largest = scatters.put_rows(b, least, [bag], rows, "max")
-        return formula(b, lambda v, n: (n > 0).choose(v, 0), largest, counts), None, None, None
-    total = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
-    if mode == _MEAN:
-        total = formula(b, lambda v, n: v / n.at_least(1).to(v.dtype), total, counts)
-    return total, None, None, None
 
 
 def index(t: Tracer, self: Tensor, indices: MaybeTensors) -> Tensor:
@@ -288,9 +254,6 @@ def _masked_put(t: Tracer, x: Tensor, mask: Tensor, values: Tensor, accumulate: 
 
 INDEXING: dict[str, Conversion] = {
     "aten.embedding": embedding,
-    "aten.embedding_bag": embedding_bag,
-    "aten._embedding_bag": embedding_bag,
-    "aten._embedding_bag_forward_only": embedding_bag,
     "aten.index": index,
     "aten._unsafe_index": index,
     "aten.index_select": index_select,

@@ -10,15 +10,15 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, reductions, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.memory import Memory
-from pydispatch.frontends.torch.trace import Conversion, Statistic, Tracer
+from pydispatch.frontends.torch.trace import Conversion, Saved, Tracer
 
 Sizes = Sequence[Size]
-Saved = tuple[Tensor, Statistic, Statistic]
+Normalized = tuple[Tensor, Saved, Saved]
 """A normalized tensor, and the mean and 1 / sqrt(variance + epsilon) that its gradients take."""
 
 
-def _saved(made: Tensor, mean: Tensor, root: Tensor) -> Saved:
-    return made, Statistic(mean), Statistic(root)
+def _saved(made: Tensor, mean: Tensor, root: Tensor) -> Normalized:
+    return made, Saved(mean), Saved(root)
 
 
 def _last_axes(t: Tracer, x: Tensor, shape: Sizes) -> range:
@@ -29,7 +29,7 @@ def _last_axes(t: Tracer, x: Tensor, shape: Sizes) -> range:
 
 def native_layer_norm(
     t: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> Saved:
+) -> Normalized:
     axes = _last_axes(t, input, normalized_shape)
     return _saved(*normalization.layer_norm(t.b, input, axes, weight, bias, eps))
 
@@ -54,7 +54,7 @@ def rms_norm(
 def native_group_norm(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
     group: int, eps: float,
-) -> Saved:  # fmt: skip
+) -> Normalized:  # fmt: skip
     return _saved(*normalization.group_norm(t.b, input, group, weight, bias, eps))
 
 
@@ -83,7 +83,7 @@ def instance_norm(
 def _by_statistics(
     t: Tracer, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
-) -> tuple[Saved, list[Tensor | None]]:  # fmt: skip
+) -> tuple[Normalized, list[Tensor | None]]:  # fmt: skip
     """Normalized by the batch's own statistics: with them, and with the running ones after it."""
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(t.b, m, axes) for m in normalization.moments(t.b, x, axes))
@@ -109,7 +109,7 @@ def batch_norm(
 def _legit(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
     running_var: Memory | None, training: bool, momentum: float, eps: float,
-) -> Saved:  # fmt: skip
+) -> Normalized:  # fmt: skip
     """Writes the running statistics in training."""
     memory = (running_mean, running_var)
     if not training:
@@ -127,7 +127,7 @@ def _legit(
 def _without_training(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
     momentum: float, eps: float,
-) -> Saved:  # fmt: skip
+) -> Normalized:  # fmt: skip
     made = normalization.batch_norm(t.b, input, 1, running_mean, running_var, weight, bias, eps)
     empty = t.b.constant([], input.dtype)
     return _saved(made, empty, empty)
@@ -136,7 +136,7 @@ def _without_training(
 def _functional(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
     training: bool, momentum: float, eps: float,
-) -> tuple[Tensor | Statistic, ...]:  # fmt: skip
+) -> tuple[Tensor | Saved, ...]:  # fmt: skip
     """The running statistics are results."""
     if not training:
         found = _without_training(t, input, weight, bias, running_mean, running_var, momentum, eps)
@@ -145,13 +145,13 @@ def _functional(
     saved, after = _by_statistics(t, input, weight, bias, momentum, eps, running)
     return (
         *saved,
-        *(Statistic(n) for n in after if n is not None),
+        *(Saved(n) for n in after if n is not None),
     )
 
 
 def _without_statistics(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
-) -> Saved:
+) -> Normalized:
     return _by_statistics(t, input, weight, bias, momentum, eps, (None, None))[0]
 
 

@@ -1,0 +1,117 @@
+"""Rows of a table combined in bags, and the gradients of that."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import gathers, normalization, reductions, scatters, shapes
+from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.torch.nodes.ordering import searchsorted
+from pydispatch.frontends.torch.trace import Conversion, Saved, Tracer
+
+_SUM, _MEAN, _MAX = range(3)
+_FAST = ("f32", "f16")
+"""Types of tables of which PyTorch computes sums on the CPU without the bag of each row."""
+
+
+def embedding_bag(
+    t: Tracer, weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = _SUM,
+    sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor | Saved, ...]:  # fmt: skip
+    """Return the combined rows, the bag of each row, the number of rows of each bag, and the indices of maxima."""
+    b = t.b
+    if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
+        raise b.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
+    bags = offsets.shape[0] - (1 if include_last_offset else 0)
+    bag = _bag_of_each(t, indices, offsets, bags, padding_idx)
+    counts = _counts(t, bag, bags)
+    rows = gathers.take(b, weight, indices, 0)
+    if per_sample_weights is not None:
+        rows = ew.binary(b, "mul", rows, shapes.expand_dims(b, per_sample_weights, [1]))
+    shape, column = (bags, weight.shape[1]), shapes.expand_dims(b, counts, [1])
+    is_fast = mode == _SUM and weight.dtype.name in _FAST and (padding_idx is None or padding_idx < 0)
+    listed = shapes.full(b, 0, [0], offsets.dtype) if is_fast else bag
+    if mode == _MAX:
+        least = shapes.full(b, reductions.least(weight.dtype), shape, weight.dtype)
+        largest = scatters.put_rows(b, least, [bag], rows, "max")
+        made = formula(b, lambda v, n: (n > 0).choose(v, 0.0), largest, column)
+        return made, Saved(listed), Saved(counts), Saved(_indices_of(t, largest, rows, bag, indices))
+    made = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
+    if mode == _MEAN:
+        made = formula(b, lambda v, n: v / n.at_least(1).to(v.dtype), made, column)
+    return made, Saved(listed), Saved(counts), Saved(counts)
+
+
+def _bag_of_each(t: Tracer, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
+    """Return the number of the bag of each index; -1 for padding, which is in no bag."""
+    begins = shapes.slice_axis(t.b, offsets, 0, 0, bags)
+    places = searchsorted(t, begins, shapes.iota(t.b, indices.shape, 0, offsets.dtype), right=True)
+    bag = formula(t.b, lambda n: n - 1, places)
+    if padding_idx is None or padding_idx < 0:
+        return bag
+    return formula(t.b, lambda n, i: i.is_equal(padding_idx).choose(-1, n), bag, indices)
+
+
+def _counts(t: Tracer, bag: Tensor, bags: Size) -> Tensor:
+    """Return how many rows each bag has."""
+    ones = shapes.full(t.b, 1, bag.shape, I64)
+    return scatters.put_rows(t.b, shapes.full(t.b, 0, [bags], I64), [bag], ones, "add")
+
+
+def _indices_of(t: Tracer, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
+    """Return the index of the first row of each bag that has the maximum, for each column."""
+    beyond = reductions.largest(I64)
+    own = gathers.take(t.b, largest, bag, 0)
+    numbers = formula(t.b, lambda v, m: v.is_equal(m).choose(v.position(0, I64), v.const(beyond).to(I64)), rows, own)
+    first = scatters.put_rows(t.b, shapes.full(t.b, beyond, largest.shape, I64), [bag], numbers, "min")
+    return gathers.take(t.b, indices, first, 0)
+
+
+def embedding_bag_backward(
+    t: Tracer, grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor,
+    maximum_indices: Tensor, num_weights: Size, scale_grad_by_freq: bool, mode: int, sparse: bool,
+    per_sample_weights: Tensor | None, padding_idx: int = -1,
+) -> Tensor:  # fmt: skip
+    if sparse:
+        raise t.b.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
+    if scale_grad_by_freq:  # PyTorch's gradients on the CPU are not those that its documentation describes
+        raise t.b.fail("gradients of bags scaled by frequency are unsupported", "leave out scale_grad_by_freq")
+    b, inner = t.b, normalization.wide(grad.dtype)
+    bags, width = grad.shape
+    bag = _bag_of_each(t, indices, offsets, bags, padding_idx)
+    counts = shapes.expand_dims(b, _counts(t, bag, bags), [1])
+    table = shapes.full(b, 0, [num_weights, width], inner)
+    if mode == _MAX:
+        given = formula(b, lambda g, n: (n > 0).choose(g.to(inner), 0.0), grad, counts)
+        return ew.convert(b, scatters.put_along(b, table, maximum_indices, given, 0, "add"), grad.dtype)
+    share = ew.convert(b, grad, inner)
+    if mode == _MEAN:
+        share = formula(b, lambda g, n: g / n.at_least(1).to(inner), share, counts)
+    rows = gathers.take(b, share, bag, 0)
+    if per_sample_weights is not None:
+        rows = formula(b, lambda g, w: g * w.to(inner), rows, shapes.expand_dims(b, per_sample_weights, [1]))
+    places = formula(b, lambda n, i: (n < 0).choose(-1, i.to(I64)), bag, indices)
+    return ew.convert(b, scatters.put_rows(b, table, [places], rows, "add"), grad.dtype)
+
+
+def per_sample_weights_backward(
+    t: Tracer, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
+    padding_idx: int = -1,
+) -> Tensor:  # fmt: skip
+    inner = normalization.wide(grad.dtype)
+    bag = _bag_of_each(t, indices, offsets, grad.shape[0], padding_idx)
+    rows, own = gathers.take(t.b, weight, indices, 0), gathers.take(t.b, grad, bag, 0)
+    total = reductions.reduce(t.b, "add", formula(t.b, lambda w, g: w.to(inner) * g.to(inner), rows, own), [1])
+    return ew.convert(t.b, formula(t.b, lambda v, n: (n < 0).choose(0.0, v), total, bag), grad.dtype)
+
+
+EMBEDDING_BAGS: dict[str, Conversion] = {
+    "aten.embedding_bag": embedding_bag,
+    "aten._embedding_bag": embedding_bag,
+    "aten._embedding_bag_forward_only": embedding_bag,
+    "aten._embedding_bag_backward": embedding_bag_backward,
+    "aten._embedding_bag_per_sample_weights_backward": per_sample_weights_backward,
+}
