@@ -54,6 +54,15 @@ BULK(b_ilogb, double, double, ilogb(x[i])) BULK(b_ilogbf, float, float, ilogbf(x
 long lrint(double); long lround(double); long long llrintf(float); long long llroundf(float);
 BULK(b_lrint, double, double, lrint(x[i])) BULK(b_lround, double, double, lround(x[i]))
 BULK(b_llrintf, float, float, llrintf(x[i])) BULK(b_llroundf, float, float, llroundf(x[i]))
+double remquo(double, double, int*); float remquof(float, float, int*); double scalbln(double, long); float scalblnf(float, long);
+double lgamma_r(double, int*); float lgammaf_r(float, int*); int __fpclassify(double); int __fpclassifyf(float); double nan(const char*); float nanf(const char*);
+BULK(b_scalbln, double, double, scalbln(x[i], (long)z[i] << 20)) BULK(b_scalblnf, float, float, scalblnf(x[i], (long)z[i] << 20))
+BULK(b_class, double, double, __fpclassify(x[i])) BULK(b_classf, float, float, __fpclassifyf(x[i]))
+BULK(b_nan, double, double, nan("")) BULK(b_nanf, float, float, nanf(""))
+void b_remquo(const double* x, const double* z, double* y, long n) { int q; for (long i = 0; i < n; ++i) y[2 * i] = remquo(x[i], z[i], &q), y[2 * i + 1] = q; }
+void b_remquof(const float* x, const float* z, float* y, long n) { int q; for (long i = 0; i < n; ++i) y[2 * i] = remquof(x[i], z[i], &q), y[2 * i + 1] = q; }
+void b_lgammar(const double* x, const double* z, double* y, long n) { int s; for (long i = 0; i < n; ++i) y[2 * i] = lgamma_r(x[i], &s), y[2 * i + 1] = s; }
+void b_lgammarf(const float* x, const float* z, float* y, long n) { int s; for (long i = 0; i < n; ++i) y[2 * i] = lgammaf_r(x[i], &s), y[2 * i + 1] = s; }
 void* memcpy(void*, const void*, unsigned long); void* memmove(void*, const void*, unsigned long);
 void* memset(void*, int, unsigned long); int memcmp(const void*, const void*, unsigned long);
 int bcmp(const void*, const void*, unsigned long); unsigned long strlen(const char*);

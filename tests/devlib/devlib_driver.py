@@ -38,6 +38,13 @@ def _erfc(x):
     return mp.erfc(x) if abs(x) < 100 else mp.mpf(2 if x < 0 else 0)  # mpmath fails far out
 
 
+def _lgamma(x):
+    """log |gamma(x)|, for numbers of any size."""
+    if x >= 0:
+        return mp.loggamma(x) if x < 1e30 else x * (mp.log(x) - 1)
+    return mp.log(mp.pi / abs(mp.sinpi(x) * x)) - mp.loggamma(-x)
+
+
 ALL = _log(-1e308, 1e308)
 POSITIVE = _log(0.0, 1e308)
 FUNCTIONS = [
@@ -63,6 +70,8 @@ FUNCTIONS = [
     Function("atanh", mp.atanh, ((-1, 1), (0.99, 1), _log(-0.99, 0.99))),
     Function("erf", mp.erf, ((-6, 6), (-1, 1), ALL)),
     Function("erfc", _erfc, ((-6, 28), (-1, 1), (0, 3), ALL)),
+    Function("tgamma", mp.gamma, ((-30, 30), (0, 4), (-184.5, -30), (30, 172), _log(-1.0, 1.0))),
+    Function("lgamma", _lgamma, ((0, 4), (0.7, 1.3), (1.4, 2.6), (4, 200), POSITIVE, (-1000.5, -30))),
     Function("cbrt", lambda x: mp.sign(x) * mp.cbrt(abs(x)), ((-10, 10), ALL)),
     Function("sqrt", mp.sqrt, (POSITIVE, (0, 10))),
     Function("pow", mp.power, (((0, 100), (-100, 100)), ((0.9, 1.1), (-5000, 5000)), (POSITIVE, (-2, 2))), 2),

@@ -3,6 +3,7 @@
 `python tests/devlib/measure.py [samples per range]`: about a minute with the default of 4000.
 """
 
+# ruff: noqa: E501  (rows of a table)
 from __future__ import annotations
 
 import sys
@@ -29,12 +30,34 @@ function and type. *fma*: machines with fused multiply-add (x86-64-v3 and up, aa
 functions compute in float; *no fma*: baseline x86-64, where they compute in double. sqrt, floor, ceil, trunc, round,
 roundeven, fma and absf are correctly rounded.
 
-All functions vectorise in loops, except sin, cos and tan in double on machines without fused multiply-add; with it,
-these reduce every argument the same way, however large. Lanes of vectors compute what a single element does, so results
-depend neither on the width of vectors nor on where an element lies.
+All functions vectorise in loops, except tgamma, lgamma, and sin, cos and tan in double on machines without fused
+multiply-add; with it, these three reduce every argument the same way, however large. Lanes of vectors compute what a
+single element does, so results depend neither on the width of vectors nor on where an element lies.
 
 | function | f32, fma | f32, no fma | f64, fma | f64, no fma | samples |
 |---|---|---|---|---|---|
+"""
+
+C = """
+Between the negative integers lgamma has zeros: near them its error is at most 2^-59, whatever the result.
+
+## Functions of C
+
+Kernels in C (`.c`, for CPUs and CUDA) have `#include <math.h>`, and these functions of it, each also with the suffix
+`f`. Those in the table above have its errors; those in the first row here are exact or correctly rounded.
+
+| | |
+|---|---|
+| exact | `ceil copysign fabs fdim fma fmax fmin floor fmod frexp ilogb ldexp llrint llround logb lrint lround modf nan nearbyint nextafter remainder remquo rint round scalbln scalbn sqrt trunc` |
+| powers and exponentials | `cbrt exp exp10 exp2 expm1 hypot pow` |
+| logarithms | `log log10 log1p log2` |
+| circular and hyperbolic | `acos acosh asin asinh atan atan2 atanh cos cosh sin sincos sinh tan tanh` |
+| error and gamma functions | `erf erfc lgamma lgamma_r tgamma` |
+| macros | `fpclassify isfinite isgreater isinf isless isnan isnormal isunordered signbit` and the others |
+
+There are no functions of `long double` (`nexttoward`), no Bessel functions (`j0`), no `errno` and no `signgam`:
+`lgamma_r(x, &sign)` has the sign. `exp10` and `sincos` are declared after `#define _GNU_SOURCE`. Rounding is to
+nearest.
 """
 
 SUMS = """
@@ -78,7 +101,7 @@ def main(count: int) -> None:
         fused, plain = CPUS[1], CPUS[0]
         numbers = [cells["f", fused], cells["f", plain], cells["", fused], cells["", plain]]
         rows.append(f"| {function.name} | " + " | ".join(f"{n:.2f}" for n in numbers) + f" | {sizes[-1]} |\n")
-    text = HEAD.format(count=count, least=min(sizes), most=max(sizes)) + "".join(rows) + SUMS
+    text = HEAD.format(count=count, least=min(sizes), most=max(sizes)) + "".join(rows) + C + SUMS
     Path(__file__).parents[2].joinpath("docs", "math.md").write_text(text)
 
 

@@ -337,6 +337,48 @@ def test_exponents(library, suffix):
         np.testing.assert_allclose(out[:200], wanted, rtol=40 * float(np.finfo(dtype).eps))
 
 
+@pytest.mark.parametrize("suffix", TYPES)
+def test_quotients_of_remainders(library, suffix):
+    dtype = TYPES[suffix][1]
+    rng = np.random.default_rng(11)
+    x, y = (np.concatenate([rng.uniform(-100, 100, 300), np.arange(-150, 150) / 4]).astype(dtype) for _ in range(2))
+    y = rng.permutation(np.where(y == 0, dtype(0.75), y))
+    two = np.zeros((x.size, 2), dtype)
+    call(library, f"b_remquo{suffix}", x, y, two, count=x.size)
+    for a, b, (rest, quotient) in zip(x.tolist(), y.tolist(), two.tolist(), strict=True):
+        exact = fractions.Fraction(a) / fractions.Fraction(b)
+        assert rest == math.remainder(a, b), (a, b)
+        assert quotient == round(exact), (a, b)
+    far = np.array([1e30, -1e30, np.inf, 1, 3], dtype), np.array([3, 7, 2, np.inf, 0], dtype)
+    call(library, f"b_remquo{suffix}", *far, two, count=5)
+    for a, b, quotient in zip(far[0].tolist()[:2], far[1].tolist(), two[:2, 1].tolist(), strict=False):
+        whole = abs(round(fractions.Fraction(a) / fractions.Fraction(b))) % 2**31  # the low bits
+        assert quotient == dtype(whole if a > 0 else -whole)
+    assert np.isnan(two[[2, 4], 0]).all() and two[3].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("suffix", TYPES)
+def test_classes_signs_and_wide_exponents(library, suffix):
+    dtype = TYPES[suffix][1]
+    tiny = np.finfo(dtype).tiny
+    x = np.array([np.nan, -np.inf, -0.0, tiny / 2, -tiny, 1.5, np.finfo(dtype).max], dtype)
+    out = np.zeros_like(x)
+    call(library, f"b_class{suffix}", x, x, out, count=x.size)
+    assert out.tolist() == [0, 1, 2, 3, 4, 4, 4]  # FP_NAN, FP_INFINITE, FP_ZERO, FP_SUBNORMAL, FP_NORMAL of musl
+    call(library, f"b_nan{suffix}", x, x, out, count=x.size)
+    assert np.isnan(out).all()
+    call(library, f"b_scalbln{suffix}", x, np.array([0, 0, 1, 1, -1, -1, 1], dtype), out, count=x.size)
+    assert np.isnan(out[0]) and out[1:].tolist() == [-np.inf, 0.0, np.inf, 0.0, 0.0, np.inf]
+    x = np.array([-0.5, -1.5, -2.5, -40.5, -41.5, -40.25, -1e-200, 0.5, 30.0, -0.0, 0.0, -np.inf], dtype)
+    x[6] = -tiny
+    two = np.zeros((x.size, 2), dtype)
+    call(library, f"b_lgammar{suffix}", x, x, two, count=x.size)
+    signs = [-1, 1, -1, -1, 1, -1, -1, 1, 1, -1, 1, 1]
+    assert two[:, 1].tolist() == signs
+    assert [math.copysign(1, math.gamma(v)) for v in x[:9].tolist()] == signs[:9]
+    np.testing.assert_array_equal(two[:, 0], library("lgamma", suffix, x))
+
+
 def test_rounding_to_integers(library):
     x = np.concatenate([np.arange(-10, 10, 0.25), [1e15 + 0.5, -1e15 - 0.5, 0.49999999999999994]])
     out = np.zeros_like(x)

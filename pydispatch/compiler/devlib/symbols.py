@@ -25,6 +25,10 @@ SYMBOLS: dict[str, frozenset[str]] = {
             "nextafterf",
             "remainder",
             "remainderf",
+            "remquo",
+            "remquof",
+            "scalbln",
+            "scalblnf",
             "scalbn",
             "scalbnf",
         ]
@@ -58,6 +62,7 @@ SYMBOLS: dict[str, frozenset[str]] = {
     "float_hyperbolic": frozenset(["acoshf", "asinhf", "atanhf", "coshf", "erfcf", "erff", "sinhf", "tanhf"]),
     "float_inverse": frozenset(["acosf", "asinf", "atan2f", "atanf"]),
     "float_trig": frozenset(["cosf", "sincosf", "sinf", "tanf"]),
+    "gamma64": frozenset(["lgamma", "lgamma_r", "lgammaf", "lgammaf_r", "tgamma", "tgammaf"]),
     "hyperbolic64": frozenset(["cosh", "sinh", "tanh"]),
     "integer": frozenset(
         [
@@ -97,6 +102,8 @@ SYMBOLS: dict[str, frozenset[str]] = {
         [
             "__finite",
             "__finitef",
+            "__fpclassify",
+            "__fpclassifyf",
             "__isinf",
             "__isinff",
             "__isnan",
@@ -125,6 +132,8 @@ SYMBOLS: dict[str, frozenset[str]] = {
             "lroundf",
             "modf",
             "modff",
+            "nan",
+            "nanf",
             "nearbyint",
             "nearbyintf",
             "rint",

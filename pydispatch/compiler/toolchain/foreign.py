@@ -30,6 +30,11 @@ WRITABLE = "workgroups run at once and share nothing: make it const, or pass it 
 THREAD_LOCAL = "kernels have no thread of their own: pass state through a binding"
 
 
+def not_empty(group: str) -> str:
+    """Return an attribute group with an attribute: LLVM refuses one without, such as that of a declaration of modf."""
+    return re.sub(r"\{ *\}$", '{ "pyd.none" }', group)
+
+
 def used_features(text: str) -> frozenset[str]:
     """Return the target features that some function has."""
     return frozenset(f[1:] for found in _FEATURES.findall(text) for f in found.split(",") if f.startswith("+"))
@@ -50,7 +55,7 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
         features = used_features(group[0])
         is_kept = bool(beyond(features, known, machine) or (features - common) - set(machine))
         kept = group[0] if is_kept else _TARGET.sub("", group[0])
-        return _DROPPED.sub("", _OTHER.sub("", kept))
+        return not_empty(_DROPPED.sub("", _OTHER.sub("", kept)))
 
     return _GROUP.sub(adapt, text)
 

@@ -23,7 +23,12 @@ SHIM = Path(__file__).parent / "cuda_shim.h"
 """What a CUDA source needs of CUDA's headers, for a clang that has none."""
 
 # Loops of a thread are not for vectors, and a vector of intrinsics could not become calls.
-_FLAGS = ("-fno-vectorize", "-fno-slp-vectorize")
+_CALLED = ("llrint", "llround", "lrint", "lround", "modf", "sincos")
+"""Functions of C that clang takes for instructions which LLVM has not for CUDA."""
+_FLAGS = (
+    "-fno-vectorize", "-fno-slp-vectorize",
+    *(f"-fno-builtin-{name}{suffix}" for name in _CALLED for suffix in ("", "f")),
+)  # fmt: skip
 _EMIT = """
 import sys
 from llvmlite import binding as b

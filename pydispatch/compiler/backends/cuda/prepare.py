@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from pydispatch.compiler.toolchain import foreign
 from pydispatch.errors import CompileError
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -102,7 +103,7 @@ def _text(llvm: Any, data: bytes, context: Any) -> str:
             note="compile it with clang --target=nvptx64-nvidia-cuda -emit-llvm -c, or give the .c or .cu file itself",
         )
     text = _METADATA.sub("", _TARGET.sub("", text))
-    text = _GROUPS.sub(lambda group: _DROPPED.sub("", group[0]), text)
+    text = _GROUPS.sub(lambda group: foreign.not_empty(_DROPPED.sub("", group[0])), text)
     return _INTRINSIC.sub(lambda found: f"@{found[1]}{'f' if found[2] == 'f32' else ''}", text)
 
 

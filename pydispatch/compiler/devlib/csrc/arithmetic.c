@@ -25,6 +25,8 @@ static float pyd_scalbnf(float x, int n) {
 }
 float scalbnf(float x, int n) { return pyd_scalbnf(x, n); }
 float ldexpf(float x, int n) { return pyd_scalbnf(x, n); }
+double scalbln(double x, long n) { return pyd_scalbn(x, n < -2099 ? -2099 : n > 2099 ? 2099 : (int)n); }
+float scalblnf(float x, long n) { return pyd_scalbnf(x, n < -400 ? -400 : n > 400 ? 400 : (int)n); }
 
 static double pyd_frexp(double x, int* out_exponent) {
   uint64_t bits = pyd_bits(x);
@@ -92,22 +94,23 @@ static double pyd_pack(uint64_t mantissa, int exponent) {
   return pyd_double((mantissa & 0x000fffffffffffff) | (uint64_t)exponent << 52);
 }
 
-// |x| mod |y| for finite x and y, y not 0; the lowest bit of the quotient goes to out_odd.
-static double pyd_modulo(double x, double y, int* out_odd) {
+// |x| mod |y| for finite x and y, y not 0; the low bits of the quotient go to out_quotient.
+static double pyd_modulo(double x, double y, uint32_t* out_quotient) {
   uint64_t a = pyd_bits(x) & ~(UINT64_C(1) << 63), b = pyd_bits(y) & ~(UINT64_C(1) << 63);
-  *out_odd = 0;
+  *out_quotient = 0;
   if (a < b) return pyd_double(a);
   pyd_number_t p = pyd_unpack(a), q = pyd_unpack(b);
   int left = p.exponent - q.exponent;
-  *out_odd = (int)(p.mantissa / q.mantissa) & (left == 0);
+  uint32_t quotient = (uint32_t)(p.mantissa / q.mantissa);
   uint64_t rest = p.mantissa % q.mantissa;
   while (left > 0 && rest) {  // eleven bits at a time
     int step = left < 11 ? left : 11;
     rest <<= step;
     left -= step;
-    *out_odd = (int)(rest / q.mantissa) & (left == 0);
+    quotient = quotient << step | (uint32_t)(rest / q.mantissa);
     rest %= q.mantissa;
   }
+  *out_quotient = left < 32 ? quotient << left : 0;
   return pyd_pack(rest, q.exponent);
 }
 static int pyd_modulo_is_special(double x, double y) {
@@ -116,24 +119,39 @@ static int pyd_modulo_is_special(double x, double y) {
 
 // A float function never calls its double namesake by name: compilers turn that into a call of the float function.
 static double pyd_fmod(double x, double y) {
-  int odd;
+  uint32_t quotient;
   if (pyd_modulo_is_special(x, y)) return x != x || y != y ? x + y : PYD_NAN;
   if (__builtin_fabs(y) == PYD_INF) return x;
-  return __builtin_copysign(pyd_modulo(x, y, &odd), x);
+  return __builtin_copysign(pyd_modulo(x, y, &quotient), x);
 }
 double fmod(double x, double y) { return pyd_fmod(x, y); }
 float fmodf(float x, float y) { return (float)pyd_fmod((double)x, (double)y); }
 
-static double pyd_remainder(double x, double y) {
-  int odd;
+// The quotient to nearest goes to out_quotient: its low 31 bits, with its sign.
+static double pyd_remainder(double x, double y, int* out_quotient) {
+  uint32_t quotient;
+  *out_quotient = 0;
   if (pyd_modulo_is_special(x, y)) return x != x || y != y ? x + y : PYD_NAN;
   if (__builtin_fabs(y) == PYD_INF) return x;
-  double size = __builtin_fabs(y), rest = pyd_modulo(x, y, &odd), other = size - rest;  // exact where it is used
-  if (rest > other || (rest == other && odd)) rest = -other;
+  double size = __builtin_fabs(y), rest = pyd_modulo(x, y, &quotient), other = size - rest;  // exact where it is used
+  if (rest > other || (rest == other && (quotient & 1))) {
+    rest = -other;
+    quotient += 1;
+  }
+  int whole = (int)(quotient & 0x7fffffff);
+  *out_quotient = (pyd_bits(x) ^ pyd_bits(y)) >> 63 ? -whole : whole;
   return pyd_bits(x) >> 63 ? -rest : rest;
 }
-double remainder(double x, double y) { return pyd_remainder(x, y); }
-float remainderf(float x, float y) { return (float)pyd_remainder((double)x, (double)y); }
+double remainder(double x, double y) {
+  int quotient;
+  return pyd_remainder(x, y, &quotient);
+}
+float remainderf(float x, float y) {
+  int quotient;
+  return (float)pyd_remainder((double)x, (double)y, &quotient);
+}
+double remquo(double x, double y, int* quotient) { return pyd_remainder(x, y, quotient); }
+float remquof(float x, float y, int* quotient) { return (float)pyd_remainder((double)x, (double)y, quotient); }
 
 #if PYD_HAS_FMA
 PYD_HOT double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }

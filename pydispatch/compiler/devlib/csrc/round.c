@@ -91,6 +91,20 @@ PYD_HOT int __isinff(float x) { return __builtin_fabsf(x) == __builtin_inff(); }
 PYD_HOT int __finite(double x) { return __builtin_fabs(x) < PYD_INF; }
 PYD_HOT int __finitef(float x) { return __builtin_fabsf(x) < __builtin_inff(); }
 
+// NaN, infinity, zero, subnormal and other numbers are 0 to 4, as FP_NAN and its like.
+static int pyd_class(int exponent, int highest, int is_zero, int is_infinite) {
+  if (exponent == highest) return is_infinite;
+  return exponent ? 4 : is_zero ? 2 : 3;
+}
+int __fpclassify(double x) {
+  return pyd_class((int)(pyd_bits(x) >> 52) & 2047, 2047, x == 0.0, __builtin_fabs(x) == PYD_INF);
+}
+int __fpclassifyf(float x) {
+  return pyd_class((int)(pyd_bitsf(x) >> 23) & 255, 255, x == 0.0f, __builtin_fabsf(x) == __builtin_inff());
+}
+double nan(const char* text) { return (void)text, PYD_NAN; }
+float nanf(const char* text) { return (void)text, __builtin_nanf(""); }
+
 double modf(double x, double* out_whole) {
   double whole = PYD_HAS_ROUND ? __builtin_trunc(x) : pyd_trunc_double(x);
   *out_whole = whole;
