@@ -33,6 +33,10 @@ sizes("as_strided by sizes", lambda x: x.as_strided((x.shape[1], x.shape[0]), (1
         (3, 4), (5, 2), (2, 7))  # fmt: skip
 form("as_strided_scatter", lambda x, y: torch.as_strided_scatter(x, y[0, :3], (3,), (5,)), X, Y)
 form("as_strided_copy", lambda x: torch.as_strided_copy(x, (2, 3), (1, 2)), X)
+form("views that are copied", lambda x: (
+    torch.view_copy(x, [2, 6]), torch.permute_copy(x, [1, 0]), torch.expand_copy(x[:1], [3, 4]), torch.select_copy(
+        x, 0, 1), torch.slice_copy(x, 1, 1, 3), torch.transpose_copy(x, 0, 1), *torch.unbind_copy(x),
+    *torch.split_copy(x, 2, 1), torch.diagonal_copy(x), torch.unsqueeze_copy(x, 1), torch.squeeze_copy(x[:1])), X)
 form("_reshape_alias", lambda x: aten._reshape_alias(x, [2, 6], [6, 1]), X)
 form("prims views", lambda x: (prims.collapse_view(x[None], 0, 1), prims.view_of(x), prims.squeeze(x[:, None], [1]),
                                prims.split_dim(x, 1, 2), prims.transpose(x, [1, 0]),
@@ -79,6 +83,24 @@ form("fake_quantize by learned scales", lambda x, s: (
     aten._fake_quantize_learnable_per_tensor_affine(x, s[:1], torch.zeros(1), -128, 127),
     aten._fake_quantize_learnable_per_channel_affine(x, s, torch.zeros(4), 1, -8, 7)),
     X, torch.rand(4) * 0.1 + 0.01)  # fmt: skip
+
+form("gcd and lcm", lambda i, j: (torch.gcd(i, j), torch.lcm(i, j), torch.gcd(i, j[0]), torch.gcd(i * 0, j * 0),
+                                  torch.gcd(i.abs().to(torch.uint8) * 12, j.to(torch.uint8) * 18)), I, J)  # fmt: skip
+form("median", lambda x, i, n: (x.median(), i.median(), *x.median(1), *i.median(0, keepdim=True), n.median(), *n.median(
+    1), n.nanmedian(), *n.nanmedian(1), n[0].nanmedian(0).values), X, I, NAN)  # fmt: skip
+form("mode", lambda x, i: (*i.mode(), *i.mode(0, keepdim=True), x.round().mode(0)[0], i.flatten().mode()[0]), X, I)
+form("diagonal_scatter", lambda x, y: (x.diagonal_scatter(y[0, :3]), x.diagonal_scatter(y[0, :3], 1),
+                                       x.diagonal_scatter(y[0, :2], -1), x[:, :, None].expand(3, 4, 2).diagonal_scatter(
+                                           y[:, :2], 0, 1, 2)), X, Y)  # fmt: skip
+form("linspace of tensors", lambda x, y: (torch.linspace(x[0, 0], y[0, 0], 7), torch.linspace(x[0, 0], 3.0, 1),
+                                          torch.linspace(2, y[0, 1], 4)), X, Y)  # fmt: skip
+
+form("special functions", lambda x, h: (
+    torch.lgamma(x.abs() + 0.1), torch.digamma(x.abs() + 0.1), torch.erfinv(x.tanh()), torch.polygamma(0, x.abs() + 1),
+    torch.polygamma(2, x.abs() + 1), torch.special.zeta(x.abs() + 1.5, x.abs() + 1), torch.lgamma(h.abs() + 1)), X, H)
+form("nextafter and angle", lambda x, y, i: (torch.nextafter(x, y), torch.nextafter(x, x), torch.angle(x), torch.angle(
+    i), torch.angle(torch.complex(x, y))), X, Y, I)  # fmt: skip
+form("dist", lambda x, y: (torch.dist(x, y), torch.dist(x, y[0], 1), torch.dist(x, y, float("inf"))), X, Y)
 
 # -- products
 
@@ -142,6 +164,7 @@ form("factors with the number of a failure", lambda x: (
     *torch.linalg.cholesky_ex(x @ x.mT), *torch.linalg.lu_factor_ex(x), *torch.linalg.solve_ex(x, x + 1),
     *torch.lu_unpack(*torch.linalg.lu_factor(x[:, :3])), torch.linalg.cholesky_ex(x - 5)[1]), SQUARE)  # fmt: skip
 form("qr", lambda x: (lambda q, r: (q.abs(), r.abs(), q @ r))(*torch.linalg.qr(x[..., :3])), SQUARE)
+form("geqrf", lambda x: (*torch.geqrf(x), torch.linalg.householder_product(*torch.geqrf(x))), SQUARE)
 form("triangular", lambda x: (
     torch.linalg.solve_triangular(x.triu(), x, upper=True), torch.linalg.solve_triangular(x, x, upper=False),
     torch.linalg.solve_triangular(x, x, upper=True, left=False, unitriangular=True),
@@ -168,6 +191,13 @@ form("_index_put_impl", lambda x, i, y: (
     aten._index_put_impl(x, [i[0].abs() % 3, i[1].abs() % 4], y[0], True, True)), X, I, Y)  # fmt: skip
 form("_index_put_impl_", lambda x, i, y: aten._index_put_impl_(x.clone(), [i[0].abs() % 3, i[1].abs() % 4], y[0], True),
      X, I, Y)  # fmt: skip
+
+form("put", lambda x, i, y: (x.put(i[0].abs(), y[0]), x.put(i[0].abs(), y[0], True), x.put(-i[:1].abs() - 1, y[:1])),
+     X, I, Y)  # fmt: skip
+form("numbers by an index", lambda x, i: (
+    x[0, 0].index_select(0, i), x[0, 0].index_fill(0, i, 2.0), x[0, 0].index_add(0, i, x[0, 1]),
+    x[0, 0].index_copy(0, i, x[0, 1]), x[0, 0].index_reduce(0, i, x[0, 1], "amax")), X, torch.tensor([0]))
+form("writes to a diagonal", lambda x: (y := x.clone(), y.diagonal().mul_(2), y.diagonal(1).zero_())[0], X)
 
 # -- numbers of 8 bits
 

@@ -110,6 +110,24 @@ def test_exponential_numbers() -> None:
     assert made.min() > 0 and abs(made.mean() - 0.5) < 0.02 and abs((made > 0.5).float().mean() - math.exp(-1)) < 0.02
 
 
+DISTRIBUTIONS = {
+    "log_normal": (lambda x: x.log_normal_(0.0, 0.5), math.exp(0.125), 1.0),
+    "cauchy": (lambda x: x.cauchy_(1.0, 2.0).atan(), None, math.pi / 4),
+    "geometric": (lambda x: x.geometric_(0.25), 4.0, 3.0),
+    "normal of tensors": (lambda x: torch.normal(x * 0 + 3.0, x * 0 + 2.0), 3.0, 3.0),
+    "normal of a size": (lambda x: torch.normal(3.0, 2.0, (20000,)) + x * 0, 3.0, 3.0),
+}
+"""Numbers that are drawn, their mean where they have one, and their median. Of Cauchy's the arc tangents are taken."""
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_distributions(name: str) -> None:
+    function, mean, median = DISTRIBUTIONS[name]
+    made = drawn(lambda x: function(x.clone()), torch.zeros(20000))
+    assert abs(made.median() - median) < 0.1 and made.unique().numel() > 10
+    assert mean is None or abs(made.mean() - mean) < 0.1
+
+
 def test_bernoulli_numbers_of_a_tensor_of_probabilities() -> None:
     chances = torch.tensor([0.0, 0.3, 1.0])
     made = drawn(lambda x, p: torch.ops.aten.bernoulli.Tensor(x, p), torch.empty(2000, 3), chances)

@@ -14,12 +14,14 @@ from pydispatch.frontends.torch.nodes.convolution_gradients import CONVOLUTION_G
 from pydispatch.frontends.torch.nodes.counting import COUNTING
 from pydispatch.frontends.torch.nodes.creation import CREATION
 from pydispatch.frontends.torch.nodes.distance_gradients import DISTANCE_GRADIENTS
+from pydispatch.frontends.torch.nodes.divisors import DIVISORS
 from pydispatch.frontends.torch.nodes.embedding_bags import EMBEDDING_BAGS
 from pydispatch.frontends.torch.nodes.float_parts import FLOAT_PARTS
 from pydispatch.frontends.torch.nodes.fourier import FOURIER
 from pydispatch.frontends.torch.nodes.indexing import INDEXING
 from pydispatch.frontends.torch.nodes.linear_algebra import LINEAR_ALGEBRA
 from pydispatch.frontends.torch.nodes.normalization import NORMALIZATION
+from pydispatch.frontends.torch.nodes.order_statistics import ORDER_STATISTICS
 from pydispatch.frontends.torch.nodes.ordering import ORDERING
 from pydispatch.frontends.torch.nodes.padding_gradients import PADDING_GRADIENTS
 from pydispatch.frontends.torch.nodes.parts import PARTS
@@ -34,6 +36,7 @@ from pydispatch.frontends.torch.nodes.resizing import RESIZING
 from pydispatch.frontends.torch.nodes.sampling import SAMPLING
 from pydispatch.frontends.torch.nodes.sampling_gradients import SAMPLING_GRADIENTS
 from pydispatch.frontends.torch.nodes.shapes import SHAPES
+from pydispatch.frontends.torch.nodes.special import SPECIAL
 from pydispatch.frontends.torch.nodes.symbols import SYMBOLS
 from pydispatch.frontends.torch.nodes.vision import VISION
 from pydispatch.frontends.torch.nodes.weight_gradients import WEIGHT_GRADIENTS
@@ -44,8 +47,14 @@ CONVERSIONS = {
     **NORMALIZATION, **INDEXING, **CREATION, **SYMBOLS, **ATTENTION, **CONTROL, **FOURIER, **ORDERING, **RECURRENT,
     **WINDOWS, **ADAPTIVE_POOLING, **RESIZING, **SAMPLING, **COLUMNS, **RANDOM,
     **strided.STRIDED, **prims.PRIMS, **LINEAR_ALGEBRA, **COUNTING, **FLOAT_PARTS, **QUANTIZATION, **VISION,
+    **ORDER_STATISTICS, **DIVISORS, **SPECIAL,
     **CONVOLUTION_GRADIENTS, **POOL_GRADIENTS, **SAMPLING_GRADIENTS, **DISTANCE_GRADIENTS, **PADDING_GRADIENTS,
     **WEIGHT_GRADIENTS, **EMBEDDING_BAGS,
+}  # fmt: skip
+CONVERSIONS |= {
+    f"aten.{name}_copy": CONVERSIONS[f"aten.{name}"]
+    for name in ("view", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand", "select", "slice", "narrow",
+                 "split", "split_with_sizes", "unbind", "diagonal", "unfold", "unflatten")
 }  # fmt: skip
 """By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
 

@@ -75,6 +75,10 @@ def new_empty_strided(
     return filled(t, 0, size, dtype or self.dtype)
 
 
+def empty_permuted(t: Tracer, size: Sizes, physical_layout: Sequence[int], *, dtype: DType | None = None) -> Tensor:
+    return filled(t, 0, size, dtype or F32)
+
+
 def scalar_tensor(t: Tracer, s: Operand, *, dtype: DType | None = None) -> Tensor:
     return as_tensor(t, s, dtype or F32)
 
@@ -105,9 +109,15 @@ def _of_integers(t: Tracer, start: Any, end: Any, step: Any, dtype: DType) -> Te
     return ew.convert(t.b, made, dtype)
 
 
-def linspace(t: Tracer, start: Number, end: Number, steps: int, *, dtype: DType | None = None) -> Tensor:
+def linspace(t: Tracer, start: Operand, end: Operand, steps: int, *, dtype: DType | None = None) -> Tensor:
     import numpy as np
 
+    if isinstance(start, Tensor) or isinstance(end, Tensor):
+        # From both ends, as PyTorch does: the last element is the end itself.
+        part = t.b.constant(np.linspace(0.0, 1.0, steps), F64)
+        low, high = (shapes.reshape(t.b, as_tensor(t, v, F64), []) for v in (start, end))
+        made = formula(t.b, lambda p, x, y: (p < 0.5).choose(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high)
+        return ew.convert(t.b, made, dtype or F32)
     values = np.linspace(float(start), float(end), steps)  # type: ignore[arg-type]
     return t.b.constant(values, dtype or F32)
 
@@ -158,6 +168,7 @@ CREATION: dict[str, Conversion] = {
     "aten.empty.memory_format": _of_size(0),
     "aten.empty_strided": empty_strided,
     "aten.new_empty_strided": new_empty_strided,
+    "aten.empty_permuted": empty_permuted,
     "aten.scalar_tensor": scalar_tensor,
     "aten.arange": arange,
     "aten.arange.start": arange_step,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.frontends.graph.dtypes import I64, U8, DType, Kind
-from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, reductions, scans, scatters, selection, shapes
@@ -72,7 +72,16 @@ def masked_scatter(t: Tracer, self: Tensor, mask: Tensor, source: Tensor) -> Ten
     return ew.select(t.b, marked, gathers.take(t.b, shapes.reshape(t.b, source, [-1]), numbers, 0), x)
 
 
+def put(t: Tracer, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Elements replaced, or added to, by their number in the whole tensor."""
+    flat, places, given = (shapes.reshape(t.b, v, [product(v.shape)]) for v in (self, index, source))
+    made = scatters.put_along(t.b, flat, places, given, 0, "add" if accumulate else None)
+    return shapes.reshape(t.b, made, self.shape)
+
+
 def index_select(t: Tracer, self: Tensor, dim: int, index: Tensor) -> Tensor:
+    if not self.rank:
+        return self
     return gathers.take(t.b, self, shapes.reshape(t.b, index, [-1]), shapes.axis_of(t.b, dim, self.rank))
 
 
@@ -181,6 +190,9 @@ def _reduced_along(
 
 def _along(t: Tracer, x: Tensor, dim: int, index: Tensor, source: Operand, combine: str | None) -> Tensor:
     """x with slices replaced: those of a source at the places of a vector along an axis."""
+    if not x.rank:
+        flat = [shapes.reshape(t.b, v, [-1]) for v in (x, index, as_tensor(t, source, x.dtype))]
+        return shapes.reshape(t.b, _along(t, flat[0], 0, flat[1], flat[2], combine), [])
     axis = shapes.axis_of(t.b, dim, x.rank)
     places, shape = _slices_at(t, x, axis, index)
     values = shapes.broadcast_to(t.b, as_tensor(t, source, x.dtype), shape)
@@ -197,6 +209,9 @@ def _slices_at(t: Tracer, x: Tensor, axis: int, index: Tensor) -> tuple[Tensor, 
 def index_reduce(
     t: Tracer, self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
+    if not self.rank:
+        x, at, given = (shapes.reshape(t.b, v, [-1]) for v in (self, index, source))
+        return shapes.reshape(t.b, index_reduce(t, x, 0, at, given, reduce, include_self=include_self), [])
     axis = shapes.axis_of(t.b, dim, self.rank)
     places, shape = _slices_at(t, self, axis, index)
     values = shapes.broadcast_to(t.b, as_tensor(t, source, self.dtype), shape)
@@ -260,6 +275,7 @@ INDEXING: dict[str, Conversion] = {
     "aten.gather": gather,
     "aten.take_along_dim": take_along_dim,
     "aten.take": take,
+    "aten.put": put,
     "aten.masked_fill": masked_fill,
     "aten.masked_select": masked_select,
     "aten.masked_scatter": masked_scatter,

@@ -215,7 +215,7 @@ def triangular_solve(
     made = linear.triangular_solve(
         t.b, matrix, given, lower=not upper, transposed=transpose, unit=unitriangular
     )
-    return made, triangle(t, A, "ge" if upper else "le", 0)
+    return made, matrix
 
 
 # -- Cholesky and QR
@@ -262,6 +262,14 @@ def qr(t: Tracer, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
     return factors.of_reflections(t.b, shapes.slice_axis(t.b, made, A.rank - 1, 0, k), scales), upper
 
 
+def geqrf(t: Tracer, self: Tensor) -> Pair:
+    return factors.qr(t.b, self)
+
+
+def householder_product(t: Tracer, input: Tensor, tau: Tensor) -> Tensor:
+    return factors.of_reflections(t.b, input, tau)
+
+
 LINEAR_ALGEBRA: dict[str, Conversion] = {
     "aten.linalg_det": det,
     "aten.det": det,
@@ -290,4 +298,7 @@ LINEAR_ALGEBRA: dict[str, Conversion] = {
     "aten.cholesky_solve": cholesky_solve,
     "aten.cholesky_inverse": cholesky_inverse,
     "aten.linalg_qr": qr,
+    "aten.geqrf": geqrf,
+    "aten.linalg_householder_product": householder_product,
+    "aten.orgqr": householder_product,
 }

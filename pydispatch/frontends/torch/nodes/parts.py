@@ -7,10 +7,12 @@ from typing import Any
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import indexing, shapes
+from pydispatch.frontends.ops import gathers, indexing, reductions, shapes
+from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.nodes.shapes import axis_of
 from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
 
@@ -153,6 +155,27 @@ def diagonal(t: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int 
     return shapes.rearranged(t.b, x, shape, AffineMap(len(shape), 0, source))
 
 
+def diagonal_scatter(
+    t: Tracer, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """The tensor with other elements where `diagonal` reads them."""
+    b, (i, j) = t.b, (axis_of(t, dim1, self.rank), axis_of(t, dim2, self.rank))
+    rows = shapes.iota(b, [self.shape[i]], 0, I64)
+    last = reductions.size_as(b, src.shape[-1] - 1, I64)
+    number = formula(b, lambda r, n: (r - max(0, -offset)).at_least(0).at_most(n), rows, last)
+    taken = gathers.take(b, ew.convert(b, src, self.dtype), number, src.rank - 1)  # [the other axes, rows]
+    order = [d for d in range(self.rank) if d not in (i, j)] + [i]
+    spread = shapes.transpose(b, taken, [order.index(d) for d in range(self.rank) if d != j])
+    return formula(
+        b, lambda v, w: (v.position(j, I64) - v.position(i, I64)).is_equal(offset).choose(w, v),
+        self, shapes.expand_dims(b, spread, [j]),
+    )  # fmt: skip
+
+
+def _diagonal_back(t: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
+    return diagonal_scatter(t, whole, written, *args, **kwargs)
+
+
 def unfold(t: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows along an axis; their elements are the last axis."""
     if self.rank == 0:  # as a vector of one element
@@ -177,11 +200,12 @@ PARTS: dict[str, Conversion] = {
     "aten.chunk": chunk,
     "aten.unbind": unbind,
     "aten.diagonal": diagonal,
+    "aten.diagonal_scatter": diagonal_scatter,
     "aten.unfold": unfold,
 }
 
 VIEWS: dict[str, Inverse | None] = {
     "aten.slice": _slice_back, "aten.select": _select_back, "aten.unbind": _unbound_back,
     "aten.split": _part_back(split), "aten.split_with_sizes": _part_back(split_with_sizes),
-    "aten.chunk": _part_back(chunk), "aten.narrow": None, "aten.diagonal": None, "aten.unfold": None,
+    "aten.chunk": _part_back(chunk), "aten.narrow": None, "aten.diagonal": _diagonal_back, "aten.unfold": None,
 }  # fmt: skip

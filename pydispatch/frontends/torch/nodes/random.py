@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, I64, U64, DType
@@ -13,9 +14,10 @@ from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.nodes import pointwise
 from pydispatch.frontends.torch.nodes.activations import leaky_relu
 from pydispatch.frontends.torch.nodes.ordering import searchsorted
-from pydispatch.frontends.torch.promotion import Number
+from pydispatch.frontends.torch.promotion import Number, Operand
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Sizes = Sequence[Size]
@@ -127,6 +129,36 @@ def exponential(t: Tracer, self: Tensor, lambd: float = 1.0) -> Tensor:
     return ew.convert(t.b, made, _check_float(t, self.dtype))
 
 
+def normal_of(t: Tracer, mean: Operand, std: Operand) -> Tensor:
+    """Each number with a mean and a deviation of its own."""
+    tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
+    dtype, shape = _check_float(t, tensors[0].dtype), ew.broadcast_shape(t.b, *(v.shape for v in tensors))
+    return pointwise.add(t, pointwise.mul(t, randn(t, shape, dtype=dtype), std), mean)
+
+
+def normal_of_size(t: Tracer, mean: float, std: float, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    made = randn(t, size, dtype=dtype)
+    return formula(t.b, lambda v: v * std + mean, made)
+
+
+def log_normal(t: Tracer, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
+    made = random.normal(t.b, *random.draw(t.b, self.shape), F64 if self.dtype == F64 else F32)
+    return ew.convert(t.b, formula(t.b, lambda v: (v * std + mean).of("exp"), made), _check_float(t, self.dtype))
+
+
+def cauchy(t: Tracer, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
+    made = formula(t.b, lambda u: ((u - 0.5) * math.pi).of("tan") * sigma + median, _unit(t, self.shape))
+    return ew.convert(t.b, made, _check_float(t, self.dtype))
+
+
+def geometric(t: Tracer, self: Tensor, p: float) -> Tensor:
+    """How often something with a probability is tried until it happens."""
+    if not 0 < p < 1:
+        raise t.b.fail(f"a geometric distribution with the probability {p}; it is between 0 and 1")
+    rate = -math.log1p(-p)
+    return ew.convert(t.b, formula(t.b, lambda v: (v / rate).of("ceil"), _exponential(t, self.shape)), self.dtype)
+
+
 def multinomial(t: Tracer, self: Tensor, num_samples: Size, replacement: bool = False) -> Tensor:
     """Numbers of elements of each row, drawn with the probabilities that these are after division by their sum."""
     weights = ew.convert(t.b, self, F32)
@@ -202,6 +234,11 @@ RANDOM: dict[str, Conversion] = {
     "aten.bernoulli.float": bernoulli_p,  # in place
     "aten.bernoulli.Tensor": bernoulli_of,
     "aten.exponential": exponential,
+    **{f"aten.normal.{kinds}": normal_of for kinds in ("Tensor_Tensor", "Tensor_float", "float_Tensor")},
+    "aten.normal.float_float": normal_of_size,
+    "aten.log_normal": log_normal,
+    "aten.cauchy": cauchy,
+    "aten.geometric": geometric,
     "aten.multinomial": multinomial,
     "aten.rrelu": rrelu,
     "aten.rrelu_with_noise": rrelu_with_noise,

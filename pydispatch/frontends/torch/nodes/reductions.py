@@ -10,7 +10,7 @@ from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, reductions, shapes
-from pydispatch.frontends.torch.nodes.pointwise import truth
+from pydispatch.frontends.torch.nodes.pointwise import sub, truth
 from pydispatch.frontends.torch.promotion import Number, category
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -173,6 +173,10 @@ def norm(
     return vector_norm(t, self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
+def dist(t: Tracer, self: Tensor, other: Tensor, p: Number = 2) -> Tensor:
+    return vector_norm(t, sub(t, self, other), p)
+
+
 def count_nonzero(t: Tracer, self: Tensor, dim: int | Ints | None = None) -> Tensor:
     return _reduced(t, "add", ew.convert(t.b, truth(t, self), I64), dim, False)
 
@@ -206,6 +210,7 @@ REDUCTIONS: dict[str, Conversion] = {
     "aten.logsumexp": logsumexp,
     "aten.linalg_vector_norm": vector_norm,
     "aten.norm": norm,
+    "aten.dist": dist,
     "aten.count_nonzero": count_nonzero,
     "aten.numel": numel,
     "aten.sym_numel": numel,

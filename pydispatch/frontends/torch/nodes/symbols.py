@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydispatch.frontends.graph.dtypes import F64, I64
@@ -14,6 +14,8 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.torch.nodes.pointwise import floor_divide, remainder
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, together
 from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+Sizes = Sequence[Size]
 
 
 def sym_size(t: Tracer, self: Tensor, dim: int) -> Size:
@@ -51,6 +53,13 @@ def _binary(name: str) -> Callable[[Tracer, Tensor, Tensor], Tensor]:
 
 def _ordered(order: str) -> Callable[[Tracer, Tensor, Tensor], Tensor]:
     return lambda t, x, y: ew.compare(t.b, order, x, y)
+
+
+def sym_sum(t: Tracer, args: Sizes) -> Size:
+    total: Size = 0
+    for n in args:
+        total = total + n
+    return total
 
 
 def truediv(t: Tracer, a: Operand, b: Operand) -> Operand:
@@ -124,6 +133,7 @@ SYMBOLS: dict[str, Conversion] = {
     **{f"_operator.{name}": _arithmetic(*functions) for name, functions in _FUNCTIONS.items()},
     "_operator.truediv": truediv,
     "_operator.neg": neg,
+    "torch.sym_sum": sym_sum,
     "torch.sym_max": _arithmetic(maximum, _binary("max")),
     "torch.sym_min": _arithmetic(minimum, _binary("min")),
     "torch.sym_float": sym_float,

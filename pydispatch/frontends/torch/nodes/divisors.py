@@ -1,0 +1,42 @@
+"""The greatest common divisor and the least common multiple of integers."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import control, reductions, shapes
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops.formulas import formula, formulas
+from pydispatch.frontends.torch.promotion import Operand, together
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def gcd(t: Tracer, self: Operand, other: Operand) -> Tensor:
+    b = t.b
+    x, y = together(t, self, other)
+    if not x.dtype.is_integer:
+        raise b.fail(f"common divisors of {x} and {y}; expected integers")
+    shape = ew.broadcast_shape(b, x.shape, y.shape)
+    x, y = (shapes.broadcast_to(b, v, shape) for v in (x, y))
+    if not x.dtype.is_unsigned:
+        x, y = (ew.unary(b, "abs", v) for v in (x, y))
+
+    def remains(tensors: list[Tensor]) -> Tensor:
+        return reductions.reduce(b, "or", formula(b, lambda v: v.is_unequal(0), tensors[1]))
+
+    def divided(tensors: list[Tensor]) -> list[Tensor]:
+        return formulas(
+            b, lambda v, w: (w.is_equal(0).choose(v, w), w.is_equal(0).choose(w, v % w.is_equal(0).choose(1, w))),
+            *tensors,
+        )  # fmt: skip
+
+    return control.while_(b, [x, y], remains, divided)[0]
+
+
+def lcm(t: Tracer, self: Operand, other: Operand) -> Tensor:
+    x, y = together(t, self, other)
+    divisor = gcd(t, x, y)
+    multiple = formula(t.b, lambda v, w, d: v / d.is_equal(0).choose(1, d) * w, x, y, divisor)
+    return multiple if x.dtype.is_unsigned else ew.unary(t.b, "abs", multiple)
+
+
+DIVISORS: dict[str, Conversion] = {"aten.gcd": gcd, "aten.lcm": lcm}

@@ -1,0 +1,88 @@
+"""Elements by their rank or by how often they occur: medians and modes."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import product
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import gathers, ordering, reductions, scans, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+Pair = tuple[Tensor, Tensor]
+
+
+def _numbers(t: Tracer, x: Tensor, axis: int) -> Tensor:
+    """How many elements along an axis are no NaN, with size 1 there."""
+    known = formula(t.b, lambda v: v.is_equal(v).to(I64), x)
+    return reductions.reduce(t.b, "add", known, [axis], keep=True)
+
+
+def _median(t: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Pair:
+    """The lower one of the elements in the middle, and its place: that of the first NaN, or without these."""
+    b = t.b
+    values, places = ordering.sort_with_places(b, x, axis)
+    size, numbers = reductions.size_as(b, x.shape[axis], I64), _numbers(t, x, axis)
+
+    def middle(n: Element, size: Element) -> Element:
+        if skips_nan:
+            return ((n - 1) / 2).at_least(0)
+        return n.is_equal(size).choose((size - 1) / 2, n)
+
+    at = formula(b, middle, numbers, size)
+    found = [gathers.take_along(b, v, at, axis) for v in (values, places)]
+    return found[0], found[1]
+
+
+def _by_axis(skips_nan: bool) -> Conversion:
+    def convert(t: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+        if not self.rank:
+            return self, t.b.constant(0, I64)
+        axis = shapes.axis_of(t.b, dim, self.rank)
+        made = _median(t, self, axis, skips_nan)
+        return made if keepdim else _without(t, made, axis)
+
+    return convert
+
+
+def _of_all(skips_nan: bool) -> Conversion:
+    def convert(t: Tracer, self: Tensor) -> Tensor:
+        flat = shapes.reshape(t.b, self, [product(self.shape)])
+        return shapes.reshape(t.b, _median(t, flat, 0, skips_nan)[0], [])
+
+    return convert
+
+
+def _without(t: Tracer, found: Pair, axis: int) -> Pair:
+    return shapes.squeeze(t.b, found[0], [axis]), shapes.squeeze(t.b, found[1], [axis])
+
+
+def mode(t: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
+    """The least of the elements that occur most often, and the last place where it is."""
+    b = t.b
+    if not self.rank:
+        return self, b.constant(0, I64)
+    axis = shapes.axis_of(b, dim, self.rank)
+    values, places = ordering.sort_with_places(b, self, axis)
+    # An element counts those before it that equal it: its number less that of the first one of its run.
+    before = shapes.concat(b, [shapes.slice_axis(b, values, axis, 0, 1),
+                               shapes.slice_axis(b, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
+
+    def begin(v: Element, w: Element) -> Element:
+        number = v.position(axis, I64)
+        return v.is_equal(w).choose(0, number)
+
+    starts = scans.cumulative(b, "max", formula(b, begin, values, before), axis)
+    counts = formula(b, lambda s: s.position(axis, I64) - s, starts)
+    at = reductions.argument(b, "max", counts, axis, True)
+    found = gathers.take_along(b, values, at, axis), gathers.take_along(b, places, at, axis)
+    return found if keepdim else _without(t, found, axis)
+
+
+ORDER_STATISTICS: dict[str, Conversion] = {
+    "aten.median": _of_all(False),
+    "aten.nanmedian": _of_all(True),
+    "aten.median.dim": _by_axis(False),
+    "aten.nanmedian.dim": _by_axis(True),
+    "aten.mode": mode,
+}

@@ -1,0 +1,75 @@
+"""Special functions, and floats next to others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import special
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.normalization import wide
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
+from pydispatch.frontends.torch.promotion import Operand, together
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def _of_floats(t: Tracer, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
+    """A function of floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
+    given = together(t, *operands, floats=True)
+    dtype = given[0].dtype
+    inner = wide(dtype)
+
+    def one(s: Scalars, *values: Scalar) -> Scalar:
+        return s.convert(function(s, *(s.convert(v, inner) for v in values)), dtype)
+
+    return ew.apply(t.b, one, *given)
+
+
+def lgamma(t: Tracer, self: Tensor) -> Tensor:
+    return _of_floats(t, special.lgamma, self)
+
+
+def digamma(t: Tracer, self: Tensor) -> Tensor:
+    return _of_floats(t, special.digamma, self)
+
+
+def erfinv(t: Tracer, self: Tensor) -> Tensor:
+    return _of_floats(t, special.erf_inv, self)
+
+
+def polygamma(t: Tracer, n: int, self: Tensor) -> Tensor:
+    if n < 0:
+        raise t.b.fail(f"polygamma of the order {n}; orders are 0 or more")
+    return _of_floats(t, lambda s, x: special.polygamma(s, s.const(n, x.dtype), x), self)
+
+
+def zeta(t: Tracer, self: Operand, other: Operand) -> Tensor:
+    return _of_floats(t, special.zeta, self, other)
+
+
+def nextafter(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    return ew.apply(t.b, special.next_after, *together(t, self, other))
+
+
+def angle(t: Tracer, self: Tensor) -> Tensor:
+    """The argument of a complex number; of a real one 0 or pi."""
+    if self.dtype.is_complex:
+        return ew.apply(t.b, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
+
+    def written(e: Element) -> Element:
+        return e.of("is_nan").choose(e, (e < 0.0).choose(e.const(3.141592653589793), 0.0))
+
+    return formula(t.b, written, together(t, self, floats=True)[0])
+
+
+SPECIAL: dict[str, Conversion] = {
+    **dict.fromkeys(("aten.lgamma", "aten.special_gammaln", "prims.lgamma"), lgamma),
+    **dict.fromkeys(("aten.digamma", "aten.special_digamma", "prims.digamma"), digamma),
+    **dict.fromkeys(("aten.erfinv", "aten.special_erfinv", "prims.erf_inv"), erfinv),
+    **dict.fromkeys(("aten.polygamma", "aten.special_polygamma"), polygamma),
+    **dict.fromkeys(("aten.special_zeta", "prims.zeta"), zeta),
+    **dict.fromkeys(("aten.nextafter", "prims.nextafter"), nextafter),
+    "aten.angle": angle,
+}
