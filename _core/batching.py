@@ -101,7 +101,9 @@ class Batched:
         return f"<@{self._stacking.name} in batches of up to {self.max_batch}>"
 
     def _row(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Row, Key, int]:
-        """The arguments of a request in order, what it has in common with those of its call, and its number of rows."""
+        """Return the arguments of a request in order, what it has in common with those of its call, and its number of
+        rows.
+        """
         arguments = self._stacking.arguments
         values = self._ordered(args, named)
         row: list[Any] = []
@@ -264,13 +266,13 @@ class _Batch:
         self.waiting: list[_Waiter] = []
 
     def submit(self, stacking: Stacking) -> None:
-        """Submits the call, unless the requests must be looked at first: `run` does that, and reports errors."""
+        """Submit the call, unless the requests must be looked at first: `run` does that, and reports errors."""
         if stacking.is_accepted(self.key):
             with contextlib.suppress(Exception):
                 self.call = stacking.submit(self.rows, self.count)
 
     def run(self, stacking: Stacking) -> None:
-        """Calls the function, or waits for the call. Never raises: errors belong to requests."""
+        """Call the function, or waits for the call. Never raises: errors belong to requests."""
         try:
             refusal = stacking.refusal(self.key, self.rows) if self.size > 1 else None
             if self.call is not None:
@@ -385,7 +387,7 @@ class _Collector:
             self._running = None
 
     def _next(self) -> _Batch | None:
-        """The next batch that is full or has waited for long enough, the oldest first. None after `close`."""
+        """Return the next batch that is full or has waited for long enough, the oldest first. None after `close`."""
         with self._changed:
             while self._open or self._full or not self._is_closed:
                 oldest = next(iter(self._open.values()), None)

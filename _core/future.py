@@ -83,7 +83,7 @@ class CallFuture(Future):
 def deferred(
     submit: Callable[..., concurrent.futures.Future[Any]], args: Iterable[Any], named: dict[str, Any]
 ) -> Future:
-    """Submits a call when all futures among its arguments have ended, with their results in their places."""
+    """Submit a call when all futures among its arguments have ended, with their results in their places."""
     args = list(args)
     outer = Future()
     first = [value for value in (*args, *named.values()) if isinstance(value, concurrent.futures.Future)]

@@ -92,7 +92,7 @@ class Interface:
         return f"{self.name}({', '.join(map(repr, self.inputs))}) -> {self._returns}"
 
     def help(self) -> str:
-        """The function with one line for each argument and result."""
+        """Return the function with one line for each argument and result."""
         lines = [self.text(), ""]
         for title, values in (("Arguments", self.inputs), ("Results", self.outputs)):
             if values:
@@ -101,8 +101,9 @@ class Interface:
         return "\n".join(lines)
 
     def signature(self) -> inspect.Signature:
-        """What `inspect.signature` returns. An argument whose name Python cannot write is shown as positional, and so
-        is every one before it."""
+        """Return what `inspect.signature` returns. An argument whose name Python cannot write is shown as positional,
+        and so is every one before it.
+        """
         from inspect import Parameter, Signature
 
         names = [value.name for value in self.inputs]
@@ -120,7 +121,7 @@ class Interface:
 
 
 def _is_plain(name: str, names: Sequence[str]) -> bool:
-    """Whether an argument can be given as `name=`."""
+    """Return whether an argument can be given as `name=`."""
     return name.isidentifier() and not keyword.iskeyword(name) and name != "out" and names.count(name) == 1
 
 
@@ -160,5 +161,5 @@ class _Shapes:
 
 
 def _fits(stated: object, size: int) -> bool:
-    """Whether what a manifest says of a size fits what the program does. A name stands for an open one only."""
+    """Return whether what a manifest says of a size fits what the program does. A name stands for an open one only."""
     return (type(stated) is int and stated >= 0 and size in (-1, stated)) or (type(stated) is str and size < 0)

@@ -49,7 +49,7 @@ class Timing:
         return self.flops / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
     def followed_by(self, other: Timing) -> Timing:
-        """Both as one, where they run together."""
+        """Return both as one, where they run together."""
         flops = Flops(self.flops, self.arithmetic) + Flops(other.flops, other.arithmetic)
         return Timing(
             f"{self.command}, then {other.command}", self.seconds + other.seconds, self.nbytes + other.nbytes,
@@ -85,7 +85,7 @@ class Measured:
     def timings(
         self, stated: Mapping[int, list[Any]], seconds_of: Callable[[list[float]], float] = median, runs: int = 1
     ) -> list[Timing]:
-        """One of each command; those of a chain, which begin and end together, have one. stated: see
+        """Return one of each command; those of a chain, which begin and end together, have one. stated: see
         `flops.flops_of`. seconds_of: what is made of the seconds of all runs."""
         made: list[Timing] = []
         last = (0, 0)
@@ -100,7 +100,7 @@ class Measured:
         return made
 
     def busy(self, run: int) -> float:
-        """Seconds in which commands of a run were running."""
+        """Return seconds in which commands of a run were running."""
         return sum(end - begin for begin, end in {self.spans[run][number] for number, _ in self.commands}) * 1e-9
 
 
@@ -135,9 +135,10 @@ class Profile(list[Timing]):
         return sorted(self, key=lambda timing: -timing.seconds)
 
     def share_of_peak(self, timing: Timing) -> float | None:
-        """How close a command of this profile comes to what its device can do: the least time of its operations, or of
-        moving its bytes, whichever is longer, as a part of its time. None where that is not known. The first time in a
-        process it is measured, which takes up to a second."""
+        """Return how close a command of this profile comes to what its device can do: the least time of its operations,
+        or of moving its bytes, whichever is longer, as a part of its time. None where that is not known. The first time
+        in a process it is measured, which takes up to a second.
+        """
         if self._peak is None or timing.seconds <= 0 or not (timing.nbytes or timing.flops):
             return None
         flops = None if timing.flops is None else timing.flops // timing.runs
@@ -152,7 +153,7 @@ class Profile(list[Timing]):
         }  # fmt: skip
 
     def _rows(self) -> list[list[str]]:
-        """The table: its head, and a row for each command, the longest first."""
+        """Return the table: its head, and a row for each command, the longest first."""
         whole, repeats = self.whole or 1.0, any(timing.runs > 1 for timing in self)
         runs = ["runs"] if repeats else []
         rows = [["time", "share", "GB/s", "GFLOP/s", "% of peak", "workgroups", *runs, "command"]]
@@ -186,6 +187,6 @@ class Profile(list[Timing]):
         return "\n".join([*lines, self._last_line()])
 
     def _repr_html_(self) -> str:
-        """The same table, in notebooks."""
+        """Return the same table, in notebooks."""
         head, *rows = self._rows()
         return table(head, rows, len(head) - 1) + paragraph(self._last_line())

@@ -87,7 +87,7 @@ class Stacking:
         self.max_batch = min(max_batch, self.fixed or max_batch)
 
     def _places(self, constants: Mapping[str | int, Any]) -> dict[int, Any]:
-        """Constants by position."""
+        """Return constants by position."""
         names = [value.name for value in self._function.inputs]
         places: dict[int, Any] = {}
         for key, value in constants.items():
@@ -104,22 +104,22 @@ class Stacking:
         return InvalidArgumentError(f"@{self.name} cannot be batched: {why}: {self._text}")
 
     def run(self, rows: Sequence[Row], count: int) -> tuple[np.ndarray, ...]:
-        """One call with the rows of requests: `count` in all. Returns the results, with `count` rows each.
+        """Return one call with the rows of requests: `count` in all. Returns the results, with `count` rows each.
 
         A function of a fixed batch size gets copies of the first row in the place of missing ones.
         """
         return self._results(self._function(*self._stacked(rows, count)), count)
 
     def submit(self, rows: Sequence[Row], count: int) -> Any:
-        """The same as a future, for `result_of`."""
+        """Return the same as a future, for `result_of`."""
         return self._function.submit(*self._stacked(rows, count))
 
     def result_of(self, future: Any, count: int) -> tuple[np.ndarray, ...]:
-        """Waits for what `submit` returned: what `run` would return, or raises what it would raise."""
+        """Wait for what `submit` returned: what `run` would return, or raises what it would raise."""
         return self._results(future.result(), count)
 
     def _stacked(self, rows: Sequence[Row], count: int) -> list[Any]:
-        """The arguments of a call."""
+        """Return the arguments of a call."""
         given: list[Any] = [None] * (len(self.arguments) + len(self._constants))
         for place, value in self._constants.items():
             given[place] = value
@@ -157,7 +157,7 @@ class Stacking:
         return [(a.dtype, tail) for a, tail in zip(self.arguments, tails, strict=True)]
 
     def examples(self) -> list[Row] | None:
-        """Rows of random numbers; None for a function that also takes something of which not every value may be
+        """Return rows of random numbers; None for a function that also takes something of which not every value may be
         allowed, such as indices, or rows of open sizes."""
         types = self.types()
         if types is None or not all(_is_float(dtype) for dtype, _ in types):
@@ -200,7 +200,7 @@ class Stacking:
         return single[:ROWS]
 
     def _check(self, rows: Sequence[Row]) -> InvalidArgumentError | None:
-        """Compares calls with several rows with calls with one. rows: of one row each."""
+        """Compare calls with several rows with calls with one. rows: of one row each."""
         singles = [self.run([row], 1) for row in rows]
         for count in _counts(self.max_batch):
             order = [(i + i // len(rows)) % len(rows) for i in range(count)]
@@ -235,7 +235,7 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 
 
 def _counts(most: int) -> list[int]:
-    """Numbers of rows to try: kernels may be others for one row, for few, and where a block is not full."""
+    """Return numbers of rows to try: kernels may be others for one row, for few, and where a block is not full."""
     tried = {2, 3, most}
     count = 8
     while count <= most:
@@ -245,7 +245,7 @@ def _counts(most: int) -> list[int]:
 
 
 def _difference(found: np.ndarray, wanted: np.ndarray) -> float:
-    """The largest difference of an element, relative to the largest element. 0: the same bits."""
+    """Return the largest difference of an element, relative to the largest element. 0: the same bits."""
     if found.shape != wanted.shape:
         return float("inf")
     if found.tobytes() == wanted.tobytes():

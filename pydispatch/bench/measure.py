@@ -94,7 +94,7 @@ def measure(
 
 
 def _warm(call: Call, seconds: float) -> int:
-    """Calls for so long; how many calls make a round."""
+    """Return calls for so long; how many calls make a round."""
     clock = time.perf_counter
     call()
     begin = clock()

@@ -42,7 +42,7 @@ def parse(text: str) -> list[tuple[str, str]]:
 
 
 def contender(name: str, question: Question) -> Any:
-    """A Work of the peer. Raises InvalidArgumentError when it is not installed or cannot read the file."""
+    """Return a Work of the peer. Raises InvalidArgumentError when it is not installed or cannot read the file."""
     module = importlib.import_module(f"{peers.__name__}.{name}")
     if question.file.suffix not in module.READS:
         wanted = " or ".join(module.READS)

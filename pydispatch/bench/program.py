@@ -74,12 +74,13 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
 
 
 def array_of(value: Any) -> Any:
-    """A result or an argument of any device in memory of the process."""
+    """Return a result or an argument of any device in memory of the process."""
     return np.array(value.numpy() if hasattr(value, "numpy") else value)
 
 
 def difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
-    """The largest difference of an element, relative to the largest element of its result; inf for other shapes."""
+    """Return the largest difference of an element, relative to the largest element of its result; inf for other shapes.
+    """
     if len(found) != len(expected):
         return float("inf")
     worst = 0.0
@@ -94,7 +95,7 @@ def difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
 
 
 def machine(device: Any) -> dict[str, Any]:
-    """What figures depend on besides the code."""
+    """Return what figures depend on besides the code."""
     described = device.describe()
     found = {"device": device.name, "system": f"{platform.system()} {platform.machine()}",
              "python": platform.python_version(), "numpy": np.__version__}  # fmt: skip

@@ -18,7 +18,7 @@ def time_text(seconds: float, digits: int = 3) -> str:
 
 
 def rows(found: Sequence[Samples], nbytes: int, items: float) -> list[dict[str, Any]]:
-    """The first is what the others are compared with. nbytes, items: of one call."""
+    """Print a table of contenders compared with the first. nbytes, items: of one call."""
     table = []
     for samples in found:
         low, high = samples.middle
@@ -36,7 +36,7 @@ def rows(found: Sequence[Samples], nbytes: int, items: float) -> list[dict[str, 
 
 
 def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
-    """The rows as columns; what is between 10 and 90 % of the rounds stands in brackets."""
+    """Return the rows as columns; what is between 10 and 90 % of the rounds stands in brackets."""
     with_bytes = any(row["bytes_per_s"] for row in table)
     lines = [["", "median", "(10 to 90 %)", f"{items_name}/s", *(["GB/s"] if with_bytes else []), "times the first"]]
     for row in table:
@@ -53,8 +53,9 @@ def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
 
 
 def profiles(found: Mapping[str, Profile], most: int = 10) -> str:
-    """Seconds of each command in each contender; those that differ most from the first contender, or take longest where
-    there is only one, come first."""
+    """Return seconds of each command in each contender; those that differ most from the first contender, or take
+    longest where there is only one, come first.
+    """
     first = next(iter(found.values()))
     times = {name: _by_command(profile) for name, profile in found.items()}
     base = _by_command(first)
@@ -77,7 +78,7 @@ def profiles(found: Mapping[str, Profile], most: int = 10) -> str:
 
 
 def _by_command(profile: Profile) -> dict[str, float]:
-    """Seconds by command without its region; equal commands together."""
+    """Return seconds by command without its region; equal commands together."""
     found: dict[str, float] = {}
     for timing in profile:
         name = timing.command.partition(": ")[2] if timing.command.startswith("region ") else timing.command

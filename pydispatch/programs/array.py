@@ -119,7 +119,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             return made if out is None else self._into(out[0], made, ufunc.__name__)
 
     def _into(self, out: Any, made: Array, name: str) -> Array:
-        """Puts what a function gives into an array, as `x += 1` does."""
+        """Put what a function gives into an array, as `x += 1` does."""
         if not isinstance(out, Array) or made.shape != out.shape or not np.can_cast(made.dtype, out.dtype, "same_kind"):
             raise self.trace.fail(f"numpy.{name} gives {made.tensor}, which {out!r} cannot take", "write y = x + ...")
         out.tensor = self.FUNCTIONS["astype"](self.trace, made, out.dtype).tensor

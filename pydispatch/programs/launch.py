@@ -23,7 +23,7 @@ from pydispatch.programs.trace import Trace
 
 
 def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None) -> None:
-    """Calls a kernel in the program that is being written; the arrays that it writes are new ones from here on. grid:
+    """Call a kernel in the program that is being written; the arrays that it writes are new ones from here on. grid:
     three numbers or sizes; None for that of the kernel."""
     trace = next(each.trace for each in args if isinstance(each, Array))
     with trace.here():
@@ -73,7 +73,7 @@ def _named(name: str) -> Any:
 
 
 def _function(trace: Trace, kernel: KernelSource, grid_in_call: bool) -> tuple[Lowered, func.FuncOp]:
-    """The function that runs a kernel, put into the module once."""
+    """Return the function that runs a kernel, put into the module once."""
     known: dict[tuple[int, bool], tuple[Lowered, func.FuncOp]] = trace.__dict__.setdefault("launched", {})
     found = known.get((id(kernel), grid_in_call))
     if found is None:

@@ -37,7 +37,7 @@ class ProgramSource:
         self.parameters = self._parameters()
 
     def _parameters(self) -> dict[str, TensorType | None]:
-        """Their types by name; None for those that are known when the program is compiled."""
+        """Return their types by name; None for those that are known when the program is compiled."""
         code = self.function.__code__
         cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
         names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
@@ -67,7 +67,9 @@ class ProgramSource:
 
     @translated()
     def module(self, weights: str = "embed") -> ModuleOp:
-        """The program. CompileError for what is no part of programs, with the line; what the function raises else."""
+        """Return the program. CompileError for what is no part of programs, with the line; what the function raises
+        else.
+        """
         missing = next((n for n, type in self.parameters.items() if type is None and n not in self.statics), None)
         if missing is not None:
             raise InvalidArgumentError(
@@ -113,11 +115,11 @@ class ProgramSource:
         return {"result": made}
 
     def mlir(self) -> str:
-        """The program as MLIR text. Raises as `module`."""
+        """Return the program as MLIR text. Raises as `module`."""
         return str(self.module())
 
     def python(self, *args: Any, **named: Any) -> Any:
-        """Runs the function itself, on arrays of NumPy."""
+        """Run the function itself, on arrays of NumPy."""
         return self.function(*args, **{**self.statics, **named})
 
     def __repr__(self) -> str:
@@ -126,7 +128,7 @@ class ProgramSource:
 
 
 def _line_of(error: BaseException, filename: str) -> int:
-    """The innermost line of a file in which an exception was raised."""
+    """Return the innermost line of a file in which an exception was raised."""
     lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == filename]
     return lines[-1] if lines else 0
 

@@ -145,7 +145,7 @@ class Trace(Builder):
         return self._scopes[-1] if self._scopes else None
 
     def tensor_of(self, value: Any, dtype: DType | None = None) -> Tensor:
-        """A traced array, an array of NumPy, a number, or a size, as a tensor."""
+        """Return a traced array, an array of NumPy, a number, or a size, as a tensor."""
         traced = getattr(value, "tensor", None)
         if isinstance(traced, Tensor):
             if getattr(value, "trace", self) is not self:
@@ -193,12 +193,12 @@ class Trace(Builder):
 
 
 def current() -> Trace | None:
-    """The program that is being written; None outside of tracing."""
+    """Return the program that is being written; None outside of tracing."""
     return _running[-1] if _running else None
 
 
 def _users_frame() -> FrameType | None:
-    """The innermost frame of a function that is neither of this package nor of NumPy."""
+    """Return the innermost frame of a function that is neither of this package nor of NumPy."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (
         frame.f_code.co_filename.startswith(_NOT_THE_USERS) or "contextlib" in frame.f_code.co_filename
@@ -208,7 +208,7 @@ def _users_frame() -> FrameType | None:
 
 
 def _line(frame: FrameType | None, filename: str) -> str:
-    """The line that a frame runs, and the name of its file where it is not `filename`."""
+    """Return the line that a frame runs, and the name of its file where it is not `filename`."""
     if frame is None:
         return ""
     name = frame.f_code.co_filename

@@ -29,7 +29,7 @@ from pydispatch.ir.functions import FUNCTIONS, symbol_name
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a value is a constant or a view of one."""
+    """Return whether a value is a constant or a view of one."""
     while isinstance(value, OpResult) and len(value.op.operands) == 1 and is_view(value.op):
         value = value.op.operands[0]
     return isinstance(value, OpResult) and value.op.name in CONSTANTS
@@ -55,7 +55,7 @@ def fewest_constants(uses: Sequence[flow.DispatchOp]) -> flow.DispatchOp:
 
 
 def can_run_alone(dispatch: flow.DispatchOp) -> bool:
-    """Whether all sizes are known, so that a call can be made up."""
+    """Return whether all sizes are known, so that a call can be made up."""
     values = (*dispatch.arguments, *dispatch.results)
     static = all(v.type.has_static_shape() for v in values if isinstance(v.type, TensorType))
     sizes = (*dispatch.workload, *dispatch.argument_dims, *dispatch.result_dims)
@@ -63,7 +63,7 @@ def can_run_alone(dispatch: flow.DispatchOp) -> bool:
 
 
 def add_alone(module: ModuleOp, executable: Operation, export: str, use: flow.DispatchOp, number: int) -> DispatchEntry:
-    """Adds the function `trial_NUMBER` with a dispatch, and its executable, which becomes the module's.
+    """Add the function `trial_NUMBER` with a dispatch, and its executable, which becomes the module's.
 
     The function takes what the dispatch reads, apart from constants; what these hold decides no time.
     """
@@ -94,7 +94,7 @@ def _host(use: flow.DispatchOp, entry: SymbolRefAttr, name: str) -> func.FuncOp:
 
 
 def _given(block: Block, value: SSAValue) -> SSAValue:
-    """What a dispatch is given in place of a value: an argument of the function, or a constant."""
+    """Return what a dispatch is given in place of a value: an argument of the function, or a constant."""
     if isinstance(value.type, TensorType):
         if not is_constant(value):
             return block.insert_arg(value.type, len(block.args))

@@ -37,7 +37,9 @@ class Bench:
         return f"{self._device.describe()['model'] or 'a CPU without a name'}, {self._device.workers} workers"
 
     def load(self, built: Built) -> Call | None:
-        """A call with arguments of its own; None where the device cannot run it or lacks a function that it calls."""
+        """Return a call with arguments of its own; None where the device cannot run it or lacks a function that it
+        calls.
+        """
         try:
             if self._loaded is None or self._loaded[0] is not built.artifact:
                 self._loaded = built.artifact, self._device.load(built.artifact)
@@ -52,7 +54,7 @@ class Bench:
         return call
 
     def microseconds(self, call: Call, seconds: float) -> float:
-        """The least time of a call, measured for about so many seconds: what disturbs a call makes it longer."""
+        """Return the least time of a call, measured for about so many seconds: what disturbs a call makes it longer."""
         clock = time.perf_counter
         begin = start = clock()
         call()

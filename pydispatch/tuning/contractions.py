@@ -51,7 +51,7 @@ class ContractionSite(DispatchSite):
 def contraction_site(
     executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], backend: Backend, machine: Machine
 ) -> ContractionSite | None:
-    """The site of an export that is one contraction of known sizes and states no schedule; None for others."""
+    """Return the site of an export that is one contraction of known sizes and states no schedule; None for others."""
     module, use = ModuleOp([]), fewest_constants(uses)
     entry = add_alone(module, executable.clone(), export, use, 0)
     levels = [level_of(machine)]
@@ -62,5 +62,5 @@ def contraction_site(
 
 
 def function_named(holder: Operation, name: str) -> func.FuncOp:
-    """The function of an export."""
+    """Return the function of an export."""
     return next(op for op in holder.walk() if isinstance(op, func.FuncOp) and symbol_name(op) == name)

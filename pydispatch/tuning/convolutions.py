@@ -54,7 +54,7 @@ class Fixed:
         return [self.columns] * len(found)
 
     def dispatches(self, compilation: Pipeline) -> None:
-        """Leaves them as they are."""
+        """Leave them as they are."""
 
 
 class ConvolutionPrograms(Builder):
@@ -75,8 +75,9 @@ class ConvolutionPrograms(Builder):
 
 
 def convolution_sites(found: Sequence[Convolution]) -> Mapping[ConvolutionSite, Sequence[int]]:
-    """The sites of convolutions that can be measured alone, each with the places in `found` of those that are equal.
-    Those of a dynamic number of images cannot."""
+    """Return the sites of convolutions that can be measured alone, each with the places in `found` of those that are
+    equal. Those of a dynamic number of images cannot.
+    """
     sites: dict[str, tuple[ConvolutionSite, list[int]]] = {}
     for number, convolution in enumerate(found):
         image = convolution.image

@@ -42,7 +42,7 @@ class Database:
         self.machine, self._note = machine, note
 
     def load(self, key: str) -> Entry | None:
-        """The entry of a site, None where there is none or it is damaged."""
+        """Return the entry of a site, None where there is none or it is damaged."""
         parts = self._parts(key)
         data = cache.load(*parts)
         if data is None:
@@ -57,7 +57,7 @@ class Database:
             return None
 
     def store(self, key: str, entry: Entry) -> None:
-        """Keeps an entry, when the cache folder can be written."""
+        """Keep an entry, when the cache folder can be written."""
         data = json.dumps({"version": VERSION, "machine": self.machine, **asdict(entry)}, sort_keys=True)
         cache.store(data.encode(), *self._parts(key), folders=256)
 

@@ -33,13 +33,13 @@ class DispatchSite(Site):
 
     @abstractmethod
     def prepare(self, executable: Operation, way: str) -> None:
-        """Changes the executable, or a copy of it, so that it computes in a way."""
+        """Change the executable, or a copy of it, so that it computes in a way."""
 
     def choose(self, name: str) -> None:
         self.prepare(self.executable, name)
 
     def _text(self) -> str:
-        """The executable without names, and what it is called with."""
+        """Return the executable without names, and what it is called with."""
         copy = self.executable.clone()
         for op in copy.walk():
             for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
@@ -57,7 +57,7 @@ class Programs(Builder):
         self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, chooser=None)
 
     def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
-        """One program for all that import nothing, and where that does not compile one for each."""
+        """Return one program for all that import nothing, and where that does not compile one for each."""
         pairs = [(site, way) for site, way in wanted if isinstance(site, DispatchSite)]
         assert len(pairs) == len(wanted), "only dispatches are built here"
         together = [pair for pair in pairs if not pair[0].needs]

@@ -47,13 +47,13 @@ class FallbackSite(DispatchSite):
 
 
 def _declarations(executable: Operation) -> dict[str, FuncOp]:
-    """The functions of users that have fallbacks, by name."""
+    """Return the functions of users that have fallbacks, by name."""
     functions = (op for op in executable.walk() if isinstance(op, FuncOp))
     return {symbol_name(f): f for f in functions if FALLBACK in f.attributes}
 
 
 def _calls(executable: Operation, export: str) -> list[Operation]:
-    """The calls in the function of an export."""
+    """Return the calls in the function of an export."""
     named = next((op for op in executable.walk() if op.name.endswith(".export") and symbol_name(op) == export), None)
     reference = None if named is None else named.properties.get("function_ref", named.attributes.get("function_ref"))
     name = reference.data if isinstance(reference, StringAttr) else export

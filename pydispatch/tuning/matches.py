@@ -55,7 +55,8 @@ class MatchPrograms(Builder):
 
 
 def match_sites(candidates: Sequence[Candidate], programs: MatchPrograms) -> Mapping[MatchSite, Sequence[int]]:
-    """The sites of matches that can be measured alone, each with the places in `candidates` of those that are equal.
+    """Return the sites of matches that can be measured alone, each with the places in `candidates` of those that are
+    equal.
 
     What is known of one is known of what compiles to the same code with the kernel, whatever file that comes from.
     """

@@ -15,8 +15,9 @@ FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat
 
 
 def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> ModuleOp | None:
-    """A function `trial` of operations that gives some of their results; None where sizes are not known, nothing is
-    generated for an operation, or they are not in one block."""
+    """Return a function `trial` of operations that gives some of their results; None where sizes are not known, nothing
+    is generated for an operation, or they are not in one block.
+    """
     block = next(iter(ops)).parent
     if block is None or any(op.parent is not block or op.name == "pyd.custom" for op in ops):
         return None
@@ -37,7 +38,7 @@ def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Modul
 
 
 def _give(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
-    """Makes a value known in the body: fills and constants again, others as arguments."""
+    """Make a value known in the body: fills and constants again, others as arguments."""
     if value in mapping:
         return
     if not isinstance(value, OpResult) or value.op.name not in FILLS or _is_derived(value.op):
@@ -53,7 +54,7 @@ def _is_derived(op: Operation) -> bool:
 
 
 def _copy(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
-    """A copy of an operation, whose results are known then."""
+    """Return a copy of an operation, whose results are known then."""
     copy = op.clone(mapping)
     mapping.update(zip(op.results, copy.results, strict=True))
     return copy

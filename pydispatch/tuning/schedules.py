@@ -28,7 +28,7 @@ def name_of(schedule: Schedule) -> str:
 
 
 def schedule_named(name: str) -> Schedule | None:
-    """Inverse of `name_of`; None for what is no name."""
+    """Return inverse of `name_of`; None for what is no name."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -71,12 +71,12 @@ def _blocks(level: Level, p: Problem, s: Schedule) -> Iterator[tuple[int, int]]:
 
 
 def _multiple(size: float, block: int) -> int:
-    """The multiple of a block that is not less than a size."""
+    """Return the multiple of a block that is not less than a size."""
     return max(1, ceil(int(size), block)) * block
 
 
 def _fitted(p: Problem, s: Schedule) -> Schedule:
-    """The same with tiles and steps that are not larger than they need to be."""
+    """Return the same with tiles and steps that are not larger than they need to be."""
     mt = s.mt if p.m is None else min(s.mt, _multiple(p.m, s.mr))
     nt = s.nt if p.n is None else min(s.nt, _multiple(p.n, s.nr))
     kc = s.kc if p.k is None else min(s.kc, max(1, p.k))

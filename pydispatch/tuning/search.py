@@ -66,7 +66,7 @@ class Search:
     spent: float = 0.0
 
     def run(self, sites: Sequence[Site], seconds: float) -> dict[Site, Entry]:
-        """What is known in the end of sites that are measured now or were before; `choose` is called on each.
+        """Return what is known in the end of sites that are measured now or were before; `choose` is called on each.
 
         seconds: how long is measured at most, besides compiling what the defaults are; 0 for what the database has.
         However short it is, the site that takes most of the time is measured.
@@ -102,7 +102,7 @@ class Search:
         return entry
 
     def _begin(self, sites: Sequence[Site], found: dict[Site, Entry]) -> list[Race]:
-        """The defaults, measured; sites that cannot be measured are left out."""
+        """Return the defaults, measured; sites that cannot be measured are left out."""
         races = []
         for site, built in zip(sites, self.builder.build([(site, site.default) for site in sites]), strict=True):
             call = None if built is None else self.timer.load(built)
@@ -143,7 +143,7 @@ class Search:
                 return
 
     def _try(self, race: Race, names: Sequence[str]) -> list[tuple[float, str, Call]]:
-        """Measures ways briefly; those that look faster than the best."""
+        """Measure ways briefly; those that look faster than the best."""
         fast = []
         for name, built in zip(names, self.builder.build([(race.site, n) for n in names]), strict=True):
             call = None if built is None else self.timer.load(built)
@@ -153,7 +153,7 @@ class Search:
         return fast
 
     def _compare(self, race: Race, fast: Sequence[tuple[float, str, Call]]) -> bool:
-        """Whether one of those that looked faster is; it is the best then."""
+        """Return whether one of those that looked faster is; it is the best then."""
         for _, name, call in sorted(fast, key=lambda each: each[0])[:FINALISTS]:
             best, us, faster = self._in_turns(race.call, call)
             race.us = min(race.us, best)
@@ -163,7 +163,7 @@ class Search:
         return False
 
     def _confirm(self, race: Race) -> None:
-        """Compares what was chosen with the default once more; what is not faster now was so by chance."""
+        """Compare what was chosen with the default once more; what is not faster now was so by chance."""
         if race.chosen != race.site.default:
             race.default_us, race.us, faster = self._in_turns(race.default_call, race.call)
             if not faster:
@@ -172,8 +172,9 @@ class Search:
             race.default_us = race.us
 
     def _in_turns(self, first: Call, second: Call) -> tuple[float, float, bool]:
-        """The least microseconds of two calls that take turns, so that what else the machine does meets both, and
-        whether the second is faster: by the margin, and in most turns."""
+        """Return the least microseconds of two calls that take turns, so that what else the machine does meets both,
+        and whether the second is faster: by the margin, and in most turns.
+        """
         turns = [[self.timer.microseconds(call, SLICE) for call in (first, second)] for _ in range(ROUNDS)]
         before, after = (min(times) for times in zip(*turns, strict=True))
         usually = sum(one > other for one, other in turns) * 4 >= ROUNDS * 3

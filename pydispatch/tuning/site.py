@@ -23,15 +23,15 @@ class Site(ABC):
 
     @abstractmethod
     def near(self, name: str) -> Sequence[str]:
-        """The ways to try where `name` is the best so far, likely ones first."""
+        """Return the ways to try where `name` is the best so far, likely ones first."""
 
     @abstractmethod
     def is_legal(self, name: str) -> bool:
-        """Whether a name, which may come from a file, is a way to compute this."""
+        """Return whether a name, which may come from a file, is a way to compute this."""
 
     @abstractmethod
     def choose(self, name: str) -> None:
-        """Makes the program that is compiled compute it in this way."""
+        """Make the program that is compiled compute it in this way."""
 
 
 class Built(NamedTuple):
@@ -49,4 +49,4 @@ class Builder(ABC):
 
     @abstractmethod
     def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
-        """A function for each site and way; None for one that does not compile."""
+        """Return a function for each site and way; None for one that does not compile."""

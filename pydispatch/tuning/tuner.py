@@ -49,7 +49,7 @@ class Tuner:
         return [number not in dropped for number in range(len(candidates))]
 
     def convolutions(self, compilation: Pipeline, found: Sequence[Convolution]) -> Sequence[bool]:
-        """Half of what is left, as for matches."""
+        """Return half of what is left, as for matches."""
         sites = convolution_sites(found)
         self._search(compilation, ConvolutionPrograms(compilation.options), list(sites), self._left / 2)
         wanted = list(map(pays, found))
@@ -78,7 +78,7 @@ class Tuner:
 
 
 def summary(found: Mapping[Site, Entry], count: int) -> str:
-    """What was gained, of so many places that there is a choice for."""
+    """Return what was gained, of so many places that there is a choice for."""
     before = sum(entry.default_us * site.calls for site, entry in found.items())
     after = sum(entry.us * site.calls for site, entry in found.items())
     gain = f" (-{(1 - after / before) * 100:.1f} %)" if after < before else ""
@@ -86,7 +86,7 @@ def summary(found: Mapping[Site, Entry], count: int) -> str:
 
 
 def _machine(compilation: Pipeline) -> Machine:
-    """The machine that the program is compiled for. CompileError where it is not one CPU like this one."""
+    """Return the machine that the program is compiled for. CompileError where it is not one CPU like this one."""
     targets = compilation.targets()
     machine = require_backend(targets[0]).contract_machine(targets[0]) if len(targets) == 1 else None
     if machine is None or machine.arch != host_machine():
@@ -99,7 +99,7 @@ def _machine(compilation: Pipeline) -> Machine:
 
 
 def sites_of(compilation: Pipeline, machine: Machine) -> list[DispatchSite]:
-    """What there is to choose in a program whose dispatches are formed."""
+    """Return what there is to choose in a program whose dispatches are formed."""
     backend = require_backend(compilation.targets()[0])
     executables = {symbol_name(op): op for op in compilation.module.body.block.ops if "sym_name" in op.properties}
     found: list[DispatchSite] = []

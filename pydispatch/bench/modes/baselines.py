@@ -31,7 +31,7 @@ def by_numpy(folder: Path) -> tuple[Any, Any]:
 
 
 def by_ctypes(library: Path) -> tuple[Any, Any]:
-    """A function of a shared library whose arguments were converted before."""
+    """Return a function of a shared library whose arguments were converted before."""
     function = ctypes.CDLL(str(library))[SYMBOL]
     function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
 
@@ -43,7 +43,7 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
 
 
 def by_cffi(library: Path) -> tuple[Any, Any]:
-    """The same by cffi."""
+    """Return the same by cffi."""
     ffi = _package("cffi").FFI()
     ffi.cdef(f"void {SYMBOL}(const float*, const float*, float*, size_t);")
     opened = ffi.dlopen(str(library))
@@ -56,7 +56,7 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
 
 
 def by_numba(folder: Path) -> tuple[Any, Any]:
-    """A loop that Numba compiles, on one thread."""
+    """Return a loop that Numba compiles, on one thread."""
 
     def multiply(lhs: Any, rhs: Any, out: Any) -> None:
         for i in range(out.size):

@@ -27,7 +27,7 @@ class Mode:
 
 
 def modes() -> list[Mode]:
-    """All of them. A mode whose device is not there raises DeviceUnavailableError when it is made."""
+    """Return all of them. A mode whose device is not there raises DeviceUnavailableError when it is made."""
     return [
         Mode("generated code", _generated("cpu", "cpu")),
         Mode("C, inlined", _inlined),
@@ -81,14 +81,14 @@ def _loaded(text: str, device: Any = None, target: str | None = None, patterns: 
 
 
 def _with_define(folder: Path, name: str) -> Path:
-    """The source with one of its forms chosen."""
+    """Return the source with one of its forms chosen."""
     path = folder / "mul.c"
     path.write_text(f"#define {name}\n{SOURCE.read_text()}")
     return path
 
 
 def _level() -> str:
-    """What the compiler of C calls this CPU."""
+    """Return what the compiler of C calls this CPU."""
     import pydispatch
 
     return str(pydispatch.device("cpu").describe().get("level") or "generic")
@@ -162,7 +162,7 @@ def _shared_library(folder: Path) -> Path:
 
 
 def _matched(folder: Path) -> tuple[Any, Any]:
-    """A pattern finds the multiplication of the generated program, and a C function takes its place."""
+    """Return a pattern finds the multiplication of the generated program, and a C function takes its place."""
     import pydispatch
 
     size = pydispatch.f32["n"]

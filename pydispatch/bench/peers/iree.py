@@ -57,7 +57,7 @@ class Module:
         return self.context.modules[self.module.name][name]
 
     def raw(self, name: str, *inputs: Any) -> Callable[[], Any]:
-        """The cheapest way from Python: arguments are packed, and on the device."""
+        """Return the cheapest way from Python: arguments are packed, and on the device."""
         rt, function, context = self.rt, self.module.lookup_function(name), self.context.vm_context
         arguments = rt.VmVariantList(len(inputs))
         kept = []  # what the list refers to
@@ -79,7 +79,7 @@ class Module:
 
 
 def compiler() -> str:
-    """The path of iree-compile itself, without the script around it. Raises InvalidArgumentError without it."""
+    """Return the path of iree-compile itself, without the script around it. Raises InvalidArgumentError without it."""
     if importlib.util.find_spec("iree") and importlib.util.find_spec("iree.compiler"):
         from iree.compiler.tools.binaries import find_tool
 

@@ -67,7 +67,7 @@ class Windows:
 
 
 def put_channels_last(function: Operation, floats: bool) -> None:
-    """Rewrites the convolutions of a host function for which it pays, in place. Sums of bytes are the same, those of
+    """Rewrite the convolutions of a host function for which it pays, in place. Sums of bytes are the same, those of
     floats add in the order of the new loops.
 
     floats: also those of f32 and f64, with constant filters. A function with dispatches formed by hand stays as it is,
@@ -99,7 +99,7 @@ def _has_windows(op: Operation) -> bool:
 
 
 def _in_groups(op: GenericOp) -> bool:
-    """Whether a convolution sums some of the channels for some of its filters."""
+    """Return whether a convolution sums some of the channels for some of its filters."""
     c = contraction_of(op)
     if c is None or not set(c.outer) & c.a.dims & c.b.dims:
         return False
@@ -117,7 +117,7 @@ def _windows(op: GenericOp, known: Known, floats: bool) -> Windows | None:
 
 
 def _sizes_known(g: Structured) -> bool:
-    """Whether all sizes are known but that of the batch, the first dimension of the result."""
+    """Return whether all sizes are known but that of the batch, the first dimension of the result."""
     batch = g.maps[-1].results[:1]
     return all(
         n >= 0 or m.results[axis : axis + 1] == batch
@@ -126,7 +126,7 @@ def _sizes_known(g: Structured) -> bool:
 
 
 def _convolution(op: GenericOp, c: Contraction, known: Known, floats: bool) -> Windows | None:
-    """A sum over windows and channels of an image, times a filter with its rows first."""
+    """Return a sum over windows and channels of an image, times a filter with its rows first."""
     g = c.generic
     out = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
     for filter_, image in ((c.a, c.b), (c.b, c.a)):
@@ -157,7 +157,7 @@ def _convolution(op: GenericOp, c: Contraction, known: Known, floats: bool) -> W
 
 
 def _row(filter_: Factor, loops: set[int]) -> int | None:
-    """The dimension of the rows of a filter, which come first, before all that is summed."""
+    """Return the dimension of the rows of a filter, which come first, before all that is summed."""
     dims = [x.terms[0][0] if len(x.terms) == 1 and x.is_plain(x.terms[0][0]) else -1 for x in filter_.coordinates]
     return dims[0] if dims and dims[0] not in loops and set(dims[1:]) == loops and len(dims) == len(loops) + 1 else None
 
@@ -168,7 +168,7 @@ def _bytes(c: Contraction, image: Factor) -> bool:
 
 
 def _each_channel(op: GenericOp, g: Structured) -> Windows | None:
-    """Windows of each channel alone: pooling and depthwise convolutions, which pay where others do."""
+    """Return windows of each channel alone: pooling and depthwise convolutions, which pay where others do."""
     out = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
     images = [v for v, m in zip(g.inputs, g.maps, strict=False) if _moves(m)]
     if len(images) != 1:
@@ -214,7 +214,7 @@ def _order_filter(op: GenericOp, known: Known) -> None:
 
 
 def _rewrite(w: Windows) -> None:
-    """Writes the operation so, where its sums begin with equal values."""
+    """Write the operation so, where its sums begin with equal values."""
     op, g = w.op, structured(w.op)
     out, number = g.maps[-1], g.inputs.index(w.image)
     order = [d for d in range(len(out.results)) if d != w.row] + [w.row]

@@ -46,7 +46,8 @@ class Unknown(Exception):
 
 
 def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | None:
-    """The constant that a value is; None where NumPy does not compute it. chain: what makes it, producers first."""
+    """Return the constant that a value is; None where NumPy does not compute it. chain: what makes it, producers first.
+    """
     known: dict[SSAValue, Array] = {}
     try:
         with np.errstate(all="ignore"):
@@ -107,7 +108,7 @@ def _constant(op: Operation) -> Array:
 
 
 def _generic(g: Structured, known: Mapping[SSAValue, Array]) -> list[Array]:
-    """The results of a generic without reductions: each operand over all loops at once."""
+    """Return the results of a generic without reductions: each operand over all loops at once."""
     extents = [n for n in g.extents if n is not None]
     if len(extents) != len(g.extents) or prod(extents) > MOST_ELEMENTS:
         raise Unknown
@@ -136,7 +137,7 @@ def _permutes(map_: AffineMap) -> bool:
 
 
 def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
-    """An operand with a dimension for each loop, of size 1 for those that it does not have."""
+    """Return an operand with a dimension for each loop, of size 1 for those that it does not have."""
     dims: list[int] = []
     for expression in map_.results:
         if isinstance(expression, AffineConstantExpr):
@@ -154,7 +155,7 @@ def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
 
 
 def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
-    """An operation on numbers, for all points at once."""
+    """Return an operation on numbers, for all points at once."""
     row = _EXACT.get(op.name) or _CONVERTED.get(op.name)
     function = _ROUNDED.get(op.name)
     if len(op.results) != 1 or op.regions or (row is None and function is None):

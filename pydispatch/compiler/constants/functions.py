@@ -33,7 +33,7 @@ class DerivedFunctions:
         self._names = {symbol_name(op) for op in self.module.body.block.ops if op.name in FUNCTIONS}
 
     def add(self, ops: Sequence[Operation], values: Sequence[SSAValue]) -> str:
-        """The name of a function of `ops`, which belong to no block, that returns `values`."""
+        """Return the name of a function of `ops`, which belong to no block, that returns `values`."""
         body = Block([*ops, util.ReturnOp(operands=[list(values)])])
         function = util.FuncOp(
             properties={
@@ -58,7 +58,7 @@ class DerivedFunctions:
 
 
 def constant_of(name: str, result: int, value: OpResult, type_: TensorType[Attribute]) -> tensors.TensorConstantOp:
-    """The constant that a function derives, before the operation whose result `value` it stands for."""
+    """Return the constant that a function derives, before the operation whose result `value` it stands for."""
     constant = tensors.TensorConstantOp(
         result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)}
     )

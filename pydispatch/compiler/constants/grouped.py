@@ -49,7 +49,7 @@ class Grouped:
 
 
 def grouped_factor(function: func.FuncOp, c: Contraction, levels: Sequence[Level]) -> Grouped | None:
-    """The factor of a function whose kernel multiplies groups in the same way on all levels."""
+    """Return the factor of a function whose kernel multiplies groups in the same way on all levels."""
     found = {arithmetic_of(c, level) for level in levels}
     arithmetic = next(iter(found))
     if len({a and (a.compute, a.group, a.b_offset) for a in found}) != 1 or arithmetic is None or arithmetic.group == 1:
@@ -67,13 +67,13 @@ def grouped_factor(function: func.FuncOp, c: Contraction, levels: Sequence[Level
 
 
 def _captured(c: Contraction) -> list[SSAValue]:
-    """What the factor's code reads from outside of the contraction."""
+    """Return what the factor's code reads from outside of the contraction."""
     inside = set(_values(c.generic.block))
     return [v for op in c.b.code for v in op.operands if v not in inside]
 
 
 def _read_by(op: Operation) -> list[SSAValue]:
-    """What an operation and those inside it read from outside."""
+    """Return what an operation and those inside it read from outside."""
     inside = {v for inner in op.walk() for region in inner.regions for b in region.blocks for v in _values(b)}
     return [v for inner in op.walk() for v in inner.operands if v not in inside]
 
@@ -81,7 +81,7 @@ def _read_by(op: Operation) -> list[SSAValue]:
 def _slice(
     function: func.FuncOp, values: Sequence[SSAValue]
 ) -> tuple[tuple[Operation, ...], set[BlockArgument]] | None:
-    """The operations of a function that values are computed by, in order, and the arguments that these read."""
+    """Return the operations of a function that values are computed by, in order, and the arguments that these read."""
     body = function.body.block
     ops: set[Operation] = set()
     arguments: set[BlockArgument] = set()
@@ -99,7 +99,9 @@ def _slice(
 
 
 def _only_for(argument: BlockArgument, made: Sequence[Operation], last: Operation) -> bool:
-    """Whether nothing but the operations `made`, which `last` alone uses, reads what is computed from an argument."""
+    """Return whether nothing but the operations `made`, which `last` alone uses, reads what is computed from an
+    argument.
+    """
     pending: list[SSAValue] = [argument]
     while pending:
         for use in pending.pop().uses:
@@ -113,7 +115,7 @@ def _only_for(argument: BlockArgument, made: Sequence[Operation], last: Operatio
 
 
 def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
-    """Operations whose last one has the factor as the kernel multiplies it, from what the argument is."""
+    """Return operations whose last one has the factor as the kernel multiplies it, from what the argument is."""
     c, arithmetic = grouped.contraction, grouped.arithmetic
     mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}
     ops = [op.clone(mapping) for op in grouped.made]
@@ -171,7 +173,7 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
 
 
 def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[Operation]:
-    """The operations whose last one has a packed element as the factor that it stands for."""
+    """Return the operations whose last one has a packed element as the factor that it stands for."""
     if element.type == to:
         return []
     if not isinstance(to, IntegerType):

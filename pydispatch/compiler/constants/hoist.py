@@ -38,7 +38,7 @@ cosines of positions."""
 
 
 def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
-    """Rewrites the host functions of `module`. functions: take what is derived, together what is computed together."""
+    """Rewrite the host functions of `module`. functions: take what is derived, together what is computed together."""
     hosts = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     for host in hosts:
         if DERIVED not in host.attributes:
@@ -64,7 +64,8 @@ def _fold(host: Operation) -> None:
 
 
 def _is_small(known: Known, value: OpResult) -> bool:
-    """Whether a value is worth computing now: small, and no larger than what it is made of, or dear to compute."""
+    """Return whether a value is worth computing now: small, and no larger than what it is made of, or dear to compute.
+    """
     cost = known.costs[value.op]
     if cost is Cost.FREE or not isinstance(value.type, TensorType):
         return False
@@ -92,7 +93,8 @@ def _erase_unused(ops: Iterable[Operation]) -> None:
 
 
 def _chosen(known: Known, function: Operation) -> list[OpResult]:
-    """The values to derive: used by what does not compute on constants alone, or inputs of what is not derived."""
+    """Return the values to derive: used by what does not compute on constants alone, or inputs of what is not derived.
+    """
     found: dict[OpResult, None] = {}
     seen: set[Operation] = set()
     pending = [r for op in known.sources for r in op.results if _is_read(known, r, function)]
@@ -110,7 +112,7 @@ def _chosen(known: Known, function: Operation) -> list[OpResult]:
 
 
 def _is_read(known: Known, value: OpResult, function: Operation) -> bool:
-    """Whether something other than an operation on constants alone uses a value."""
+    """Return whether something other than an operation on constants alone uses a value."""
     for use in value.uses:
         user: Operation | None = use.operation
         while user is not None and user.parent_op() is not function:
@@ -131,7 +133,7 @@ def _pays(known: Known, value: OpResult) -> bool:
 
 
 def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:
-    """The values in groups; those that are computed by common operations are in one."""
+    """Return the values in groups; those that are computed by common operations are in one."""
     group_of: dict[Operation, list[OpResult]] = {}
     members: dict[int, list[Operation]] = {}
     for value in values:
@@ -146,7 +148,7 @@ def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:
 
 
 def _derive(known: Known, values: list[OpResult], functions: DerivedFunctions) -> None:
-    """Puts constants in the place of values that one function derives."""
+    """Put constants in the place of values that one function derives."""
     chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
     name = _transposition(values, functions) or functions.add(*_copied(chain, values))
     for number, value in enumerate(values):
@@ -166,7 +168,8 @@ def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[lis
 
 
 def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> str | None:
-    """The function that derives a transposed matrix, for which sizes are no part of the kernel; None for others."""
+    """Return the function that derives a transposed matrix, for which sizes are no part of the kernel; None for others.
+    """
     source = transposed_by(values[0].op) if len(values) == 1 else None
     matrix = matrix_of(source.op) if source is not None and source.op.name in CONSTANTS else None
     if matrix is None:

@@ -49,7 +49,7 @@ class Known:
         self.costs[op] = max([own, *(info_of(i).cost for i in inner), *(self.costs[o] for o in operands)])
 
     def chain(self, op: Operation) -> list[Operation]:
-        """An operation and everything that it is computed from, producers first."""
+        """Return an operation and everything that it is computed from, producers first."""
         order: dict[Operation, None] = {}
         stack = [(op, False)]
         while stack:
@@ -65,7 +65,7 @@ class Known:
 
 
 def known_of(function: Operation) -> Known:
-    """What is computed from constants alone in the blocks of a host function."""
+    """Return what is computed from constants alone in the blocks of a host function."""
     known = Known()
     for block in function.regions[0].blocks:
         for op in block.ops:
@@ -74,7 +74,7 @@ def known_of(function: Operation) -> Known:
 
 
 def _may_run_early(op: Operation) -> bool:
-    """Whether nobody sees that an operation runs before, or without, the call that it is part of."""
+    """Return whether nobody sees that an operation runs before, or without, the call that it is part of."""
     info = info_of(op)
     return (info.is_pure and not info.traps) or op.has_trait(IsTerminator)
 
@@ -85,13 +85,13 @@ def _is_inside(value: SSAValue, nested: set[Operation]) -> bool:
 
 
 def _is_static(value: SSAValue) -> bool:
-    """A tensor of known sizes, or a scalar that is no element of one."""
+    """Return a tensor of known sizes, or a scalar that is no element of one."""
     if isinstance(value.type, TensorType):
         return value.type.has_static_shape()
     return isinstance(value, OpResult) and value.op.name != "tensor.extract"
 
 
 def bytes_of(value: SSAValue) -> int:
-    """The bytes of a tensor of known sizes."""
+    """Return the bytes of a tensor of known sizes."""
     assert isinstance(value.type, TensorType)
     return buffer_bytes(math.prod(shape_of(value)), dtype_of(value.type.element_type))

@@ -74,7 +74,7 @@ class Packed:
 
 
 def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequence[Level]) -> None:
-    """Rewrites dispatch functions that read a factor which all their dispatches give as a constant. levels: of all
+    """Rewrite dispatch functions that read a factor which all their dispatches give as a constant. levels: of all
     targets."""
     dispatches = _dispatches(module)
     for executable in [op for op in module.body.block.ops if isinstance(op, flow.ExecutableOp)]:
@@ -89,7 +89,7 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
 
 
 def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
-    """Erases the functions whose constants nothing uses any more."""
+    """Erase the functions whose constants nothing uses any more."""
     constants = (op.properties.get("value") for op in module.walk() if op.name in CONSTANTS)
     used = {c.function.data for c in constants if isinstance(c, DerivedAttr)}
     for name in [name for name in functions.made if name not in used]:
@@ -110,7 +110,7 @@ def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]
 
 
 def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
-    """What is to lie in panels, where that pays."""
+    """Return what is to lie in panels, where that pays."""
     if not function.body.blocks:
         return None
     found = contraction_in(function)
@@ -135,7 +135,7 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
 def _layout(
     c: Contraction, type_: TensorType[Attribute], grouped: Grouped | None, levels: Sequence[Level]
 ) -> Layout | None:
-    """The panels of a factor, where they pay."""
+    """Return the panels of a factor, where they pay."""
     if c.n is None or not _is_whole(c):
         return None
     (axis,) = c.b.where(c.n)
@@ -155,13 +155,14 @@ def _layout(
 
 
 def _is_whole(c: Contraction) -> bool:
-    """Whether the factor's tensor is read at dimensions of the product, each once."""
+    """Return whether the factor's tensor is read at dimensions of the product, each once."""
     return all(len(x.terms) == 1 and x.terms[0][1] == 1 and x.constant == 0 for x in c.b.coordinates)
 
 
 def _is_plain(c: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:
-    """Whether the factor is an element of the argument and nothing else, in the type of the sums or one that blocks
-    widen."""
+    """Return whether the factor is an element of the argument and nothing else, in the type of the sums or one that
+    blocks widen.
+    """
     floats = isinstance(c.acc, Float32Type | Float64Type) and type_.element_type == c.acc and c.b.direct
     return (floats or half is not None) and not set(c.outer) & c.b.dims
 
@@ -205,7 +206,7 @@ def _use_panels(packed: Packed) -> None:
 
 
 def _constant(op: flow.DispatchOp, packed: Packed) -> OpResult | None:
-    """The constant, or view of one, that a dispatch gives; None when it gives something else."""
+    """Return the constant, or view of one, that a dispatch gives; None when it gives something else."""
     value = op.arguments[packed.index]
     return value if isinstance(value, OpResult) and is_constant(value) else None
 
@@ -231,7 +232,8 @@ def _give_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunction
 
 
 def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctions) -> list[Operation]:
-    """The panels of a constant, or of a transposed one, along its first or last dimension; nothing for others."""
+    """Return the panels of a constant, or of a transposed one, along its first or last dimension; nothing for others.
+    """
     source: SSAValue = value
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
         source = source.op.operands[0]
@@ -254,7 +256,7 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
 
 
 def _erase_unused(value: SSAValue) -> None:
-    """Erases what nothing reads of a view and its source."""
+    """Erase what nothing reads of a view and its source."""
     while isinstance(value, OpResult) and not value.uses.get_length():
         op, operands = value.op, list(value.op.operands)
         op.detach()
@@ -265,8 +267,9 @@ def _erase_unused(value: SSAValue) -> None:
 
 
 def _made_again(value: OpResult, functions: DerivedFunctions) -> tuple[list[Operation], SSAValue]:
-    """Operations that make a constant or a view of one: what derives it, so that it need not be kept, or the constant
-    again."""
+    """Return operations that make a constant or a view of one: what derives it, so that it need not be kept, or the
+    constant again.
+    """
     if value.op.operands:
         (operand,) = value.op.operands
         assert isinstance(operand, OpResult)

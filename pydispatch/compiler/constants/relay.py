@@ -29,7 +29,7 @@ class Matrix:
 
 
 def matrix_of(op: Operation) -> Matrix | None:
-    """A constant with two dimensions."""
+    """Return a constant with two dimensions."""
     type_ = op.results[0].type
     if not isinstance(type_, TensorType) or type_.get_num_dims() != 2:
         return None
@@ -37,7 +37,7 @@ def matrix_of(op: Operation) -> Matrix | None:
 
 
 def transposed_by(op: Operation) -> OpResult | None:
-    """What a generic transposes, when it does that to two dimensions and nothing else."""
+    """Return what a generic transposes, when it does that to two dimensions and nothing else."""
     if op.name != GENERIC:
         return None
     g = structured(op)
@@ -112,7 +112,7 @@ class _Code:
 
 
 def transposed(matrix: Matrix) -> list[Operation]:
-    """The operations whose last one has the columns as rows."""
+    """Return the operations whose last one has the columns as rows."""
     code = _Code(matrix)
     rows, columns = code.dims
     code.copy([columns, rows], [-1, -1], [AffineExpr.dimension(1), AffineExpr.dimension(0)])
@@ -120,8 +120,9 @@ def transposed(matrix: Matrix) -> list[Operation]:
 
 
 def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> list[Operation]:
-    """The operations whose last one has the panels of a tensor without groups, which is the matrix in another shape.
-    layout: of the matrix; result: the type of the panels."""
+    """Return the operations whose last one has the panels of a tensor without groups, which is the matrix in another
+    shape. layout: of the matrix; result: the type of the panels.
+    """
     code, axis, width = _Code(matrix), layout.axis, layout.width
     count = code.dims[axis]
     if (matrix.rows, matrix.columns)[axis] % width:

@@ -26,7 +26,7 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def replace(op: Operation, copy: SSAValue) -> None:
-    """Puts a transposed tensor in the place of a result, and behind all that can be computed in its order."""
+    """Put a transposed tensor in the place of a result, and behind all that can be computed in its order."""
     pending = [_put(op, copy)]
     while pending:
         copy = pending.pop()
@@ -61,7 +61,7 @@ def _source(copy: SSAValue) -> SSAValue:
 
 
 def _behind(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue | None:
-    """Computes what reads a transposed copy in the order before; the transposed copy that takes its place."""
+    """Compute what reads a transposed copy in the order before; the transposed copy that takes its place."""
     home = cast(Operation, copy.owner).parent
     if isinstance(reader, tensor.ExtractOp):
         around = reader.parent_op()
@@ -142,7 +142,7 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
 
 
 def _loops(value: SSAValue, g: Structured) -> list[int]:
-    """The loops that an index inside a generic depends on."""
+    """Return the loops that an index inside a generic depends on."""
     if isinstance(value, BlockArgument):
         map_ = g.maps[value.index] if value.block is g.block else None
         return [] if map_ is None else sorted({d for r in map_.results for d in r.used_dims()})
@@ -155,7 +155,7 @@ def _loops(value: SSAValue, g: Structured) -> list[int]:
 
 
 def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
-    """A tensor with its dimensions in another order, transposed before it is padded."""
+    """Return a tensor with its dimensions in another order, transposed before it is padded."""
     owner = value.owner
     if order == sorted(order):
         return value
@@ -174,7 +174,7 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
 
 
 def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
-    """A tensor that lacks dimensions of size 1 that another one has, with its dimensions in another order."""
+    """Return a tensor that lacks dimensions of size 1 that another one has, with its dimensions in another order."""
     source, shape, own = shape_of(collapse.src), shape_of(collapse.result), _lacking(collapse)
     if own is None or min(source) < 0:
         return None
@@ -188,7 +188,7 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
 
 
 def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
-    """A tensor that differs from another one by dimensions of size 1, with its dimensions in another order."""
+    """Return a tensor that differs from another one by dimensions of size 1, with its dimensions in another order."""
     shape, source = shape_of(expand.result), shape_of(expand.src)
     if min(shape) < 0:
         return None
@@ -218,7 +218,7 @@ def _lacking(collapse: tensor.CollapseShapeOp) -> list[int] | None:
 
 
 def _with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[int]:
-    """The order of all dimensions: those of size 1 that are new, then those of the source in their order."""
+    """Return the order of all dimensions: those of size 1 that are new, then those of the source in their order."""
     shape, groups = shape_of(expand.result), [[d.value.data for d in g.data] for g in expand.reassociation.data]
     own = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]
     return [*(a for a in range(len(shape)) if a not in own), *(own[a] for a in order)]

@@ -23,12 +23,12 @@ from pydispatch.compiler.worker import llvm_process
 
 
 def provided_symbols() -> frozenset[str]:
-    """Every function that the library defines. Known without compiling."""
+    """Return every function that the library defines. Known without compiling."""
     return frozenset(symbol for names in SYMBOLS.values() for symbol in names)
 
 
 def inlinable_symbols() -> frozenset[str]:
-    """The functions that `bitcode` defines."""
+    """Return the functions that `bitcode` defines."""
     return frozenset(symbol for stem, names in SYMBOLS.items() if stem not in prebuilt.OBJECTS for symbol in names)
 
 
@@ -39,13 +39,13 @@ def compiler() -> str:
 
 @functools.cache
 def fingerprint() -> str:
-    """Changes with whatever the library is compiled from."""
+    """Change with whatever the library is compiled from."""
     names = [(stem, sorted(names)) for stem, names in SYMBOLS.items()]
     return cache.digest(prebuilt.compiler(), prebuilt.sources(), names)
 
 
 def objects(arch: str, cpu: str = "generic", features: Sequence[str] = ()) -> list[bytes]:
-    """The whole library as ELF objects, one per source, for `Toolchain.link_shared(..., archives=...)`.
+    """Return the whole library as ELF objects, one per source, for `Toolchain.link_shared(..., archives=...)`.
 
     About 0.5 s for a new (arch, cpu, features), 3 ms from the cache, 0 when repeated in the same process. Raises
     ToolchainError, and ValueError for an unknown arch.
@@ -56,7 +56,7 @@ def objects(arch: str, cpu: str = "generic", features: Sequence[str] = ()) -> li
 def bitcode(
     arch: str, cpu: str = "generic", features: Sequence[str] = (), symbols: Collection[str] | None = None
 ) -> bytes:
-    """One LLVM module to link into a kernel's before optimising it; make what it defines `internal` afterwards.
+    """Return one LLVM module to link into a kernel's before optimising it; make what it defines `internal` afterwards.
 
     symbols: the functions that the kernel calls; only the sources that define these are in the module (None: all). The
     functions carry no target attributes and thus inline into any caller, which must be compiled for at least the same
@@ -99,7 +99,7 @@ def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, .
 
 
 def _kept(make: Callable[[], bytes], *what: object) -> bytes:
-    """What was made of this library before, or is made now."""
+    """Return what was made of this library before, or is made now."""
     key = cache.digest("devlib", fingerprint(), llvm_process.version(), *what)
     found = cache.load(key)
     if found is None:

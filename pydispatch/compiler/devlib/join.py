@@ -16,8 +16,9 @@ _DEFINED = re.compile(r"^(define [^@\n]*@(?P<name>[\w.$]+)\([^\n]*?)(?P<end>(?: 
 
 
 def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> bytes:
-    """An ELF object, with each function in a section of its own: code of the bitcode as it is, without passes that
-    would make of a loop a call of the function that it is in."""
+    """Return an ELF object, with each function in a section of its own: code of the bitcode as it is, without passes
+    that would make of a loop a call of the function that it is in.
+    """
     from llvmlite import binding as llvm
 
     llvm.initialize_all_targets()
@@ -34,7 +35,7 @@ def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> by
 
 
 def joined(modules: Sequence[tuple[str, bytes]]) -> bytes:
-    """One module out of (name, bitcode), without attributes of a machine."""
+    """Return one module out of (name, bitcode), without attributes of a machine."""
     from llvmlite import binding as llvm
 
     whole = llvm.parse_assembly("")

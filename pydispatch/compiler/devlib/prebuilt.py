@@ -48,7 +48,7 @@ are taken away: bitcode of the first level that a machine has is what compiling 
 
 
 def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
-    """The first level that a machine has; None for a CPU that only clang knows."""
+    """Return the first level that a machine has; None for a CPU that only clang knows."""
     if arch == "nvptx64":
         return arch
     spelled = next((name for name, known in ARCHITECTURES.items() if known == arch), arch)
@@ -61,18 +61,20 @@ def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
 
 
 def module(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:
-    """One source as bitcode, or as an object if it is one of OBJECTS. Raises ToolchainError, ValueError for an arch."""
+    """Return one source as bitcode, or as an object if it is one of OBJECTS. Raises ToolchainError, ValueError for an
+    arch.
+    """
     level = level_of(arch, cpu, features) if _library() else None
     return _library()[f"{level}/{stem}"] if level else _compiled(stem, arch, cpu, features)
 
 
 def sources() -> str:
-    """A digest of everything that the library is compiled from."""
+    """Return a digest of everything that the library is compiled from."""
     return cache.digest([(path.name, path.read_bytes()) for path in sorted(SOURCES.iterdir())], _FLAGS)
 
 
 def compiler() -> str:
-    """The clang that the bitcode is from."""
+    """Return the clang that the bitcode is from."""
     return _library().get("compiler", b"").decode() or tools.find().fingerprint()
 
 

@@ -20,7 +20,7 @@ from pydispatch.ir.op_info import info_of
 
 
 def lower_branches(region: Region) -> None:
-    """Rewrites the body of a host function in place, see above."""
+    """Rewrite the body of a host function in place, see above."""
     for choice in [o for o in region.walk(reverse=True) if isinstance(o, scf.IfOp)]:
         _select(choice)
     block = region.blocks.first
@@ -34,7 +34,7 @@ def lower_branches(region: Region) -> None:
 
 
 def simplify(region: Region) -> None:
-    """Drops blocks that are never reached and joins those that follow each other without a choice."""
+    """Drop blocks that are never reached and joins those that follow each other without a choice."""
     _drop_unreachable(region)
     _merge(region)
 
@@ -86,7 +86,7 @@ def _select(op: scf.IfOp) -> None:
 
 
 def _split(op: Operation) -> tuple[Block, Block]:
-    """Splits the block of `op` before it; returns both blocks. The arguments of the second are the results of `op`."""
+    """Split the block of `op` before it; returns both blocks. The arguments of the second are the results of `op`."""
     block = op.parent
     assert block is not None and op.next_op is not None
     after = block.split_before(op.next_op, arg_types=[r.type for r in op.results])
@@ -108,7 +108,7 @@ def _add(block: Block, op: Operation, like: Operation) -> SSAValue:
 
 
 def _move(region: Region, after: Block) -> Block:
-    """Moves the blocks of `region` before `after`; returns the first of them."""
+    """Move the blocks of `region` before `after`; returns the first of them."""
     first = region.blocks.first
     assert first is not None
     region.move_blocks_before(after)
@@ -227,7 +227,7 @@ def _chain(
     block: Block, flag: SSAValue, cases: Sequence[int], targets: Sequence[tuple[Block, Sequence[SSAValue]]],
     default: tuple[Block, Sequence[SSAValue]], like: Operation,
 ) -> None:  # fmt: skip
-    """Ends `block` with one comparison after another."""
+    """End `block` with one comparison after another."""
     if not cases:
         _end(block, cf.BranchOp(default[0], *default[1]), like)
     for number, (case, (target, values)) in enumerate(zip(cases, targets, strict=True)):

@@ -19,7 +19,7 @@ IMPORT, EXPORT, ALIAS = "hal.tensor.import", "hal.tensor.export", "hal.tensor.al
 
 
 def buffer_views_to_tensors(functions: Mapping[str, Operation]) -> None:
-    """Rewrites host functions in place. CompileError for a buffer view of which no type is known, and for memory of
+    """Rewrite host functions in place. CompileError for a buffer view of which no type is known, and for memory of
     the caller that is written to."""
     done: set[str] = set()
     for name in functions:
@@ -27,7 +27,7 @@ def buffer_views_to_tensors(functions: Mapping[str, Operation]) -> None:
 
 
 def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> None:
-    """Converts a function after those that it calls: what these take and return are tensors then."""
+    """Convert a function after those that it calls: what these take and return are tensors then."""
     function = functions.get(name)
     if name in done or function is None or not function.regions[0].blocks:
         return
@@ -69,7 +69,7 @@ def _return_tensors(function: Operation) -> None:
 
 
 def _exported(value: SSAValue) -> SSAValue | None:
-    """The tensor that a buffer view is made of."""
+    """Return the tensor that a buffer view is made of."""
     return value.op.operands[0] if isinstance(value, OpResult) and value.op.name == EXPORT else None
 
 
@@ -147,7 +147,7 @@ def _argument(block: Block, argument: SSAValue) -> None:
 
 
 def _put(op: Operation, new: Operation) -> Sequence[SSAValue]:
-    """Inserts `new` before `op`; its results."""
+    """Insert `new` before `op`; its results."""
     block = op.parent
     assert block is not None
     set_location(new, op)
@@ -156,7 +156,7 @@ def _put(op: Operation, new: Operation) -> Sequence[SSAValue]:
 
 
 def _index(op: Operation, number: int) -> SSAValue:
-    """A constant before `op`."""
+    """Return a constant before `op`."""
     return _put(op, arith.ConstantOp(IntegerAttr(number, IndexType())))[0]
 
 

@@ -15,7 +15,7 @@ from pydispatch.ir.functions import CALLS, callee_name
 
 
 def find_commands(functions: Mapping[str, Operation]) -> None:
-    """Rewrites the calls of host functions without a body. CompileError for one that does not fit its declaration."""
+    """Rewrite the calls of host functions without a body. CompileError for one that does not fit its declaration."""
     for function in functions.values():
         for op in list(function.walk()):
             if isinstance(op, CallOp):
@@ -120,5 +120,5 @@ def command_call(
     arguments: Sequence[SSAValue], argument_dims: Sequence[SSAValue], result_dims: Sequence[SSAValue],
     types: Sequence[Attribute], properties: Mapping[str, Attribute],
 ) -> CallOp:  # fmt: skip
-    """A `flow.call`."""
+    """Return a `flow.call`."""
     return CallOp(operands=[arguments, argument_dims, result_dims], result_types=[types], properties=dict(properties))

@@ -23,7 +23,7 @@ MAKES = ("hal.fence.create", "hal.fence.join", "util.null", "hal.devices.get")
 
 
 def remove_fences(functions: Mapping[str, Operation]) -> None:
-    """Rewrites host functions in place. CompileError for a fence that is returned, stored, or chosen between."""
+    """Rewrite host functions in place. CompileError for a fence that is returned, stored, or chosen between."""
     for name, function in functions.items():
         _hide_twin(name, function, functions)
     made: list[Operation] = []
@@ -74,7 +74,7 @@ def _without_fences(op: Operation) -> None:
 
 
 def _drop_arguments(function: Operation) -> None:
-    """Takes the fences out of the signature of a function."""
+    """Take the fences out of the signature of a function."""
     type = cast(FunctionType, function.properties["function_type"])
     kept = [number for number, input in enumerate(type.inputs) if not isinstance(input, FenceType)]
     if len(kept) == len(type.inputs):

@@ -23,7 +23,7 @@ def globals_of(module: ModuleOp) -> dict[str, util.GlobalOp]:
 
 
 def name_of(op: Operation) -> str:
-    """The global that a load or store names."""
+    """Return the global that a load or store names."""
     return cast(str, cast(Any, op.properties["global"]).root_reference.data)
 
 

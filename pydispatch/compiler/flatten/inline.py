@@ -35,7 +35,7 @@ limit, models that call a block for each of many layers would be refused."""
 
 
 def inline_calls(module: ModuleOp) -> None:
-    """Rewrites the host functions of `module` in place and drops the private ones.
+    """Rewrite the host functions of `module` in place and drops the private ones.
 
     CompileError, at the call, for a function that is missing, has no body, or is recursive; at the function, for calls
     that add more than MOST_ADDED_OPERATIONS.
@@ -61,7 +61,7 @@ def inline_calls(module: ModuleOp) -> None:
 
 
 def _initializers(module: ModuleOp) -> list[str]:
-    """Makes functions of the initializers; returns their names."""
+    """Make functions of the initializers; returns their names."""
     names: list[str] = []
     taken = {symbol_name(op) for op in module.body.block.ops if op.name in FUNCTIONS}
     for op in list(module.body.block.ops):
@@ -208,7 +208,7 @@ def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
 
 
 def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
-    """Inserts the blocks of the function between the two halves of the calling block."""
+    """Insert the blocks of the function between the two halves of the calling block."""
     block = call.parent
     assert block is not None and call.next_op is not None
     after = block.split_before(call.next_op, arg_types=[r.type for r in call.results])

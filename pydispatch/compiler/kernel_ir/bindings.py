@@ -25,7 +25,7 @@ class BindingFacts:
 
 
 def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
-    """The bindings that a function names. Raises CompileError for one whose type is no memref of scalars."""
+    """Return the bindings that a function names. Raises CompileError for one whose type is no memref of scalars."""
     facts: dict[int, BindingFacts] = {}
     for op in ops.get(SUBSPAN, ()):
         binding, (result,) = facts.setdefault(integer(op, "binding"), BindingFacts()), op.results

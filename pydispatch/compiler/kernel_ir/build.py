@@ -25,7 +25,7 @@ _PREDICATES = {name: {"predicate": IntegerAttr(number, 64)} for number, name in 
 
 
 def known(value: SSAValue) -> Index:
-    """An int when the value is a constant."""
+    """Return an int when the value is a constant."""
     if type(value) is OpResult and type(value.op) is arith.ConstantOp:
         number = value.op.properties["value"]
         if type(number) is IntegerAttr:
@@ -51,7 +51,7 @@ def create(
     types: Sequence[Attribute],
     properties: dict[str, Attribute] | None = None,
 ) -> Operation:
-    """An operation without regions. properties: are the operation's from now on, and have no defaults added."""
+    """Return an operation without regions. properties: are the operation's from now on, and have no defaults added."""
     if not _KNOWN_OPERATION:
         return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
     # What `Operation.create` does, in two fifths of its time: it asks twice for everything that there is none of.
@@ -68,7 +68,7 @@ def create(
 
 
 def move(first: Operation, end: Operation, insert: Callable[[Operation], object]) -> None:
-    """Moves the operations of a block from `first` up to `end`, which stays. insert: puts one into its new place, and
+    """Move the operations of a block from `first` up to `end`, which stays. insert: puts one into its new place, and
     the next one after it."""
     source, second, last = end.parent, first.next_op, end.prev_op
     first.detach()
@@ -116,7 +116,7 @@ class Entry:
         self._last = op
 
     def constant(self, value: int, type_: IntegerType | IndexType) -> SSAValue:
-        """An integer constant, made once."""
+        """Return an integer constant, made once."""
         found = self._constants.get((value, type_))
         if found is None:
             op = create(arith.ConstantOp, self.function.location, (), (type_,), {"value": _number(value, type_)})
@@ -134,13 +134,13 @@ class Build(IndexArithmetic[SSAValue]):
 
     @classmethod
     def before(cls, entry: Entry, op: Operation) -> Build:
-        """A builder before an operation."""
+        """Return a builder before an operation."""
         block = op.parent
         assert block is not None
         return cls(entry, op, lambda made: block.insert_op_before(made, op))
 
     def inside(self, block: Block) -> Build:
-        """A builder at the end of `block`."""
+        """Return a builder at the end of `block`."""
         return Build(self.entry, self.like, block.add_op)
 
     def op(self, op: Operation) -> Operation:
@@ -149,7 +149,7 @@ class Build(IndexArithmetic[SSAValue]):
         return op
 
     def let(self, op: Operation) -> SSAValue:
-        """The first result."""
+        """Return the first result."""
         result, *_ = self.op(op).results
         return result
 
@@ -160,7 +160,7 @@ class Build(IndexArithmetic[SSAValue]):
         type_: Attribute,
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
-        """The result of a new operation, see `create`."""
+        """Return the result of a new operation, see `create`."""
         op = create(kind, self.like.location, operands, (type_,), properties)
         self.insert(op)
         (result,) = op.results
@@ -170,7 +170,7 @@ class Build(IndexArithmetic[SSAValue]):
         return self.entry.constant(index, INDEX) if type(index) is int else index  # type: ignore[return-value]
 
     def binary(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
-        """An operation on two indices that gives an index."""
+        """Return an operation on two indices that gives an index."""
         return self.make(kind, (self.value(a), self.value(b)), INDEX)
 
     def _nsw(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
@@ -192,8 +192,9 @@ class Build(IndexArithmetic[SSAValue]):
         return max(a, b) if type(a) is int and type(b) is int else self.binary(arith.MaxSIOp, a, b)
 
     def divide(self, a: Index, b: Index, narrow: bool = False) -> tuple[Index, Index]:
-        """Quotient and remainder of numbers that are not negative, by one that is not 0. narrow: both fit into 31
-        bits."""
+        """Return quotient and remainder of numbers that are not negative, by one that is not 0. narrow: both fit into
+        31 bits.
+        """
         if type(a) is int and type(b) is int:
             return a // b, a % b
         if b == 1:
@@ -210,15 +211,15 @@ class Build(IndexArithmetic[SSAValue]):
         return both[0], both[1]
 
     def compare(self, predicate: str, a: Index, b: Index) -> SSAValue:
-        """Two indices, an i1."""
+        """Return two indices, an i1."""
         return self.make(arith.CmpiOp, (self.value(a), self.value(b)), TRUTH, dict(_PREDICATES[predicate]))
 
     def select(self, condition: SSAValue, a: Index, b: Index) -> SSAValue:
-        """One of two indices."""
+        """Return one of two indices."""
         return self.make(arith.SelectOp, (condition, self.value(a), self.value(b)), INDEX)
 
     def when(self, condition: SSAValue) -> Build:
-        """Opens an scf.if without results."""
+        """Open an scf.if without results."""
         block = Block()
         made = create(scf.IfOp, self.like.location, (condition,), ())
         made.add_region(Region(block))
@@ -227,7 +228,7 @@ class Build(IndexArithmetic[SSAValue]):
         return self.inside(block)
 
     def end(self, values: Sequence[SSAValue] = ()) -> None:
-        """Ends the block of an scf operation."""
+        """End the block of an scf operation."""
         self.insert(create(scf.YieldOp, self.like.location, values, ()))
 
     def loop(
@@ -239,8 +240,9 @@ class Build(IndexArithmetic[SSAValue]):
         body: Callable[[Build, SSAValue, list[SSAValue]], Sequence[SSAValue]],
         most: int | None = None,
     ) -> list[SSAValue]:
-        """An scf.for; body: gets counter and carried values, returns the next ones. most: iterations that there are at
-        most, where the bounds do not say it."""
+        """Return an scf.for; body: gets counter and carried values, returns the next ones. most: iterations that there
+        are at most, where the bounds do not say it.
+        """
         types = [value.type for value in carried]
         block = Block(arg_types=[INDEX, *types])
         inner = self.inside(block)
@@ -253,7 +255,7 @@ class Build(IndexArithmetic[SSAValue]):
 
 
 def replace(op: Operation, results: Sequence[SSAValue]) -> None:
-    """Puts values in the place of an operation's results, and takes it away."""
+    """Put values in the place of an operation's results, and takes it away."""
     for old, new in zip(op.results, results, strict=True):
         old.replace_all_uses_with(new)
     op.detach()

@@ -26,7 +26,7 @@ def is_import(function: FuncOp) -> bool:
 
 
 def is_set(op: Operation, name: str) -> bool:
-    """A unit attribute in any of its spellings: present, true, [true]."""
+    """Return a unit attribute in any of its spellings: present, true, [true]."""
     found = attribute(op, name)
     if isinstance(found, ArrayAttr):
         found = found.data[0] if len(found.data) == 1 else None
@@ -36,14 +36,14 @@ def is_set(op: Operation, name: str) -> bool:
 
 
 def callees(function: FuncOp) -> Iterator[str]:
-    """The names that a function calls or asks for."""
+    """Yield the names that a function calls or asks for."""
     for op in function.walk():
         if op_name(op) in (*CALLS, AVAILABLE):
             yield symbol(op, "callee")
 
 
 def reachable(functions: Mapping[str, FuncOp], name: str) -> set[str]:
-    """All known functions that calling `name` may reach, itself included."""
+    """Return all known functions that calling `name` may reach, itself included."""
     seen, pending = {name}, [name]
     while pending:
         for callee in callees(functions[pending.pop()]):
@@ -54,18 +54,18 @@ def reachable(functions: Mapping[str, FuncOp], name: str) -> set[str]:
 
 
 def import_symbol(function: FuncOp) -> str:
-    """The symbol of an external function."""
+    """Return the symbol of an external function."""
     found = attribute(function, "hal.import.name")
     return str(found.data) if isinstance(found, StringAttr) else str(function.sym_name.data)
 
 
 def import_fields(function: FuncOp) -> list[str]:
-    """The entries of hal.import.fields."""
+    """Return the entries of hal.import.fields."""
     found = attribute(function, "hal.import.fields")
     items = found.data if isinstance(found, ArrayAttr) else ()
     return [str(item.data) for item in items if isinstance(item, StringAttr)]
 
 
 def asserts(function: FuncOp) -> bool:
-    """Whether a function has an assertion of its own."""
+    """Return whether a function has an assertion of its own."""
     return any(op.name == "cf.assert" for op in function.walk())

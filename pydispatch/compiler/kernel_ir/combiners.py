@@ -11,7 +11,7 @@ from pydispatch.ir.op_info import Grouping, info_of
 
 
 def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
-    """The operation that combines each result, None where it is more than one."""
+    """Return the operation that combines each result, None where it is more than one."""
     last = loop.body.blocks[0].last_op
     found: list[Operation | None] = []
     for region in last.regions if last is not None else ():
@@ -22,7 +22,7 @@ def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
 
 
 def is_free(op: Operation | None) -> bool:
-    """Whether a combination may be done in any order."""
+    """Return whether a combination may be done in any order."""
     if op is None:
         return False
     grouping = info_of(op).grouping

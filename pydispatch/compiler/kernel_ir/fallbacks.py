@@ -20,7 +20,7 @@ FALLBACK = "hal.import.fallback"
 
 
 def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]]) -> ModuleOp:
-    """The module with its fallbacks decided; itself when it has none, else a copy.
+    """Return the module with its fallbacks decided; itself when it has none, else a copy.
 
     provided: the symbols that the objects of the target define, asked for only when a linked function has a fallback.
     An import becomes optional, and each call of it asks first. Raises CompileError for a fallback that does not fit.

@@ -11,7 +11,7 @@ from pydispatch.compiler.kernel_ir.readers import op_name, symbol
 
 
 def is_guarded(op: Operation, callee: FuncOp) -> bool:
-    """Whether an scf.if around the call asks for the import."""
+    """Return whether an scf.if around the call asks for the import."""
     at: Operation | None = op
     while at is not None:
         parent = at.parent_op()

@@ -41,7 +41,7 @@ class Hazards:
         self.read: set[Key] = set()
 
     def conflict(self, accesses: Accesses, who: int) -> bool:
-        """Whether a barrier must stand before these accesses."""
+        """Return whether a barrier must stand before these accesses."""
         if any(key in self.written for key in accesses.reads):
             return True
         for key in accesses.writes:
@@ -73,7 +73,7 @@ class Hazards:
 
 
 def base_of(value: SSAValue) -> set[Key]:
-    """The storage that a memref may lie in: bindings by number, allocations by their operation."""
+    """Return the storage that a memref may lie in: bindings by number, allocations by their operation."""
     found: set[Key] = set()
     sources = _sources(value, found)
     if not sources:
@@ -118,7 +118,7 @@ def _yields(op: Operation) -> list[SSAValue]:
 
 
 def accesses_of(op: Operation) -> Accesses:
-    """What an operation and all inside it read and write. Calls read and write their arguments."""
+    """Return what an operation and all inside it read and write. Calls read and write their arguments."""
     found, loaded, stored = Accesses(), set[SSAValue](), set[SSAValue]()
     inner: Operation | None = op
     blocks: list[Block] = []

@@ -37,7 +37,7 @@ class Linear:
 
 
 def split_index_sets(function: FuncOp) -> None:
-    """Splits the innermost parallel loops of a function, in place."""
+    """Split the innermost parallel loops of a function, in place."""
     entry = Entry(function)
     pending = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
     while pending:
@@ -52,7 +52,7 @@ def split_index_sets(function: FuncOp) -> None:
 
 
 def _is_simple(loop: scf.ParallelOp) -> bool:
-    """Whether a loop is innermost, has a short body and a counter that goes up by one."""
+    """Return whether a loop is innermost, has a short body and a counter that goes up by one."""
     block = loop.body.block
     if len(block.args) != 1 or loop.initVals or known(loop.step[0]) != 1:
         return False
@@ -64,7 +64,7 @@ def _is_simple(loop: scf.ParallelOp) -> bool:
 
 
 def _conditions(block: Block) -> Iterator[arith.CmpiOp]:
-    """The comparisons of the loop's body of which all have to hold for one of its branches."""
+    """Yield the comparisons of the loop's body of which all have to hold for one of its branches."""
     for op in block.ops:
         pending = [op.cond] if isinstance(op, scf.IfOp) else []
         while pending:
@@ -77,7 +77,7 @@ def _conditions(block: Block) -> Iterator[arith.CmpiOp]:
 
 
 def _cut(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | None:
-    """Makes two loops of one in which a comparison decides which of two tensors is read: this one, where it holds or
+    """Make two loops of one in which a comparison decides which of two tensors is read: this one, where it holds or
     does not, and the one that is returned. None where there is no such comparison, or a loop would be short."""
     low, high, block = known(loop.lowerBound[0]), known(loop.upperBound[0]), loop.body.block
     if not isinstance(low, int) or not isinstance(high, int):
@@ -112,7 +112,7 @@ def _reads(region: Region) -> bool:
 
 
 def _decide(build: Build, condition: arith.CmpiOp, holds: bool) -> None:
-    """Puts what is known of a comparison in its place."""
+    """Put what is known of a comparison in its place."""
     truth = arith.ConstantOp(BoolAttr.from_bool(holds))
     Build.before(build.entry, condition).op(truth)
     condition.result.replace_all_uses_with(truth.result)
@@ -150,7 +150,7 @@ def _ceil(build: Build, a: Index, b: int) -> Index:
 
 
 def _distance(build: Build, condition: arith.CmpiOp, block: Block) -> Linear | None:
-    """What is not negative where a comparison of indices holds; None for others."""
+    """Return what is not negative where a comparison of indices holds; None for others."""
     if not isinstance(condition.lhs.type, IndexType):
         return None
     left, right = (_linear(build, value, block) for value in (condition.lhs, condition.rhs))
@@ -163,7 +163,7 @@ def _distance(build: Build, condition: arith.CmpiOp, block: Block) -> Linear | N
 
 
 def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
-    """A value in terms of the counter of a loop; None where it is not linear in it."""
+    """Return a value in terms of the counter of a loop; None where it is not linear in it."""
     if value is block.args[0]:
         return Linear(1, 0)
     if not isinstance(value, OpResult) or not _is_inside(value.op, block):

@@ -16,15 +16,15 @@ class IndexArithmetic(ABC, Generic[V]):
 
     @abstractmethod
     def _sum(self, a: V, b: int | V) -> V:
-        """Writes an addition."""
+        """Write an addition."""
 
     @abstractmethod
     def _difference(self, a: int | V, b: V) -> V:
-        """Writes a subtraction."""
+        """Write a subtraction."""
 
     @abstractmethod
     def _product(self, a: V, b: int | V) -> V:
-        """Writes a multiplication."""
+        """Write a multiplication."""
 
     def plus(self, a: int | V, b: int | V) -> int | V:
         if type(a) is int:
@@ -48,7 +48,7 @@ class IndexArithmetic(ABC, Generic[V]):
         return self._product(a, b)  # type: ignore[arg-type]
 
     def strides(self, sizes: Sequence[int | V]) -> tuple[int | V, ...]:
-        """The strides of elements that are contiguous in row-major order."""
+        """Return the strides of elements that are contiguous in row-major order."""
         found: list[int | V] = []
         stride: int | V = 1
         for number, size in enumerate(reversed(sizes)):

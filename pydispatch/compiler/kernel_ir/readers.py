@@ -35,19 +35,19 @@ operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter(
 
 
 def op_name(op: Operation) -> str:
-    """The name of an operation, also of one that no dialect registers."""
+    """Return the name of an operation, also of one that no dialect registers."""
     name = op.name
     return cast(UnregisteredOp, op).op_name.data if name == UNREGISTERED else name
 
 
 def attribute(op: Operation, name: str) -> Attribute | None:
-    """An attribute by name, inherent or not."""
+    """Return an attribute by name, inherent or not."""
     found = op.properties.get(name)
     return op.attributes.get(name) if found is None else found
 
 
 def integer(op: Operation, name: str, default: int | None = None) -> int:
-    """An integer attribute. Raises CompileError when it is missing and has no default."""
+    """Return an integer attribute. Raises CompileError when it is missing and has no default."""
     found = attribute(op, name)
     if found is None and default is not None:
         return default
@@ -57,7 +57,7 @@ def integer(op: Operation, name: str, default: int | None = None) -> int:
 
 
 def integers(op: Operation, name: str) -> tuple[int, ...]:
-    """An array of integers, dense or of attributes; empty when missing."""
+    """Return an array of integers, dense or of attributes; empty when missing."""
     found = attribute(op, name)
     if found is None:
         return ()
@@ -69,7 +69,7 @@ def integers(op: Operation, name: str) -> tuple[int, ...]:
 
 
 def segments(op: Operation, count: int) -> list[list[SSAValue]]:
-    """The operands by operandSegmentSizes."""
+    """Return the operands by operandSegmentSizes."""
     sizes = integers(op, "operandSegmentSizes")
     if len(sizes) != count:
         raise unsupported(op)
@@ -78,13 +78,13 @@ def segments(op: Operation, count: int) -> list[list[SSAValue]]:
 
 
 def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], int | T]) -> list[int | T]:
-    """Integers of an attribute, those left open read from the operands `dynamic` in turn."""
+    """Return integers of an attribute, those left open read from the operands `dynamic` in turn."""
     rest = iter(dynamic)
     return [read(next(rest)) if value == DYNAMIC_INDEX else value for value in integers(op, name)]
 
 
 def reassociation(op: Operation) -> list[list[int]]:
-    """The groups of dimensions that a reshape joins or splits."""
+    """Return the groups of dimensions that a reshape joins or splits."""
     found = attribute(op, "reassociation")
     if not isinstance(found, ArrayAttr):
         raise unsupported(op)
@@ -97,21 +97,21 @@ def reassociation(op: Operation) -> list[list[int]]:
 
 
 def affine_map(op: Operation, name: str = "map") -> AffineMap:
-    """An affine map that the operation is sure to have."""
+    """Return an affine map that the operation is sure to have."""
     found = attribute(op, name)
     assert isinstance(found, AffineMapAttr)
     return found.data
 
 
 def bound_groups(op: Operation, name: str) -> list[int]:
-    """How many results of a map bound each dimension of an affine.parallel."""
+    """Return how many results of a map bound each dimension of an affine.parallel."""
     found = attribute(op, name)
     values = getattr(found, "get_values", None)
     return [int(value) for value in values()] if values is not None else list(integers(op, name))
 
 
 def symbol(op: Operation, name: str) -> str:
-    """The last part of a symbol or string attribute."""
+    """Return the last part of a symbol or string attribute."""
     found = attribute(op, name)
     if isinstance(found, SymbolRefAttr):
         return str(found.nested_references.data[-1].data if found.nested_references.data else found.root_reference.data)
@@ -121,7 +121,7 @@ def symbol(op: Operation, name: str) -> str:
 
 
 def unsupported(op: Operation) -> CompileError:
-    """The error for an op without a lowering."""
+    """Return the error for an op without a lowering."""
     name = op_name(op)
     return CompileError(
         f"operation '{name}' cannot be compiled into a kernel",
@@ -131,7 +131,7 @@ def unsupported(op: Operation) -> CompileError:
 
 
 def reverse_post_order(entry: Block) -> Iterator[Block]:
-    """The blocks reachable from `entry`, each after all that dominate it."""
+    """Return the blocks reachable from `entry`, each after all that dominate it."""
     done: list[Block] = []
     seen = {entry}
     stack: list[tuple[Block, int]] = [(entry, 0)]
@@ -150,7 +150,7 @@ def reverse_post_order(entry: Block) -> Iterator[Block]:
 
 
 def quoted(name: str) -> str:
-    """A symbol name as LLVM text, whatever its characters."""
+    """Return a symbol name as LLVM text, whatever its characters."""
     return '"' + "".join(c if (c.isalnum() and c.isascii()) or c in "._-$" else _escape(c) for c in name) + '"'
 
 
@@ -173,7 +173,7 @@ FLOAT_PREDICATES = (
 
 
 def flags(op: Operation, name: str) -> str:
-    """The flags of `fastmath` or `overflowFlags` as LLVM writes them, with a space after each."""
+    """Return the flags of `fastmath` or `overflowFlags` as LLVM writes them, with a space after each."""
     data = getattr(attribute(op, name), "data", None)
     if not data:
         return ""

@@ -11,7 +11,9 @@ Ops = dict[str, list[Operation]]
 
 
 def ops_by_name(function: FuncOp) -> Ops:
-    """The operations of a function by name; those of one block in their order, an operation before those inside it."""
+    """Return the operations of a function by name; those of one block in their order, an operation before those inside
+    it.
+    """
     found: Ops = {}
     blocks = list(function.body.blocks)
     while blocks:

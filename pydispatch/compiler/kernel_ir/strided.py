@@ -42,7 +42,7 @@ _WORKGROUP = IntegerAttr(3, 64)
 
 
 def take_steps_together(function: FuncOp) -> None:
-    """Turns the strided loops of a function, in place."""
+    """Turn the strided loops of a function, in place."""
     pending = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
     entry = Entry(function)
     while pending:
@@ -65,7 +65,7 @@ class Steps:
 
 
 def _steps(loop: scf.ParallelOp) -> Steps | None:
-    """The first loop of the invocations that is strided by their number; None where it cannot be turned."""
+    """Return the first loop of the invocations that is strided by their number; None where it cannot be turned."""
     block = loop.body.block
     if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:
         return None
@@ -91,7 +91,7 @@ def _steps(loop: scf.ParallelOp) -> Steps | None:
 
 
 def _start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:
-    """What the number of the invocation is added to; None where it is not added to what all have."""
+    """Return what the number of the invocation is added to; None where it is not added to what all have."""
     if lower is lane:
         return 0
     if not isinstance(lower.owner, arith.AddiOp) or lane not in lower.owner.operands:
@@ -108,7 +108,7 @@ def _fits(type_: Attribute) -> bool:
 
 
 def _turn(entry: Entry, loop: scf.ParallelOp, found: Steps) -> None:
-    """Puts the steps before the loop, which keeps what follows them."""
+    """Put the steps before the loop, which keeps what follows them."""
     steps, own = found.loop, found.own
     width = known(loop.upperBound[0])
     build = Build.before(entry, loop)

@@ -65,19 +65,19 @@ def is_float(type_: Attribute) -> bool:
 
 
 def small_float(type_: Attribute) -> str | None:
-    """The name of a float of 8 bits and less, None for any other type."""
+    """Return the name of a float of 8 bits and less, None for any other type."""
     return SMALL_FLOATS.get(type(type_))
 
 
 def is_integer(type_: Attribute) -> bool:
-    """A signless integer or index."""
+    """Return a signless integer or index."""
     # By their exact types: isinstance of such classes asks their metaclass wherever the answer is no.
     kind = type(type_)
     return kind is IndexType or (kind is IntegerType and type_.signedness.data == Signedness.SIGNLESS)  # type: ignore[attr-defined]
 
 
 def bit_width(type_: Attribute) -> int:
-    """Bits of a scalar type; 64 for index."""
+    """Return bits of a scalar type; 64 for index."""
     kind = type(type_)
     if kind is IntegerType:
         return int(type_.width.data)  # type: ignore[attr-defined]
@@ -85,7 +85,7 @@ def bit_width(type_: Attribute) -> int:
 
 
 def scalar_width(type_: Attribute) -> int:
-    """Bits of a scalar in a register. Raises CompileError for whatever is no scalar of kernel IR."""
+    """Return bits of a scalar in a register. Raises CompileError for whatever is no scalar of kernel IR."""
     if type(type_) in _FLOATS or (is_integer(type_) and 1 <= bit_width(type_) <= 128):
         return bit_width(type_)
     raise CompileError(
@@ -95,7 +95,7 @@ def scalar_width(type_: Attribute) -> int:
 
 
 def memory_width(type_: Attribute) -> int:
-    """Bits of an element in memory, of the byte around it when packed. Raises CompileError for odd widths."""
+    """Return bits of an element in memory, of the byte around it when packed. Raises CompileError for odd widths."""
     bits = _FLOATS.get(type(type_)) or scalar_width(type_)
     if bits < 8:
         return 8
@@ -108,34 +108,34 @@ def memory_width(type_: Attribute) -> int:
 
 
 def storage_bits(type_: Attribute) -> int:
-    """Bits of an element in memory: 2 and 4 when packed, else whole bytes."""
+    """Return bits of an element in memory: 2 and 4 when packed, else whole bytes."""
     if memory_width(type_) == 8:
         return bits if (bits := bit_width(type_)) in (2, 4) else 8
     return -(-bit_width(type_) // 8) * 8
 
 
 def packed(type_: Attribute) -> bool:
-    """Whether several elements share a byte."""
+    """Return whether several elements share a byte."""
     return storage_bits(type_) < 8
 
 
 def storage_bytes(type_: Attribute, count: int) -> int:
-    """Bytes of `count` elements that lie one after the other."""
+    """Return bytes of `count` elements that lie one after the other."""
     return -(-count * storage_bits(type_) // 8)
 
 
 def byte_size(type_: Attribute) -> int:
-    """Bytes of an element in memory, or of the byte that it shares; its natural alignment too."""
+    """Return bytes of an element in memory, or of the byte that it shares; its natural alignment too."""
     return max(1, storage_bits(type_) // 8)
 
 
 def alignment(type_: Attribute) -> int:
-    """The natural alignment of an element, in bytes."""
+    """Return the natural alignment of an element, in bytes."""
     return byte_size(type_)
 
 
 def element_of(type_: Attribute) -> Attribute:
-    """The element of a ranked memref. Raises CompileError for any other type."""
+    """Return the element of a ranked memref. Raises CompileError for any other type."""
     if not isinstance(type_, MemRefType):
         raise CompileError(
             f"type {type_} is not a ranked memref", note="unranked memrefs and tensors have no kernel form"

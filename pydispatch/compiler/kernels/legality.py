@@ -69,7 +69,7 @@ def space_of(op: Operation) -> tuple[int, ...] | None:
 
 
 def _shares(g: Structured) -> bool:
-    """Whether two inputs have parallel dimensions that the other lacks, so that data is used again and again."""
+    """Return whether two inputs have parallel dimensions that the other lacks, so that data is used again and again."""
     tensors = [m for m, v in zip(g.maps, g.inputs, strict=False) if isinstance(v.type, TensorType)]
     sets = [dims_in(m) & set(g.out_dims) for m in tensors]
     return any(a - b and b - a for a in sets for b in sets)
@@ -90,7 +90,7 @@ def _updates(group: Sequence[Operation]) -> str | None:
 
 
 def _producer(value: SSAValue, members: Set[Operation]) -> Operation | None:
-    """The operation of the group that gives a value, views left out."""
+    """Return the operation of the group that gives a value, views left out."""
     while isinstance(value, OpResult) and value.op in members:
         if _is_free(value.op):
             return None
@@ -114,7 +114,7 @@ def _is_free(op: Operation) -> bool:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    """Sizes other than 1; a dynamic size is -1."""
+    """Return sizes other than 1; a dynamic size is -1."""
     assert isinstance(value.type, TensorType)
     return tuple(-1 if n < 0 else n for n in value.type.get_shape() if n != 1)
 
@@ -145,7 +145,7 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
 
 
 def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
-    """The reductions, and what is computed from their results for each row."""
+    """Return the reductions, and what is computed from their results for each row."""
     members = set(union)
     found = {g.op for g in reductions}
     spaces = {_shape(op.results[0]) for op in found}
@@ -157,7 +157,7 @@ def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) ->
 
 
 def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, viewed: bool) -> str | None:
-    """Whether operand `number`, which is reduced, is one value per row for `op`."""
+    """Return whether operand `number`, which is reduced, is one value per row for `op`."""
     if _is_view(op) or _is_free(op):
         return None
     if g is None:
@@ -186,7 +186,8 @@ def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, v
 
 
 def _one_row(value: SSAValue, sizes: Sequence[int]) -> bool:
-    """Whether everything is one row: the reduced tensor has a row dimension of size 1, or there is little work."""
+    """Return whether everything is one row: the reduced tensor has a row dimension of size 1, or there is little work.
+    """
     assert isinstance(value.type, TensorType)
     count = 1
     for size in sizes:
@@ -235,7 +236,7 @@ def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured
 
 
 def _spaces(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
-    """What leaves the dispatch has one space, or the rows of it."""
+    """Return what leaves the dispatch has one space, or the rows of it."""
     members = set(union)
     shapes: set[tuple[int, ...]] = set()
     for op in union:

@@ -47,7 +47,7 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
 
 
 def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend: Backend) -> Kernel | None:
-    """The kernel of a contraction, where the backend has operations for them and it fits these; else None."""
+    """Return the kernel of a contraction, where the backend has operations for them and it fits these; else None."""
     machine, generation = backend.contract_machine(target), backend.mma_generation(target)
     if machine is not None:
         return lower_contraction(source, backend, machine)
@@ -55,7 +55,7 @@ def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend:
 
 
 def reassociates(target: hal.ExecutableTargetAttr) -> bool:
-    """Whether reductions may add up in any order: unless the target says `reassociate = false`."""
+    """Return whether reductions may add up in any order: unless the target says `reassociate = false`."""
     value = target.configuration.data.get("reassociate")
     return not (isinstance(value, IntegerAttr) and value.value.data == 0)
 
@@ -66,7 +66,7 @@ def _sums_floats(source: func.FuncOp) -> bool:
 
 
 def _flat_count(frame: Frame) -> Index | None:
-    """The number of elements when the function is flat: see above."""
+    """Return the number of elements when the function is flat: see above."""
     results = [v for v in frame.returned]
     if not results or any(t >= 0 for t in frame.updated):
         return None
@@ -84,7 +84,9 @@ def _flat_count(frame: Frame) -> Index | None:
 
 
 def _differ(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
-    """Whether a tensor has other sizes than the results. Equal types with dynamic sizes are equal by the operations."""
+    """Return whether a tensor has other sizes than the results. Equal types with dynamic sizes are equal by the
+    operations.
+    """
     type_ = tensor_type(value)
     return bool(type_.get_num_dims()) and len(frame.elements.dims(value)) != len(dims)
 

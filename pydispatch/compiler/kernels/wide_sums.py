@@ -24,14 +24,14 @@ from pydispatch.ir.structured import is_reduction, structured
 
 
 def widen_sums(function: Operation) -> None:
-    """Rewrites the reductions of a host function in place."""
+    """Rewrite the reductions of a host function in place."""
     for op in list(function.walk()):
         if op.parent is not None and is_reduction(op):
             _widen(cast(GenericOp, op))
 
 
 def with_wide_sums(function: FuncOp) -> FuncOp:
-    """A dispatch function whose contractions accumulate in f32 too: for one that becomes plain loops."""
+    """Return a dispatch function whose contractions accumulate in f32 too: for one that becomes plain loops."""
     if not any(op.name == "linalg.generic" and _losing(cast(GenericOp, op)) for op in function.walk()):
         return function
     copy = function.clone()
@@ -43,7 +43,7 @@ def with_wide_sums(function: FuncOp) -> FuncOp:
 
 
 def _losing(op: GenericOp) -> list[int]:
-    """The results that `_loses` names."""
+    """Return the results that `_loses` names."""
     last = op.body.block.last_op
     return [] if last is None else [n for n, value in enumerate(last.operands) if _loses(op, n, value)]
 
@@ -57,7 +57,7 @@ def _widen(op: GenericOp) -> None:
 
 
 def _loses(op: GenericOp, number: int, value: SSAValue) -> bool:
-    """Whether result `number` is reduced in a small type, and nothing else reads what it is so far."""
+    """Return whether result `number` is reduced in a small type, and nothing else reads what it is so far."""
     if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
         return False
     if not isinstance(value, OpResult) or info_of(value.op).grouping is Grouping.FIXED or number >= len(op.results):
@@ -102,7 +102,7 @@ def _widen_result(op: GenericOp, number: int) -> None:
 
 
 def _extended(combine: Operation, value: SSAValue) -> SSAValue:
-    """What a step adds, in f32. A product is computed there."""
+    """Return what a step adds, in f32. A product is computed there."""
     if isinstance(value, OpResult) and isinstance(value.op, arith.MulfOp) and combine.name == "arith.addf":
         factors = [before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]
         return before(arith.MulfOp(factors[0], factors[1], value.op.fastmath), combine)
@@ -110,7 +110,7 @@ def _extended(combine: Operation, value: SSAValue) -> SSAValue:
 
 
 def _widened(op: Operation, value: SSAValue) -> SSAValue:
-    """What a reduction begins with, in f32."""
+    """Return what a reduction begins with, in f32."""
     type_ = value.type
     assert isinstance(type_, TensorType)
     wide = TensorType(f32, type_.get_shape(), type_.encoding)

@@ -60,7 +60,7 @@ class Rewrites:
     decide: Callable[[Any], Any] | None = None
 
     def apply(self, phase: str, module: ModuleOp) -> None:
-        """Applies the rewrites of a phase; after the last one warns about those without matches, unless `quiet`.
+        """Apply the rewrites of a phase; after the last one warns about those without matches, unless `quiet`.
 
         CompileError as in `apply_one`, or for a pattern that matched nothing when a match is required.
         """
@@ -101,7 +101,7 @@ def apply_one(
     rewrite: Rewrite, module: ModuleOp, report: Report, targets: tuple[str, ...] = (),
     decide: Callable[[Any], Any] | None = None,
 ) -> None:  # fmt: skip
-    """Rewrites `module`. Raises CompileError, in the spec or the program, when the spec or its effect is wrong."""
+    """Rewrite `module`. Raises CompileError, in the spec or the program, when the spec or its effect is wrong."""
     from pydispatch import ir
 
     if rewrite.kind == "transform":
@@ -135,7 +135,7 @@ def rewrites_of(
     require_match: bool,
     load: Callable[[Any, str], tuple[ModuleOp, Any]],
 ) -> tuple[Rewrites, list[str]]:
-    """The rewrites of the compiler's options, and the folders of the specs, where their objects are searched."""
+    """Return the rewrites of the compiler's options, and the folders of the specs, where their objects are searched."""
     found = Rewrites(require_match=require_match)
     folders: list[str] = []
     for kind, given in (("transform", transform_spec), ("pdl", pdl_spec)):
@@ -157,7 +157,7 @@ def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
 
 
 def _patterns(given: Any) -> Iterable[Any]:
-    """One pattern or several; InvalidArgumentError for anything else."""
+    """Return one pattern or several; InvalidArgumentError for anything else."""
     from pydispatch.patterns import Pattern
 
     if not isinstance(given, (Pattern, Iterable)) or isinstance(given, (str, bytes, Mapping)):
@@ -182,7 +182,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def phase_of(name: str) -> str:
-    """The phase that a name means. CompileError for another."""
+    """Return the phase that a name means. CompileError for another."""
     if not isinstance(name, str) or name not in PHASES:
         raise CompileError(f"patterns cannot be attached to '{name}'", note=f"phases: {', '.join(PHASES)}")
     return PHASES[name]

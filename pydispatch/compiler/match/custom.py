@@ -13,7 +13,7 @@ from pydispatch.patterns.kernels import CustomOperation, kernel_of
 
 
 def patterns_for(kernels: Mapping[str, Any]) -> list[Pattern]:
-    """A pattern for each name. InvalidArgumentError for what is no mapping from names to kernels."""
+    """Return a pattern for each name. InvalidArgumentError for what is no mapping from names to kernels."""
     if not isinstance(kernels, Mapping) or not all(isinstance(name, str) and name for name in kernels):
         raise InvalidArgumentError(
             f'kernels: expected a mapping such as {{"mylib::swish": pydispatch.CFunction(...)}}, got {kernels!r}'
@@ -33,6 +33,6 @@ def _pattern(name: str, kernel: Any) -> Pattern:
 
 
 def symbol_of(name: str) -> str:
-    """The name of the pattern for a kernel."""
+    """Return the name of the pattern for a kernel."""
     symbol = re.sub(r"\W", "_", name)
     return symbol if symbol.isidentifier() else f"op_{symbol}"

@@ -92,7 +92,7 @@ class Report:
         self.found.append(Found(pattern, op.name, function_of(op), place_of(op), kernel))
 
     def miss(self, pattern: str, op: Operation, mismatch: Mismatch) -> None:
-        """Keeps a miss when it is among the deepest of its pattern. A mismatch of the root is no near miss."""
+        """Keep a miss when it is among the deepest of its pattern. A mismatch of the root is no near miss."""
         if mismatch.depth == 0 and mismatch.op is op and mismatch.reason.startswith("expected"):
             return
         kept = self.near.setdefault(pattern, [])
@@ -113,7 +113,7 @@ class Report:
         return [p for p in self.patterns if p not in hit]
 
     def explain(self, pattern: str) -> str:
-        """One sentence on a pattern that matched nothing."""
+        """Return one sentence on a pattern that matched nothing."""
         near = self.near.get(pattern)
         if pattern in self.hints:
             name, why = self.hints[pattern]
@@ -125,7 +125,7 @@ class Report:
         return f"{pattern} matched nothing; nearest is {near[0]}"
 
     def text(self) -> str:
-        """The whole report, for people."""
+        """Return the whole report, for people."""
         lines = [str(f) for f in self.found]
         for pattern in self.patterns:
             if pattern in self.unmatched and not self.near.get(pattern):

@@ -18,13 +18,13 @@ from pydispatch.ir.dialects.hal import dialect as hal
 
 
 def objects_attribute(op: Operation) -> Attribute | None:
-    """The objects of an executable, in any of its spellings."""
+    """Return the objects of an executable, in any of its spellings."""
     found = op.properties.get("objects") or op.attributes.get("hal.executable.objects")
     return found or op.attributes.get("objects")
 
 
 def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -> list[hal.ExecutableTargetAttr]:
-    """The targets of one executable: see above. Two that would get the same whole kernels are one."""
+    """Return the targets of one executable: see above. Two that would get the same whole kernels are one."""
     chosen: list[hal.ExecutableTargetAttr] = []
     attribute = objects_attribute(op)
     for target in targets:
@@ -41,7 +41,7 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
 
 
 def _with_listed(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> hal.ExecutableTargetAttr:
-    """The target with the architecture of the objects that it gets."""
+    """Return the target with the architecture of the objects that it gets."""
     name, backend = _best(target, attribute), backend_of(target)
     if not name or backend is None or backend.architectures is None:
         return target
@@ -49,7 +49,7 @@ def _with_listed(target: hal.ExecutableTargetAttr, attribute: Attribute | None) 
 
 
 def _best(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> str | None:
-    """Which of the architectures with objects fits that of a target best; None when it states none."""
+    """Return which of the architectures with objects fits that of a target best; None when it states none."""
     wanted, backend = architecture(target), backend_of(target)
     if not wanted or backend is None or backend.architectures is None:
         return None
@@ -57,7 +57,7 @@ def _best(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> str 
 
 
 def _architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr) -> list[str]:
-    """The architectures of the keys that match a target, in order; '' when a key names none."""
+    """Return the architectures of the keys that match a target, in order; '' when a key names none."""
     if not isinstance(attribute, hal.ExecutableObjectsAttr):
         return []
     keys = [k for k in attribute.targets.data if isinstance(k, hal.ExecutableTargetAttr) and key_matches(k, target)]
@@ -66,7 +66,7 @@ def _architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr
 
 
 def objects_for(attribute: hal.ExecutableObjectsAttr, target: hal.ExecutableTargetAttr) -> list[Attribute]:
-    """The objects of all keys that match a target, in order; those of one architecture, and those of none."""
+    """Return the objects of all keys that match a target, in order; those of one architecture, and those of none."""
     fitting = _best(target, attribute)
     found: list[Attribute] = []
     for key, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):

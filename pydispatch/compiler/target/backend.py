@@ -28,15 +28,15 @@ class Architectures(ABC):
 
     @abstractmethod
     def stated(self, configuration: DictionaryAttr) -> str:
-        """The architecture that a configuration states; "" for none."""
+        """Return the architecture that a configuration states; "" for none."""
 
     @abstractmethod
     def best(self, have: Iterable[str], wanted: str) -> str | None:
-        """Which of several architectures fits a machine best; None when the code of none of them runs there."""
+        """Return which of several architectures fits a machine best; None when the code of none of them runs there."""
 
     @abstractmethod
     def target(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
-        """The same target for another architecture."""
+        """Return the same target for another architecture."""
 
 
 class Backend:
@@ -63,27 +63,28 @@ class Backend:
     """Whether `cpu=` is for this backend."""
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
-        """The target that a name in `targets=` means, None for a name of another backend. machine: "" for the name of
-        the backend itself."""
+        """Return the target that a name in `targets=` means, None for a name of another backend. machine: "" for the
+        name of the backend itself.
+        """
         return None if machine else self.target()
 
     def with_options(
         self, target: ExecutableTargetAttr, cpus: Sequence[str], features: str
     ) -> list[ExecutableTargetAttr]:
-        """The targets that `cpu=` and `cpu_features=` make of one; CompileError for unknown features."""
+        """Return the targets that `cpu=` and `cpu_features=` make of one; CompileError for unknown features."""
         return [target]
 
     def has_format(self, format: str) -> bool:
-        """Whether binaries of a format are this backend's."""
+        """Return whether binaries of a format are this backend's."""
         return format == self.format
 
     def target(self, format: str = "", **configuration: str) -> ExecutableTargetAttr:
-        """A target attribute."""
+        """Return a target attribute."""
         entries = DictionaryAttr({key: StringAttr(value) for key, value in configuration.items()})
         return ExecutableTargetAttr(StringAttr(self.name), StringAttr(format or self.format), entries)
 
     def compile_variant(self, variant: Variant, dump: Dump | None) -> Binary:
-        """The binary of a variant. dump: takes (suffix, content) of each intermediate. Raises CompileError."""
+        """Return the binary of a variant. dump: takes (suffix, content) of each intermediate. Raises CompileError."""
         module, _, function = self.emitter.partition(":")
         binary: Binary = getattr(importlib.import_module(module), function)(variant, dump=dump)
         return binary
@@ -117,32 +118,35 @@ class Backend:
     """Whether a tensor whose sizes only the call knows may have more elements than 32 bits count."""
 
     def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
-        """Whether two neighbours of 32 bits are read faster as one element of 64."""
+        """Return whether two neighbours of 32 bits are read faster as one element of 64."""
         return False
 
     def contract_machine(self, target: ExecutableTargetAttr) -> Machine | None:
-        """The machine for whose registers products are cut into blocks; None where no emitter has `pyd.contract`."""
+        """Return the machine for whose registers products are cut into blocks; None where no emitter has
+        `pyd.contract`.
+        """
         return None
 
     def mma_generation(self, target: ExecutableTargetAttr) -> int | None:
-        """The compute capability, 80 for example, that products are cut for; None where no emitter has `pyd.mma` and
-        memory of an invocation that lasts from one loop over points to the next."""
+        """Return the compute capability, 80 for example, that products are cut for; None where no emitter has `pyd.mma`
+        and memory of an invocation that lasts from one loop over points to the next.
+        """
         return None
 
 
 def backend_named(name: str) -> Backend | None:
-    """The backend of a name, None for one that is not in this installation."""
+    """Return the backend of a name, None for one that is not in this installation."""
     part = extensions.part("target", name)
     return None if part is None else part.load()
 
 
 def backend_of(target: ExecutableTargetAttr) -> Backend | None:
-    """The backend of a target attribute, None for one that is not in this installation."""
+    """Return the backend of a target attribute, None for one that is not in this installation."""
     return backend_named(target.backend.data)
 
 
 def require_backend(target: ExecutableTargetAttr, what: str = "", location: Location | None = None) -> Backend:
-    """The same; CompileError where there is none. what: what the message begins with."""
+    """Return the same; CompileError where there is none. what: what the message begins with."""
     backend = backend_of(target)
     if backend is None:
         raise CompileError(
@@ -154,12 +158,12 @@ def require_backend(target: ExecutableTargetAttr, what: str = "", location: Loca
 
 
 def backends() -> list[Backend]:
-    """All backends of this installation."""
+    """Return all backends of this installation."""
     return list(dict.fromkeys(part.load() for part in extensions.parts("target")))
 
 
 def architecture(target: ExecutableTargetAttr) -> str:
-    """The architecture that a target attribute states; "" for none."""
+    """Return the architecture that a target attribute states; "" for none."""
     backend = backend_of(target)
     if backend is None or backend.architectures is None:
         return ""
@@ -167,6 +171,6 @@ def architecture(target: ExecutableTargetAttr) -> str:
 
 
 def config_string(target: ExecutableTargetAttr, key: str, default: str = "") -> str:
-    """A string entry of a target's configuration."""
+    """Return a string entry of a target's configuration."""
     value = target.configuration.data.get(key)
     return value.data if isinstance(value, StringAttr) else default

@@ -99,7 +99,7 @@ _DETECTED_X86 = frozenset(f"{_V4} {_SAPPHIRE} amx-fp16 sse4a".split())
 
 
 def named_features(arch: str) -> frozenset[str]:
-    """Features that the tables of this file name."""
+    """Return features that the tables of this file name."""
     return _NAMED.get(arch, frozenset())
 
 
@@ -151,7 +151,8 @@ class Machine:
 
 
 def machine_of(target: Target) -> Machine:
-    """The machine that a target names. Raises CompileError for an unknown architecture, CPU or feature spelling."""
+    """Return the machine that a target names. Raises CompileError for an unknown architecture, CPU or feature spelling.
+    """
     arch = target.arch
     if arch not in BASELINE:
         raise CompileError(
@@ -214,7 +215,7 @@ def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
 
 
 def cpu_names(arch: str) -> tuple[str, ...]:
-    """The levels and CPUs that a target of an architecture may name, besides "generic" and "native"."""
+    """Return the levels and CPUs that a target of an architecture may name, besides "generic" and "native"."""
     return {"x86_64": (*LEVELS, *_X86), "aarch64": tuple(_ARM), "riscv64": tuple(_RISCV)}[arch]
 
 
@@ -237,8 +238,9 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
 
 
 def _nearest(level: str, own: frozenset[str]) -> str:
-    """The CPU of the table that has the most of what a machine of a level has, and nothing else, the first of several;
-    "" for none. For CPUs that LLVM does not tell apart: it takes an unknown model of Intel's for an older one."""
+    """Return the CPU of the table that has the most of what a machine of a level has, and nothing else, the first of
+    several; "" for none. For CPUs that LLVM does not tell apart: it takes an unknown model of Intel's for an older one.
+    """
     rows = [(name, frozenset(more.split())) for name, (at, more) in _X86.items() if at == level]
     fits = [(len(more), name) for name, more in rows if more and more <= own]
     return max(fits, key=lambda fit: fit[0])[1] if fits else ""
@@ -253,7 +255,7 @@ def _check_riscv(features: Iterable[str]) -> None:
 
 
 def _closed(features: Iterable[str]) -> frozenset[str]:
-    """The features and all that they imply."""
+    """Return the features and all that they imply."""
     seen: set[str] = set()
     pending = list(features)
     while pending:

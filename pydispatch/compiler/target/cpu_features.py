@@ -22,7 +22,7 @@ _LINE = re.compile(r"^  (\S+) +- ", re.MULTILINE)
 
 @functools.cache
 def known(arch: str) -> frozenset[str]:
-    """The names of LLVM's features of an architecture; only our own tables' where LLVM does not list them."""
+    """Return the names of LLVM's features of an architecture; only our own tables' where LLVM does not list them."""
     done = subprocess.run([sys.executable, "-c", _LIST, arch], capture_output=True, text=True, check=False)
     listed = done.stderr.partition("Available features")[2]
     return frozenset(_LINE.findall(listed)) | named_features(arch)

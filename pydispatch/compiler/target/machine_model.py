@@ -35,8 +35,9 @@ class Cache:
         return self.bytes // self.ways
 
     def reachable(self, width: int, stride: int) -> int:
-        """Bytes of the cache that rows of `width` bytes, `stride` bytes apart, can occupy: rows a power of two apart
-        fall into few sets."""
+        """Return bytes of the cache that rows of `width` bytes, `stride` bytes apart, can occupy: rows a power of two
+        apart fall into few sets.
+        """
         return self.share * min(width, gcd(stride, self.way)) // gcd(stride, self.way) if stride else self.share
 
     def __str__(self) -> str:
@@ -142,12 +143,12 @@ LEVELS: dict[str, tuple[str, ...]] = {
 
 
 def model_named(name: str, level: str) -> MachineModel:
-    """The model of a CPU, else that of its level."""
+    """Return the model of a CPU, else that of its level."""
     return MODELS.get(name) or worst_of(level, LEVELS[level])
 
 
 def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
-    """A model that is in every field as bad as the worst of several CPUs."""
+    """Return a model that is in every field as bad as the worst of several CPUs."""
     models = [MODELS[each] for each in names]
 
     def least(of: Callable[[MachineModel], int]) -> int:
@@ -164,6 +165,7 @@ def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
 
 
 def _worst(caches: list[Cache]) -> Cache:
-    """The least share of a core, in ways that are as long as the longest of those: the fewest rows fit its sets."""
+    """Return the least share of a core, in ways that are as long as the longest of those: the fewest rows fit its sets.
+    """
     share, way = min(cache.share for cache in caches), max(cache.way for cache in caches)
     return Cache(share, max(1, share // way))

@@ -28,7 +28,7 @@ HINTS = frozenset(("data_layout", "target_triple", "native_vector_size", "target
 
 
 def canonical(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
-    """The target with the canonical name of its backend."""
+    """Return the target with the canonical name of its backend."""
     backend = backend_of(target)
     if backend is None or backend.name == target.backend.data:
         return target
@@ -36,7 +36,7 @@ def canonical(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
 
 
 def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
-    """The executable targets inside a `hal.device.targets` value, in order, without repetitions."""
+    """Return the executable targets inside a `hal.device.targets` value, in order, without repetitions."""
     found: dict[ExecutableTargetAttr, None] = {}
 
     def walk(node: Attribute) -> None:
@@ -58,7 +58,7 @@ def select_targets(
     module: ModuleOp, targets: Sequence[str] | None = None, cpu: str | Sequence[str] | None = None, features: str = "",
     is_single: bool = False,
 ) -> list[ExecutableTargetAttr]:
-    """The targets to compile `module` for.
+    """Return the targets to compile `module` for.
 
     targets: names such as "cpu" or "sm_80", or embedded ELF formats; None takes the module's own. cpu: one CPU name or
     several ("generic", "native", "x86-64-v3", "cortex-a76"); each gives a variant for its architecture. features: LLVM
@@ -116,7 +116,7 @@ def _check_used(
 
 
 def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[ExecutableTargetAttr]:
-    """The targets that one name stands for: that of a backend, or of a machine such as "x86_64" or "sm_80".
+    """Return the targets that one name stands for: that of a backend, or of a machine such as "x86_64" or "sm_80".
 
     stated: by the module. The name of a backend leaves its architectures to the module.
     """
@@ -135,19 +135,22 @@ def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[Executable
 
 
 def apply_levels(target: ExecutableTargetAttr, levels: Sequence[str], features: str) -> list[ExecutableTargetAttr]:
-    """One target for each CPU level that fits `target`; itself when none does, or levels are nothing to its backend."""
+    """Return one target for each CPU level that fits `target`; itself when none does, or levels are nothing to its
+    backend.
+    """
     backend = backend_of(target)
     return [target] if backend is None else backend.with_options(target, levels, features)
 
 
 def in_written_order(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
-    """The target with `reassociate = false`: kernels add floats up in the written order."""
+    """Return the target with `reassociate = false`: kernels add floats up in the written order."""
     config = {**target.configuration.data, "reassociate": IntegerAttr(0, 1)}
     return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr(config))
 
 
 def key_matches(key: ExecutableTargetAttr, target: ExecutableTargetAttr) -> bool:
-    """Whether objects listed under `key` belong to `target`: backend, format and every entry that the key states.
+    """Return whether objects listed under `key` belong to `target`: backend, format and every entry that the key
+    states.
 
     Architectures are left to the caller: code for one may run on others.
     """

@@ -18,7 +18,7 @@ _CACHES, _LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)
 
 
 def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
-    """The model with the caches and pages that the system states; what it does not state stays."""
+    """Return the model with the caches and pages that the system states; what it does not state stays."""
     levels, line, page = stated()
     own: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
     for level, (size, ways, cores) in levels.items():
@@ -36,7 +36,7 @@ Stated = tuple[dict[int, tuple[int, int, int]], int, int]
 
 @functools.cache
 def stated() -> Stated:
-    """The caches of this machine, those of level 1 to 3 that make sense."""
+    """Return the caches of this machine, those of level 1 to 3 that make sense."""
     page = os.sysconf("SC_PAGE_SIZE") if "SC_PAGE_SIZE" in getattr(os, "sysconf_names", {}) else 0
     if sys.platform == "darwin":
         levels, line = _of_macos()
@@ -66,7 +66,7 @@ def _cores(index: Path) -> int:
 
 
 def _listed(text: str) -> int:
-    """How many numbers "0-3,8" has; 0 for what is no list."""
+    """Return how many numbers "0-3,8" has; 0 for what is no list."""
     try:
         ends = [[int(end) for end in part.split("-")] for part in text.split(",") if part]
     except ValueError:
@@ -97,7 +97,7 @@ def _of_macos() -> tuple[dict[int, tuple[int, int, int]], int]:
 
 
 def _sysctl(name: str) -> int:
-    """A number of macOS's kernel; 0 where there is none."""
+    """Return a number of macOS's kernel; 0 where there is none."""
     import ctypes
     import ctypes.util
 

@@ -50,7 +50,7 @@ MOST_ALIGNED = 4096
 
 
 def users_alignment(variant: hal.ExecutableVariantOp) -> int:
-    """Bytes that the bindings of kernels without a module are aligned to: the most that an export wants in
+    """Return bytes that the bindings of kernels without a module are aligned to: the most that an export wants in
     `pydispatch.alignment`. CompileError for a number that is no alignment."""
     found = 1
     for export in exports_of(variant):
@@ -70,7 +70,7 @@ def users_alignment(variant: hal.ExecutableVariantOp) -> int:
 
 
 def layout_of(export: hal.ExecutableExportOp) -> Layout:
-    """The layout that an export declares."""
+    """Return the layout that an export declares."""
     bindings = (
         Binding(any(flag.data == "ReadOnly" for flag in binding.flags.data)) for binding in export.layout.bindings.data
     )
@@ -105,7 +105,7 @@ class Folders(NamedTuple):
 
 
 def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, folders: Folders) -> Variant:
-    """Everything that a target needs to emit one variant. CompileError for an object that cannot be found."""
+    """Return everything that a target needs to emit one variant. CompileError for an object that cannot be found."""
     ordinals = ordinals_of(op)
     exports = [
         Export(
@@ -182,7 +182,7 @@ def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantB
 
 
 def constant_words(op: hal.ExecutableVariantOp) -> tuple[str, ...]:
-    """The key of each 32-bit word of the executable constants: one of 64 bits stands twice, low word first."""
+    """Return the key of each 32-bit word of the executable constants: one of 64 bits stands twice, low word first."""
     return tuple(
         key.data
         for block in constant_blocks(op)
@@ -192,7 +192,7 @@ def constant_words(op: hal.ExecutableVariantOp) -> tuple[str, ...]:
 
 
 def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
-    """A target attribute as data; entries that are not strings or integers are left out.
+    """Return a target attribute as data; entries that are not strings or integers are left out.
 
     The architecture is the entry "target", however the attribute spells it.
     """
@@ -210,7 +210,7 @@ def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
 
 
 def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
-    """The declared size, (0, 0, 0) when there is none."""
+    """Return the declared size, (0, 0, 0) when there is none."""
     if export.workgroup_size is None:
         return (0, 0, 0)
     values = [cast("IntegerAttr[Any]", v).value.data for v in export.workgroup_size.data]
@@ -308,7 +308,7 @@ def _read(name: str, path: Path, op: Operation) -> ObjectFile | None:
 
 
 def inline_bytes(data: Attribute, op: Operation) -> bytes:
-    """The bytes of an inline `data` entry."""
+    """Return the bytes of an inline `data` entry."""
     if isinstance(data, StringAttr):
         return data.data.encode("latin-1", "surrogateescape")
     if isinstance(data, BytesAttr):

@@ -53,7 +53,7 @@ class _Bits:
 
 
 def payload(data: bytes) -> bytes:
-    """The bitcode inside a file, which may have the wrapper that some compilers add."""
+    """Return the bitcode inside a file, which may have the wrapper that some compilers add."""
     if data[:4] == WRAPPER:
         if len(data) < 20:
             raise BitcodeError("its wrapper ends early")
@@ -69,7 +69,7 @@ def payload(data: bytes) -> bytes:
 
 
 def producer(data: bytes) -> str:
-    """The producer stated in the file, such as 'LLVM22.1.8'; '' when absent. Raises BitcodeError."""
+    """Return the producer stated in the file, such as 'LLVM22.1.8'; '' when absent. Raises BitcodeError."""
     bits = _Bits(payload(data)[4 : 4 + _PREFIX])
     if bits.fixed(2) != _ENTER:
         raise BitcodeError("no block follows its magic number")
@@ -146,6 +146,6 @@ def _scalar(bits: _Bits, operand: _Operand) -> int:
 
 
 def llvm_major(data: bytes) -> int | None:
-    """The major version of the LLVM that wrote a file, None when not stated. Raises BitcodeError."""
+    """Return the major version of the LLVM that wrote a file, None when not stated. Raises BitcodeError."""
     found = re.match(r"LLVM(\d+)", producer(data))
     return int(found[1]) if found else None

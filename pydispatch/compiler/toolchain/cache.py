@@ -27,7 +27,7 @@ _FOLDERS = {OBJECTS: 256, PROGRAMS: 4}
 
 
 def digest(*parts: object) -> str:
-    """A hex digest of the parts, each a bytes, text, number or a list or tuple of these."""
+    """Return a hex digest of the parts, each a bytes, text, number or a list or tuple of these."""
     state = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else repr(part).encode()
@@ -37,7 +37,7 @@ def digest(*parts: object) -> str:
 
 
 def load(key: str, kind: str = OBJECTS) -> bytes | None:
-    """The bytes kept under `key`, or None when there are none, they are damaged, or a file has changed."""
+    """Return the bytes kept under `key`, or None when there are none, they are damaged, or a file has changed."""
     found = _load(key, kind)
     logs.compiler.debug("cache: %s %s %s", kind, key[:12], "is not there" if found is None else "is there")
     return found
@@ -59,7 +59,7 @@ def _load(key: str, kind: str) -> bytes | None:
 
 
 def store(key: str, data: bytes, files: Iterable[str] = (), missed: Iterable[str] = (), kind: str = OBJECTS) -> None:
-    """Keeps `data` under `key` for as long as `files` stay as they are now, and `missed` are no files."""
+    """Keep `data` under `key` for as long as `files` stay as they are now, and `missed` are no files."""
     files = list(files)
     record(files)
     with contextlib.suppress(OSError, ValueError):

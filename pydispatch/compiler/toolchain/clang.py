@@ -54,7 +54,7 @@ def compile_c(
     extra_args: Sequence[str] = (),
     language: str = "c",
 ) -> bytes:
-    """Compiles C for a freestanding target: an ELF object (`emit="obj"`) or LLVM bitcode (`emit="bc"`).
+    """Compile C for a freestanding target: an ELF object (`emit="obj"`) or LLVM bitcode (`emit="bc"`).
 
     source: a file, or text in bytes (`<stdin>` in diagnostics). arch: one of ARCHES, or of GPU_ARCHES with
     `emit="bc"`. cpu: an LLVM CPU name or "generic"; "native" must be resolved by the caller. features: LLVM names
@@ -114,7 +114,7 @@ def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:
 
 
 def _dependencies(deps: Path, name: str, clang: Tool) -> list[str]:
-    """The included files, without the compiler's own, which are identified by its version."""
+    """Return the included files, without the compiler's own, which are identified by its version."""
     text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ")
     files = [part.replace("\\ ", " ").replace("$$", "$") for part in re.findall(r"(?:\\ |\S)+", text)]
     own = str(Path(clang.argv[0]).parent / "lib") + os.sep if clang.isystem else None

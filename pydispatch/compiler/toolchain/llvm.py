@@ -75,15 +75,16 @@ x86-64 is up to 1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 t
 
 
 def opened(text: str, machine: Described) -> AbstractContextManager[Module]:
-    """A module of this text for a machine, for as long as a `with` block. CompileError when LLVM refuses the text;
-    `llvm_process.Died`, then or from a method, when LLVM ends over it."""
+    """Return a module of this text for a machine, for as long as a `with` block. CompileError when LLVM refuses the
+    text; `llvm_process.Died`, then or from a method, when LLVM ends over it.
+    """
     m = machine
     spec = Machine(m.arch, m.cpu, m.triple, m.llvm_features, m.has, m.tune, m.vector_width)
     return llvm_process.opened(Module, text, spec)
 
 
 def words(machine: Described) -> tuple[object, ...]:
-    """What of a machine decides the code for it."""
+    """Return what of a machine decides the code for it."""
     m = machine
     return m.arch, m.cpu, m.triple, m.llvm_features, sorted(m.has), m.tune, m.vector_width
 
@@ -95,12 +96,12 @@ def version() -> int:
 
 @functools.lru_cache(maxsize=32)
 def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
-    """What a bitcode file defines for others."""
+    """Return what a bitcode file defines for others."""
     return llvm_process.call(_bitcode_symbols, bitcode)
 
 
 def warm_up(loop: str) -> None:
-    """Compiles a text for this machine and drops it."""
+    """Compile a text for this machine and drops it."""
     llvm = library()
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
@@ -142,7 +143,7 @@ def layout(machine: Machine) -> str:
 
 
 def function_attributes(machine: Machine) -> str:
-    """The attributes of every function that is emitted.
+    """Return the attributes of every function that is emitted.
 
     "no-builtins": no instruction becomes a library call implicitly, and any function may be inlined into ours.
     """
@@ -209,23 +210,23 @@ class Module:
         self.close()
 
     def close(self) -> None:
-        """Frees the module and then its context. Idempotent."""
+        """Free the module and then its context. Idempotent."""
         if self._module is not None:
             self._module.close()
         self._module = None
         self._context.close()
 
     def text(self) -> str:
-        """The module as LLVM IR."""
+        """Return the module as LLVM IR."""
         return str(self._module)
 
     def undefined(self) -> set[str]:
-        """Functions and variables that are declared, not defined."""
+        """Return functions and variables that are declared, not defined."""
         functions = {f.name for f in self._module.functions if f.is_declaration and not f.name.startswith("llvm.")}
         return functions | {v.name for v in self._module.global_variables if v.is_declaration}
 
     def defined(self) -> set[str]:
-        """Functions and variables that are defined and visible."""
+        """Return functions and variables that are defined and visible."""
         return _visible([*self._module.functions, *self._module.global_variables])
 
     def link(self, name: str, bitcode: bytes, check_features: bool = False) -> None:
@@ -269,12 +270,12 @@ class Module:
                 module.close()
 
     def _adopt(self, text: str) -> str:
-        """The text with this module's triple and data layout."""
+        """Return the text with this module's triple and data layout."""
         text = re.sub(r"^target triple = .*$", f'target triple = "{self.machine.triple}"', text, flags=re.M)
         return re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(self.machine)}"', text, flags=re.M)
 
     def internalize(self, keep: Collection[str]) -> None:
-        """Makes all definitions private to the module, so that they are inlined, and removed when unused."""
+        """Make all definitions private to the module, so that they are inlined, and removed when unused."""
         for value in (*self._module.functions, *self._module.global_variables):
             if value.is_declaration or value.name in keep or value.name.startswith("llvm."):
                 continue
@@ -312,7 +313,7 @@ class Module:
             self._module = ordered
 
     def object(self, reduce_strength: bool = True) -> bytes:
-        """The machine code as an ELF object.
+        """Return the machine code as an ELF object.
 
         reduce_strength: run LLVM's loop strength reduction. For register blocks it takes a third to two thirds of the
         time and finds nothing there that the addressing modes of x86 do not have.
@@ -321,7 +322,7 @@ class Module:
             return bytes(_target_machine(self.machine, self._effort.code_level).emit_object(self._module))
 
     def assembly(self, reduce_strength: bool = True) -> str:
-        """The machine code as text. reduce_strength: see `object`."""
+        """Return the machine code as text. reduce_strength: see `object`."""
         with self._strength_reduction(reduce_strength):
             return str(_target_machine(self.machine, self._effort.code_level).emit_assembly(self._module))
 

@@ -63,7 +63,7 @@ def _hello() -> tuple[object, ...]:
 
 
 def _warm_up() -> None:
-    """Compiles a small loop: the first use of each part of LLVM reads it in."""
+    """Compile a small loop: the first use of each part of LLVM reads it in."""
     try:
         from pydispatch.compiler.toolchain import llvm
 

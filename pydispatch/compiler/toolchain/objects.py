@@ -57,7 +57,7 @@ class Checked:
 
 
 def check_object(file: ObjectFile, arch: str) -> Checked:
-    """Checks a relocatable object or an archive of them."""
+    """Check a relocatable object or an archive of them."""
     if archive.is_archive(file.data):
         members = [_relocatable(f"{file.name}({name})", data, arch, file) for name, data in _members(file)]
         defined = frozenset[str]().union(*(member.defined for member in members))
@@ -67,7 +67,7 @@ def check_object(file: ObjectFile, arch: str) -> Checked:
 
 
 def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
-    """The objects of an archive."""
+    """Yield the objects of an archive."""
     try:
         yield from archive.members(file.data)
     except ElfError as error:
@@ -92,7 +92,7 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
 
 @contextmanager
 def _tables(name: str, file: ObjectFile | None) -> Iterator[None]:
-    """Errors of the reader as errors about a user's object."""
+    """Yield errors of the reader as errors about a user's object."""
     try:
         yield
     except ElfError as error:
@@ -167,7 +167,7 @@ def _check_section(name: str, elf: ElfFile, number: int, section: Section, file:
 
 
 def _variables(elf: ElfFile, section: int) -> str:
-    """The variables in a section, for the message."""
+    """Return the variables in a section, for the message."""
     names = [s.name for s in elf.symbols() if s.section == section and s.kind == reader.STT_OBJECT]
     return f" ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})" if names else ""
 
@@ -197,7 +197,7 @@ def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
 
 
 def undefined_symbols(codes: Sequence[bytes]) -> frozenset[str]:
-    """What objects of our own leave to others."""
+    """Return what objects of our own leave to others."""
     symbols = [symbol for code in codes for symbol in ElfFile(code).symbols() if symbol.name]
     undefined = {symbol.name for symbol in symbols if symbol.section == reader.UNDEFINED}
     defined = {symbol.name for symbol in symbols if symbol.section != reader.UNDEFINED}
@@ -249,7 +249,7 @@ def _nearest(missing: Sequence[str], known: Collection[str]) -> str:
 
 
 def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = None) -> None:
-    """Checks a linked embedded ELF: it must have no dependencies, and no pages both writable and executable."""
+    """Check a linked embedded ELF: it must have no dependencies, and no pages both writable and executable."""
     name = file.name if file is not None else "the linked executable"
     elf = _open(name, data, arch, file)
     if elf.type != reader.DYN:
@@ -281,7 +281,7 @@ def _check_segments(name: str, elf: ElfFile, file: ObjectFile | None) -> None:
 
 
 def check_bitcode(file: ObjectFile) -> None:
-    """Checks a bitcode file before LLVM sees it, in this process, for the first time."""
+    """Check a bitcode file before LLVM sees it, in this process, for the first time."""
     from pydispatch.compiler.toolchain.llvm import version
 
     ours = version()
@@ -315,7 +315,7 @@ def _parses(data: bytes) -> str:
 
 
 def _error(file: ObjectFile | None, message: str, note: str | None = None, name: str | None = None) -> CompileError:
-    """An error about a user's object; `name` is '' when the message names it already."""
+    """Return an error about a user's object; `name` is '' when the message names it already."""
     if file is None:
         return CompileError(message, None, "this is a defect of the compiler")
     return CompileError(message if name == "" else f"object '{file.name}' {message}", file.location, note)

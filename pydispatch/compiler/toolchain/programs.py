@@ -80,7 +80,7 @@ def lld_is_named() -> bool:
 
 
 def state() -> list[tuple[str, int, int]]:
-    """Every program that may be chosen, its size and the time of its last change: changes when the tools may,
+    """Return every program that may be chosen, its size and the time of its last change: changes when the tools may,
     without running any."""
     zig = _zig()
     paths = [zig] if zig else []
@@ -139,7 +139,9 @@ def _zig_clang(zig: str) -> Tool:
 
 
 def _on_path(name: str, variable: str, minimum: int) -> list[Tool]:
-    """The tool that `variable` names, else `name`, or the newest `name-N`, on PATH; empty when none is new enough."""
+    """Return the tool that `variable` names, else `name`, or the newest `name-N`, on PATH; empty when none is new
+    enough.
+    """
     named = os.environ.get(variable)
     if named:
         version = _version([named, "--version"])
@@ -160,7 +162,7 @@ def _on_path(name: str, variable: str, minimum: int) -> list[Tool]:
 
 
 def _installed(name: str, minimum: int) -> Iterator[str]:
-    """The programs on PATH that may be a tool, in the order in which they are tried."""
+    """Yield the programs on PATH that may be a tool, in the order in which they are tried."""
     for candidate in (name, *(f"{name}-{major}" for major in range(MAX_BITCODE_LLVM, minimum - 1, -1))):
         path = shutil.which(candidate)
         if path is not None:

@@ -27,8 +27,9 @@ class Toolchain:
         self._found: dict[str, list[Tool]] = {}
 
     def describe(self) -> dict[str, str]:
-        """What is used: keys `clang`, `clang (bitcode)`, `linker`, `lld`, `cache`; each value names version, origin and
-        path, or states what is missing."""
+        """Return what is used: keys `clang`, `clang (bitcode)`, `linker`, `lld`, `cache`; each value names version,
+        origin and path, or states what is missing.
+        """
         return {
             "clang": _shown(lambda: self.clang("obj")),
             "clang (bitcode)": _shown(lambda: self.clang("bc")),
@@ -43,7 +44,9 @@ class Toolchain:
         return "clang {} bitcode {}".format(*versions)
 
     def clang(self, emit: str) -> Tool:
-        """The compiler of objects (`obj`) or of bitcode (`bc`). Raises ToolchainError that states what to install."""
+        """Return the compiler of objects (`obj`) or of bitcode (`bc`). Raises ToolchainError that states what to
+        install.
+        """
         found = self._tools("clang", programs.clangs)
         if not found:
             raise ToolchainError(f"no clang >= {MIN_CLANG} on PATH; {programs.INSTALL}")
@@ -55,7 +58,7 @@ class Toolchain:
         )
 
     def lld(self) -> Tool:
-        """Raises ToolchainError that states what to install."""
+        """Raise ToolchainError that states what to install."""
         found = self._tools("ld.lld", programs.llds)
         if not found:
             raise ToolchainError(f"no ld.lld >= {MIN_LLD} on PATH; {programs.INSTALL}")
@@ -81,7 +84,7 @@ class Toolchain:
         archives: Sequence[bytes] = (),
         labels: Sequence[str] = (),
     ) -> bytes:
-        """Links objects into an embedded ELF: a freestanding shared object that exports only `exports`.
+        """Link objects into an embedded ELF: a freestanding shared object that exports only `exports`.
 
         objects: ELF objects or archives of them, as bytes or files. archives: objects taken only where they define a
         symbol that is still missing; give the device library here. labels: what errors call the objects; "object0.o"
@@ -116,7 +119,7 @@ def _toolchain() -> Toolchain:
 
 
 def find() -> Toolchain:
-    """The toolchain of this process."""
+    """Return the toolchain of this process."""
     return _toolchain()
 
 

@@ -21,7 +21,7 @@ class NpyHeader:
 
     @classmethod
     def read(cls, data: memoryview) -> NpyHeader:
-        """Raises ValueError that states the fault, or why such an array cannot be used in place."""
+        """Raise ValueError that states the fault, or why such an array cannot be used in place."""
         if len(data) < 12 or bytes(data[:6]) != b"\x93NUMPY":
             raise ValueError("it is no .npy file")
         if data[6] not in (1, 2, 3):
@@ -51,7 +51,7 @@ class NpyHeader:
 
 
 def _shown(shape: object) -> str:
-    """A shape for messages. Python prints no integers of thousands of digits."""
+    """Return a shape for messages. Python prints no integers of thousands of digits."""
     try:
         return f"{shape!r:.60}"
     except ValueError:

@@ -110,7 +110,7 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; _Fault for duplicate keys."""
+    """Return a JSON object; _Fault for duplicate keys."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for i, (key, _) in enumerate(pairs) if found[key] is not pairs[i][1])
@@ -119,7 +119,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _shown(key: str) -> str:
-    """A name from a file for messages: unprintable characters are escaped."""
+    """Return a name from a file for messages: unprintable characters are escaped."""
     return f"{key!r:.200}"
 
 

@@ -34,18 +34,18 @@ EXPONENT_ONLY = "f8E8M0FNU"
 
 
 def width(name: str) -> int:
-    """Bits of a format."""
+    """Return bits of a format."""
     return 8 if name == EXPONENT_ONLY else 1 + sum(FORMATS[name][:2])
 
 
 def least_normal(name: str) -> float:
-    """The least positive number with all digits of its format."""
+    """Return the least positive number with all digits of its format."""
     return 2.0**-127 if name == EXPONENT_ONLY else 2.0 ** (1 - FORMATS[name][2])
 
 
 @functools.cache
 def values(name: str) -> NDArray[np.float64]:
-    """The value of every code of a format, in order. KeyError for a name that is not in FORMATS or f8E8M0FNU."""
+    """Return the value of every code of a format, in order. KeyError for a name that is not in FORMATS or f8E8M0FNU."""
     import numpy as np
 
     if name == EXPONENT_ONLY:
@@ -84,7 +84,7 @@ def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
 
 
 def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
-    """The codes of numbers, one per element, rounded to nearest even.
+    """Return the codes of numbers, one per element, rounded to nearest even.
 
     Beyond the largest number: infinity, NaN where there is none, the largest number where there is neither. A NaN that
     a format lacks is -0. f8E8M0FNU uses the exponent unchanged (0 becomes the least, the sign is ignored), as in MLIR.
@@ -112,7 +112,7 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
 
 
 def decode(codes: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """The values of an array of codes, one per element."""
+    """Return the values of an array of codes, one per element."""
     import numpy as np
 
     return values(name)[codes.view(np.uint8)]

@@ -91,8 +91,9 @@ def _path_part(name: str) -> str:
 
 
 def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
-    """A .npy file whose elements start 64-byte aligned (NumPy's format 1.0 guarantees that): its header, and the memory
-    of the array."""
+    """Return a .npy file whose elements start 64-byte aligned (NumPy's format 1.0 guarantees that): its header, and the
+    memory of the array.
+    """
     import io
 
     import numpy as np
@@ -106,7 +107,7 @@ def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
 
 @functools.cache
 def package_version() -> str:
-    """The version of the installed package."""
+    """Return the version of the installed package."""
     from importlib import metadata
 
     try:
@@ -116,7 +117,7 @@ def package_version() -> str:
 
 
 def warnings_of(variant: VariantEntry) -> list[str]:
-    """The sentences under the key "warnings" of a variant; malformed ones are omitted."""
+    """Return the sentences under the key "warnings" of a variant; malformed ones are omitted."""
     found = variant.extra.get("warnings")
     return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
 
@@ -149,7 +150,7 @@ class Artifact:
         choices: str = "",
         contracts: bytes = b"",
     ) -> Artifact:
-        """Packs a program.
+        """Pack a program.
 
         functions: (name, signature), or entries of the manifest. program: the bytes of docs/program.md, in the same
         order of executables, variants, functions and constants. constants: arrays, stored as .npy; their memory stays
@@ -198,12 +199,12 @@ class Artifact:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Artifact:
-        """Opens a .pdx file. Raises ArtifactError when it is broken, an OSError when it cannot be read."""
+        """Open a .pdx file. Raises ArtifactError when it is broken, an OSError when it cannot be read."""
         return cls._from_opened(ArtifactFile(path))
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Artifact:
-        """Opens the bytes of a .pdx file, which are copied. Raises ArtifactError when they are broken."""
+        """Open the bytes of a .pdx file, which are copied. Raises ArtifactError when they are broken."""
         if isinstance(data, (str, os.PathLike)):
             raise InvalidArgumentError(
                 f"from_bytes: expected the bytes of a .pdx file, got the path {os.fspath(data)!r}; use from_file"
@@ -249,7 +250,9 @@ class Artifact:
         return sum(part.nbytes for member in self.members for part in self._content_of(member))
 
     def read(self, member: str) -> memoryview:
-        """The bytes of a member; those of a file are not copied. Raises ArtifactError when there is no such member."""
+        """Return the bytes of a member; those of a file are not copied. Raises ArtifactError when there is no such
+        member.
+        """
         if isinstance(self._content, ArtifactFile):
             found: memoryview = self._content.find(member)
             return found
@@ -259,17 +262,17 @@ class Artifact:
         return memoryview(b"".join(content)) if isinstance(content, tuple) else content
 
     def _content_of(self, member: str) -> tuple[memoryview, ...]:
-        """The parts of a member."""
+        """Return the parts of a member."""
         content = None if isinstance(self._content, ArtifactFile) else self._content[member]
         return content if isinstance(content, tuple) else (self.read(member),)
 
     def verify(self) -> None:
-        """Compares the checksum of every member. Raises ArtifactError with the member and both sums."""
+        """Compare the checksum of every member. Raises ArtifactError with the member and both sums."""
         if isinstance(self._content, ArtifactFile):
             self._content.verify()
 
     def _parts(self) -> Iterator[bytes | memoryview]:
-        """The bytes of the file, in chunks."""
+        """Yield the bytes of the file, in chunks."""
         entries, members = [], []
         for name in self.members:
             parts = self._content_of(name)
@@ -285,15 +288,15 @@ class Artifact:
         yield plan.tail
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        """An artifact is pickled as its file."""
+        """Return an artifact is pickled as its file."""
         return Artifact.from_bytes, (self.to_bytes(),)
 
     def to_bytes(self) -> bytes:
-        """The bytes of the file. The same artifact gives the same bytes."""
+        """Return the bytes of the file. The same artifact gives the same bytes."""
         return b"".join(self._parts())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file atomically: a concurrent reader of `path` sees the old file or the new one.
+        """Write the file atomically: a concurrent reader of `path` sees the old file or the new one.
 
         A device or pipe is written to, not replaced. Raises SystemError, an OSError with its number, when `path`
         cannot be written; no temporary file remains.
@@ -307,7 +310,7 @@ class Artifact:
             whole_file.write(target, list(self._parts()))
 
     def file(self) -> ArtifactFile:
-        """The artifact as a file that C can read: the one it came from, or its bytes in memory."""
+        """Return the artifact as a file that C can read: the one it came from, or its bytes in memory."""
         return self._content if isinstance(self._content, ArtifactFile) else ArtifactFile(list(self._parts()))
 
     def __repr__(self) -> str:
@@ -315,7 +318,7 @@ class Artifact:
         return f"<pydispatch.Artifact: functions {names or 'none'}; {len(self.executables)} executables>"
 
     def _repr_html_(self) -> str:
-        """Its functions and the binaries for each target, in notebooks."""
+        """Return its functions and the binaries for each target, in notebooks."""
         functions = [(each.name, each.signature) for each in self.manifest.functions]
         binaries = [
             (f"{self.read(variant.member).nbytes:,}", each.name, variant.format, ", ".join(each.exports))

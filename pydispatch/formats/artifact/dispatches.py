@@ -48,7 +48,7 @@ Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
 
 
 def encode(listing: Listing) -> str:
-    """The text, compact and deterministic; empty for an empty listing."""
+    """Return the text, compact and deterministic; empty for an empty listing."""
     found: dict[str, Any] = {
         function: [
             [d.executable, d.export, list(d.ops), [list(b) for b in d.apart], list(d.grids)] for d in dispatches
@@ -59,7 +59,7 @@ def encode(listing: Listing) -> str:
 
 
 def decode(encoded: object) -> Listing:
-    """Inverse of `encode`. Raises ArtifactError for anything else."""
+    """Return inverse of `encode`. Raises ArtifactError for anything else."""
     try:
         found = json.loads(text(encoded))
         return [
@@ -82,7 +82,7 @@ def _boundary(first: str, second: str, third: str | None = None) -> Boundary:
 
 
 def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
-    """The listing for people. choices: what was measured, shown with its dispatch, or at the end."""
+    """Return the listing for people. choices: what was measured, shown with its dispatch, or at the end."""
     lines: list[str] = []
     left = {choice.subject: choice for choice in choices}
     for function, dispatches in listing:

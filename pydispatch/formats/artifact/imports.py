@@ -65,7 +65,7 @@ def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int
 
 
 def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[str] = ()) -> Layout:
-    """The structure of a signature. ValueError for a type that C lacks."""
+    """Return the structure of a signature. ValueError for a type that C lacks."""
     members: list[Member] = []
     end, align = 0, 1
 
@@ -95,7 +95,7 @@ def _members(members: Sequence[Member], indent: str, base: int = 0) -> Iterator[
 
 
 def c_identifier(symbol: str) -> str:
-    """The symbol with characters that C does not allow in names replaced by underscores."""
+    """Return the symbol with characters that C does not allow in names replaced by underscores."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", symbol)
     return f"_{name}" if not name or name[0].isdigit() else name
 
@@ -103,7 +103,8 @@ def c_identifier(symbol: str) -> str:
 def c_declaration(
     symbol: str, results: Sequence[str] = (), arguments: Sequence[str] = (), fields: Sequence[str] = ()
 ) -> str:
-    """The structure and the function in C, ready to be copied; comments are offsets in bytes. ValueError as `layout`.
+    """Return the structure and the function in C, ready to be copied; comments are offsets in bytes. ValueError as
+    `layout`.
 
     It needs <stdbool.h>, <stddef.h> and <stdint.h>.
     """
@@ -154,7 +155,7 @@ class ImportSignature:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImportSignature:
-        """Inverse of `to_json`. ValueError or KeyError for anything else."""
+        """Return inverse of `to_json`. ValueError or KeyError for anything else."""
         table(value)
         return cls(
             text(value["symbol"]), flag(value["optional"]),

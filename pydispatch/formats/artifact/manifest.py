@@ -271,7 +271,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> Manifest:
-        """Reads and checks manifest.json. Raises ArtifactError that names the place in the JSON.
+        """Read and check manifest.json. Raises ArtifactError that names the place in the JSON.
 
         Keys that this version does not know are kept in `extra`. An artifact of a newer format is refused, and the
         error says which version wrote it.
@@ -323,7 +323,7 @@ class Manifest:
         )
 
     def check(self) -> None:
-        """Raises ArtifactError when two functions, executables or members share a name."""
+        """Raise ArtifactError when two functions, executables or members share a name."""
         _unique([f.name for f in self.functions], "functions")
         _unique([e.name for e in self.executables], "executables")
         _unique([v.member for e in self.executables for v in e.variants], "members of the variants")
@@ -342,11 +342,11 @@ class Manifest:
         }
 
     def to_bytes(self) -> bytes:
-        """The text of manifest.json: keys sorted, one blank of indentation; deterministic."""
+        """Return the text of manifest.json: keys sorted, one blank of indentation; deterministic."""
         return (json.dumps(self.to_json(), sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode("utf-8")
 
     def member_names(self) -> list[str]:
-        """Every member that the manifest refers to, in its order."""
+        """Return every member that the manifest refers to, in its order."""
         return [v.member for e in self.executables for v in e.variants] + [c.member for c in self.constants]
 
     def signatures(self) -> Mapping[str, str]:

@@ -43,7 +43,7 @@ class Layout:
 
 
 def check_name(name: str) -> bytes:
-    """The UTF-8 bytes of a member name. Raises ArtifactError for one that a reader would refuse."""
+    """Return the UTF-8 bytes of a member name. Raises ArtifactError for one that a reader would refuse."""
     bad = next((c for c in name if c < " " or c in "\\\x7f"), None)
     reason = None
     if not name or name.startswith("/") or ".." in name.split("/"):
@@ -62,7 +62,8 @@ def check_name(name: str) -> bytes:
 
 
 def _padding(data_offset: int) -> bytes:
-    """An extra field that moves the data from `data_offset` to the next aligned offset; empty when it is there."""
+    """Return an extra field that moves the data from `data_offset` to the next aligned offset; empty when it is there.
+    """
     missing = -data_offset % ALIGNMENT
     if missing == 0:
         return b""
@@ -72,7 +73,7 @@ def _padding(data_offset: int) -> bytes:
 
 
 def _fixed_fields(entry: Entry, name: bytes, version: int) -> bytes:
-    """The fields that a local header and a directory entry share, from the version to the sizes."""
+    """Return the fields that a local header and a directory entry share, from the version to the sizes."""
     flags = 0 if name.isascii() else _UTF8
     size = min(entry.size, _FULL32)
     return struct.pack("<HHHHHIII", version, flags, 0, 0, _DATE, entry.crc, size, size)
@@ -109,7 +110,7 @@ def _end(count: int, offset: int, size: int) -> bytes:
 
 
 def layout(entries: Iterable[Entry]) -> Layout:
-    """Places the entries in the given order, each header directly after the previous data.
+    """Place the entries in the given order, each header directly after the previous data.
 
     Raises ArtifactError for an invalid or duplicate name.
     """

@@ -51,13 +51,13 @@ class Cubin:
 
 
 def is_cubin(data: bytes | memoryview) -> bool:
-    """Whether the bytes begin as an ELF file for CUDA."""
+    """Return whether the bytes begin as an ELF file for CUDA."""
     found = identity(data)
     return found is not None and found.machine == MACHINE
 
 
 def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
-    """Reads the facts. ArtifactError when the file is no cubin or broken."""
+    """Read the facts. ArtifactError when the file is no cubin or broken."""
     with _errors(data, name):
         elf = ElfFile(data)
         # Up to CUDA 12 the lowest byte is the architecture, since then (ABI version 8) the second one.
@@ -67,14 +67,14 @@ def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
 
 
 def functions(data: bytes | memoryview, name: str = "the cubin") -> list[str]:
-    """The device functions that other code may call. ArtifactError when the file is no cubin or broken."""
+    """Return the device functions that other code may call. ArtifactError when the file is no cubin or broken."""
     with _errors(data, name):
         return _functions(ElfFile(data), kernels=False)
 
 
 @contextmanager
 def _errors(data: bytes | memoryview, name: str) -> Iterator[None]:
-    """Errors of the reader name the file and the remedy."""
+    """Yield errors of the reader name the file and the remedy."""
     if not is_cubin(data):
         raise ArtifactError(f"{name} is no cubin: it does not begin as an ELF file for CUDA")
     try:
@@ -84,7 +84,7 @@ def _errors(data: bytes | memoryview, name: str) -> Iterator[None]:
 
 
 def _functions(elf: ElfFile, kernels: bool) -> list[str]:
-    """The names of the kernels, or of the functions for kernels of others, in the order of the file."""
+    """Return the names of the kernels, or of the functions for kernels of others, in the order of the file."""
     return [
         symbol.name
         for symbol in elf.symbols()

@@ -37,7 +37,7 @@ class ElfFacts:
 
 
 def read(data: bytes | memoryview) -> ElfFacts:
-    """Reads the facts. Raises ArtifactError when the file is none, of another class, or broken."""
+    """Read the facts. Raises ArtifactError when the file is none, of another class, or broken."""
     if not reader.is_elf(data):
         raise ArtifactError("not an ELF file: it does not start with 7F 45 4C 46")
     try:
@@ -64,7 +64,7 @@ def _segment(header: reader.Segment) -> Segment:
 
 
 def _linkage(symbols: Iterable[Symbol]) -> tuple[list[str], list[str]]:
-    """The names that others may refer to, and those that others have to define."""
+    """Return the names that others may refer to, and those that others have to define."""
     exports: list[str] = []
     imports: list[str] = []
     for symbol in symbols:

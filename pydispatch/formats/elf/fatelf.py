@@ -66,7 +66,7 @@ def is_fatelf(data: bytes | memoryview) -> bool:
 
 
 def read(data: bytes | memoryview) -> list[Record]:
-    """The records of a FatELF file, in order, each checked to lie inside it. Raises ArtifactError."""
+    """Return the records of a FatELF file, in order, each checked to lie inside it. Raises ArtifactError."""
     size = len(data)
     if not is_fatelf(data):
         raise ArtifactError("not a FatELF file: it does not start with FA 70 0E 1F")
@@ -93,7 +93,7 @@ def read(data: bytes | memoryview) -> list[Record]:
 
 
 def _describe(name: str, data: bytes) -> Record:
-    """A record for an ELF file, still without its place."""
+    """Return a record for an ELF file, still without its place."""
     if not is_elf(data):
         what = "a FatELF file itself: split it first" if is_fatelf(data) else "not an ELF file"
         raise InvalidArgumentError(f"{name} is {what}")
@@ -113,7 +113,8 @@ def _describe(name: str, data: bytes) -> Record:
 
 
 def join(files: Sequence[tuple[str, bytes]]) -> bytes:
-    """One FatELF file of pairs (name for messages, ELF file), in this order. The same input gives the same bytes.
+    """Return one FatELF file of pairs (name for messages, ELF file), in this order. The same input gives the same
+    bytes.
 
     Raises InvalidArgumentError for input that is no ELF shared object, for two files that the loader could not tell
     apart, for none and for more than 255.
@@ -145,7 +146,7 @@ def _round_up(size: int) -> int:
 
 
 def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
-    """The ELF file that the loader would choose on `machine` ("x86_64", "aarch64", "riscv64"; None: this one).
+    """Return the ELF file that the loader would choose on `machine` ("x86_64", "aarch64", "riscv64"; None: this one).
 
     A plain ELF file is returned as it is. Raises ArtifactError when no record fits.
     """
@@ -162,7 +163,7 @@ def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
 
 
 def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
-    """Pairs (target name, ELF file) in the order of the records; a repeated target has a number appended."""
+    """Return pairs (target name, ELF file) in the order of the records; a repeated target has a number appended."""
     view = memoryview(data)
     parts: list[tuple[str, memoryview]] = []
     seen: dict[str, int] = {}
@@ -174,7 +175,7 @@ def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
 
 
 def dump(data: bytes | memoryview) -> str:
-    """The header and every record as text, numbers first and names after them."""
+    """Return the header and every record as text, numbers first and names after them."""
     records = read(data)
     _, version, count, reserved = _HEADER.unpack_from(data)
     lines = [f"magic: {MAGIC:X}", f"version: {version}", f"records: {count}", f"reserved: {reserved}"]

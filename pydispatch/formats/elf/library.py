@@ -63,7 +63,7 @@ class _Image:
 
 
 def read_tables(data: bytes) -> LibraryFacts | None:
-    """The tables of a linked library; None when they are ambiguous, or the file is broken."""
+    """Return the tables of a linked library; None when they are ambiguous, or the file is broken."""
     try:
         found = list(_candidates(_Image(data)))
     except (ElfError, KeyError):

@@ -152,7 +152,7 @@ class ElfFile:
         return self.data[offset : offset + size]
 
     def text(self, offset: int, end: int) -> str:
-        """The string at an offset, in a table that ends at `end`."""
+        """Return the string at an offset, in a table that ends at `end`."""
         if not 0 <= offset < end <= len(self.data):
             raise ElfError(f"a name at offset {offset} lies outside its string table")
         raw, zero, _ = bytes(self.data[offset : min(end, offset + _MAX_NAME)]).partition(b"\0")
@@ -188,7 +188,7 @@ class ElfFile:
         return next((section for section in self.sections if self.name(section) == name), None)
 
     def symbols(self, kind: int = SHT_SYMTAB) -> Iterator[Symbol]:
-        """The symbols of the tables of a kind, SHT_SYMTAB or SHT_DYNSYM, in the order of the file."""
+        """Yield the symbols of the tables of a kind, SHT_SYMTAB or SHT_DYNSYM, in the order of the file."""
         for section in self.sections:
             if section.kind == kind:
                 names = self._linked(section.link)
@@ -211,14 +211,14 @@ class ElfFile:
         ]
 
     def segment_of(self, address: int, size: int = 1) -> Segment | None:
-        """The loaded segment that has `size` bytes at an address in the file."""
+        """Return the loaded segment that has `size` bytes at an address in the file."""
         for segment in self.segments:
             if segment.kind == PT_LOAD and 0 <= address - segment.address <= segment.file_size - size:
                 return segment
         return None
 
     def offset_of(self, address: int, what: str, size: int = 1) -> int:
-        """Where the `size` bytes at an address are in the file."""
+        """Return where the `size` bytes at an address are in the file."""
         segment = self.segment_of(address, size)
         if segment is None:
             raise ElfError(f"its {what} at address {address:#x} lies in no loaded segment")
@@ -229,7 +229,7 @@ class ElfFile:
         return self.part(self.offset_of(address, what, size), size, what)
 
     def text_at(self, address: int, what: str) -> str:
-        """The string at an address."""
+        """Return the string at an address."""
         segment = self.segment_of(address)
         offset = self.offset_of(address, what)
         assert segment is not None
@@ -256,7 +256,7 @@ class ElfFile:
         return dict(reversed(self.dynamic))
 
     def tag(self, tag: int) -> int | None:
-        """The first value of a tag of the dynamic segment."""
+        """Return the first value of a tag of the dynamic segment."""
         return self._tags.get(tag)
 
     @property
@@ -266,14 +266,14 @@ class ElfFile:
         return [self.text(names + value, end) for tag, value in self.dynamic if tag == DT_NEEDED]
 
     def dynamic_symbols(self) -> Iterator[Symbol]:
-        """The symbols that the dynamic linker sees, by the dynamic segment."""
+        """Yield the symbols that the dynamic linker sees, by the dynamic segment."""
         table = self.tag(DT_SYMTAB)
         if table is not None and DT_STRTAB in self._tags:
             offset = self.offset_of(table, "symbol table")
             yield from self._symbols(offset, self._dynamic_symbol_count(), *self._dynamic_names())
 
     def _dynamic_names(self) -> tuple[int, int]:
-        """Where the string table begins and ends in the file."""
+        """Return where the string table begins and ends in the file."""
         address = self.tag(DT_STRTAB)
         if address is None:
             return 0, 0
@@ -288,7 +288,7 @@ class ElfFile:
         return 0
 
     def _gnu_hash_count(self, offset: int) -> int:
-        """The number of symbols by a GNU hash table: one more than the last of the longest chain."""
+        """Return the number of symbols by a GNU hash table: one more than the last of the longest chain."""
         buckets, first, bloom, _ = self.unpack("IIII", offset, "GNU hash table")
         if buckets > _MAX_SYMBOLS or bloom > _MAX_SYMBOLS:
             raise ElfError(f"its GNU hash table has {buckets} buckets and {bloom} filter words")

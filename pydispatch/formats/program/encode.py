@@ -16,7 +16,7 @@ _LOW = 0xFFFFFFFF
 
 
 def split(value: int) -> tuple[int, int]:
-    """The low and the high word of 64 bits."""
+    """Return the low and the high word of 64 bits."""
     return value & _LOW, value >> 32 & _LOW
 
 
@@ -90,7 +90,7 @@ class Encoder:
         return struct.pack(f"<{len(self.words)}I", *self.words) + strings
 
     def operands(self, command: HostCommand) -> list[int]:
-        """The records of the operands of a host command."""
+        """Return the records of the operands of a host command."""
         return [
             word
             for o in command.operands
@@ -100,7 +100,7 @@ class Encoder:
         ]  # fmt: skip
 
     def tables(self, *tables: tuple[list[int], int]) -> list[int]:
-        """The (offset, count) pairs of tables that are placed now."""
+        """Return the (offset, count) pairs of tables that are placed now."""
         return [word for words, count in tables for word in (self.place(words), count)]
 
     def function(self, f: Function) -> list[int]:

@@ -71,7 +71,7 @@ class Function:
     # -- values
 
     def emit(self, op: Op, a: int = 0, b: int = 0, c: int = 0, modifier: int = 0) -> int:
-        """A pure instruction; returns its register."""
+        """Return a pure instruction; returns its register."""
         key = (op, modifier, a, b, c)
         if key not in self._pure:
             self._pure[key] = self.registers
@@ -80,14 +80,14 @@ class Function:
         return self._pure[key]
 
     def constant(self, value: int) -> int:
-        """A register that holds `value` (integers sign-extended to 64 bits, floats as their bits)."""
+        """Return a register that holds `value` (integers sign-extended to 64 bits, floats as their bits)."""
         value &= (1 << 64) - 1
         register = self.emit(Op.CONST, 0, value & 0xFFFFFFFF, value >> 32)
         self._constants[register] = value
         return register
 
     def constant_value(self, register: int) -> int | None:
-        """The signed value of a register that `constant` made, else None."""
+        """Return the signed value of a register that `constant` made, else None."""
         value = self._constants.get(register)
         return None if value is None else value - (1 << 64) if value >> 63 else value
 
@@ -95,7 +95,7 @@ class Function:
         return self.emit(op, a, b, 0, width)
 
     def multiply(self, factors: Iterable[int]) -> int:
-        """The product of registers at 64 bits; constants are folded."""
+        """Return the product of registers at 64 bits; constants are folded."""
         fixed, product = 1, None
         for factor in factors:
             value = self.constant_value(factor)
@@ -115,7 +115,7 @@ class Function:
         self._check(Op.CHECK_EQ, a, b, message)
 
     def check(self, condition: int, message: str) -> None:
-        """Refuses the call when the register is zero."""
+        """Refuse the call when the register is zero."""
         self._check(Op.CHECK, condition, 0, message)
 
     def _check(self, op: Op, a: int, b: int, message: str) -> None:
@@ -124,7 +124,7 @@ class Function:
     # -- arguments, results and buffers
 
     def add_argument(self, argument: Argument) -> int:
-        """Adds an argument (with its buffer when it is a tensor); returns its index."""
+        """Add an argument (with its buffer when it is a tensor); returns its index."""
         index = len(self.arguments)
         if argument.dims is not None:
             argument.buffer = self._buffer(BufferKind.ARGUMENT, index, NONE)
@@ -132,8 +132,9 @@ class Function:
         return index
 
     def add_transient(self, size: int, tile_bytes: int = 0) -> int:
-        """A buffer that lives within one call; `size`: register of its bytes. tile_bytes: what a tile has of it, when
-        the dispatches of one chain alone use it."""
+        """Return a buffer that lives within one call; `size`: register of its bytes. tile_bytes: what a tile has of it,
+        when the dispatches of one chain alone use it.
+        """
         number = self._buffer(BufferKind.TRANSIENT, 0, size)
         self.buffers[number].tile_bytes = tile_bytes
         return number
@@ -142,7 +143,7 @@ class Function:
         return self._buffer(BufferKind.CONSTANT, constant, NONE)
 
     def add_result_buffer(self, result: int, size: int) -> int:
-        """The memory of result number `result`; `size`: register of its bytes."""
+        """Return the memory of result number `result`; `size`: register of its bytes."""
         return self._buffer(BufferKind.RESULT, result, size)
 
     def _buffer(self, kind: BufferKind, index: int, size: int) -> int:
@@ -170,7 +171,7 @@ class Function:
         self.command(Copy(source, source_offset, target, target_offset, length))
 
     def command(self, command: Command, b: int = 0, modifier: int = 0) -> None:
-        """Adds a command to the current region."""
+        """Add a command to the current region."""
         for buffer in command.buffers():
             self.buffers[buffer].touch(self.region)
         self.instructions.append((command.op | modifier << 16, NONE, self._push(command.words()), b, self.region))

@@ -156,7 +156,7 @@ _PREFIXES = {
 
 
 def dtype_word(numerical: Numerical, bits: int) -> int:
-    """The 32-bit word that encodes an element type."""
+    """Return the 32-bit word that encodes an element type."""
     return int(numerical) << 24 | bits
 
 
@@ -173,11 +173,11 @@ def dtype_name(word: int) -> str:
 
 
 def element_bits(word: int) -> int:
-    """Bits that one element takes in a buffer: whole bytes, or its own 2 or 4 bits, packed."""
+    """Return bits that one element takes in a buffer: whole bytes, or its own 2 or 4 bits, packed."""
     bits = word & 0xFFFFFF
     return bits if bits < 8 else -(-bits // 8) * 8
 
 
 def buffer_bytes(count: int, word: int) -> int:
-    """Bytes of `count` elements in a buffer, without space between them, the first one lowest."""
+    """Return bytes of `count` elements in a buffer, without space between them, the first one lowest."""
     return -(-count * element_bits(word) // 8)

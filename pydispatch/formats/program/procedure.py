@@ -88,12 +88,12 @@ class Procedure:
     # -- slots
 
     def slot(self, dtype: int, rank: int | None) -> int:
-        """A new slot for tensors of `rank` axes, or for scalars."""
+        """Return a new slot for tensors of `rank` axes, or for scalars."""
         self.slots.append(Slot(dtype, rank))
         return len(self.slots) - 1
 
     def add_argument(self, dtype: int, dims: tuple[int, ...] | None, name: str = "") -> int:
-        """An argument; returns its slot."""
+        """Return an argument; returns its slot."""
         slot = self.slot(dtype, None if dims is None else len(dims))
         self.arguments.append(Port(dtype, dims, name, slot))
         return slot
@@ -120,7 +120,7 @@ class Procedure:
         return Label()
 
     def place(self, label: Label) -> Label:
-        """The next step is where jumps to `label` go."""
+        """Return the next step is where jumps to `label` go."""
         label.step = len(self.steps)
         return label
 
@@ -151,7 +151,7 @@ class Procedure:
         self._step(Step.DROP, slot)
 
     def ret(self, slots: Sequence[int], last: Collection[int] | None = None) -> None:
-        """Returns `slots`; all are read for the last time, unless `last` lists those that are."""
+        """Return `slots`; all are read for the last time, unless `last` lists those that are."""
         self._step(Step.RETURN, self._push(self._reads(slots, slots if last is None else last)))
 
     def constant(self, target: int, constant: int, dims: Sequence[int]) -> None:
@@ -189,5 +189,5 @@ class Procedure:
 
 
 def _sizes(dims: Iterable[int]) -> list[int]:
-    """Two words for each size."""
+    """Return two words for each size."""
     return [half for size in dims for half in (size & 0xFFFFFFFF, size >> 32 & 0xFFFFFFFF)]

@@ -20,7 +20,7 @@ class References:
         return self._offsets[data], len(data)
 
     def add_query(self, category: str, key: str, default: int) -> int:
-        """The number of a query."""
+        """Return the number of a query."""
         query = (category, key, default & ((1 << 64) - 1))
         if query not in self.queries:
             self.queries.append(query)

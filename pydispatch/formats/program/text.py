@@ -62,7 +62,7 @@ class ProgramText(Records):
         return "\n".join(lines) + "\n"
 
     def derived(self) -> dict[int, int]:
-        """The number of each derived constant → that of the function which computes it."""
+        """Return the number of each derived constant → that of the function which computes it."""
         functions, found = self.table(self.words[13], self.words[14], 20), {}
         for function, first, *_ in self.table(self.words[25], self.words[26], 4):
             count = functions[function][8] if function < len(functions) else 1
@@ -73,7 +73,7 @@ class ProgramText(Records):
         return [f"host command {i} {name}{signature_text(o)}" for i, (name, o) in enumerate(self.commands())]
 
     def commands(self) -> list[tuple[str, list[HostOperand]]]:
-        """The name and the operands of every host command that the program calls."""
+        """Return the name and the operands of every host command that the program calls."""
         found = []
         for c in self.table(self.words[27], self.words[28], 6):
             operands = []
@@ -193,7 +193,7 @@ class ProgramText(Records):
 
 
 def signature_text(operands: Sequence[HostOperand]) -> str:
-    """The operands of a host command: `(?xf32, 4xf32 written, i32)`."""
+    """Return the operands of a host command: `(?xf32, 4xf32 written, i32)`."""
 
     def one(operand: HostOperand) -> str:
         shape = "".join(f"{'?' if size < 0 else size}x" for size in operand.sizes or ())
@@ -211,7 +211,7 @@ def chains_of(program: bytes | memoryview) -> list[tuple[str, list[str]]]:
 
 
 def commands_of(program: bytes | memoryview) -> list[tuple[str, list[HostOperand]]]:
-    """The host commands of a program; none of bytes that are no program."""
+    """Return the host commands of a program; none of bytes that are no program."""
     try:
         return ProgramText(bytes(program)).commands()
     except ArtifactError:  # loading reports the fault
@@ -219,7 +219,7 @@ def commands_of(program: bytes | memoryview) -> list[tuple[str, list[HostOperand
 
 
 def parameters_of(program: bytes | memoryview) -> list[dict[str, Any]]:
-    """The parameters of a program, as the manifest lists them; none of bytes that are no program."""
+    """Return the parameters of a program, as the manifest lists them; none of bytes that are no program."""
     try:
         return ProgramText(bytes(program)).parameters()
     except ArtifactError:  # loading reports the fault

@@ -31,7 +31,7 @@ Value = int | float | Symbol
 
 
 def is_name(word: str) -> bool:
-    """Whether a word is an identifier: with a dot it is an opcode or part of a register."""
+    """Return whether a word is an identifier: with a dot it is an opcode or part of a register."""
     return word[:1] in _NAME_FIRST and word != "" and "." not in word
 
 
@@ -84,7 +84,7 @@ class Cursor:
         return word[1:-1]
 
     def number(self, word: str) -> int | float | None:
-        """The value of a literal, None for another token."""
+        """Return the value of a literal, None for another token."""
         found = literal(word)
         value = self.literals[word] = found[0] if found else None
         return value
@@ -103,7 +103,7 @@ class Cursor:
     # Constant expressions
 
     def expression(self, resolve: Callable[[str, int], Symbol], depth: int = 0, rank: int = 0) -> Value:
-        """A constant, or a symbol plus bytes. resolve: returns the symbol of a name at a position."""
+        """Return a constant, or a symbol plus bytes. resolve: returns the symbol of a name at a position."""
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}")
         left = self._primary(resolve, depth)
@@ -256,7 +256,8 @@ class Cursor:
     def variables(
         self, space: str, linkage: str, start: int, resolve: Callable[[str, int], Symbol]
     ) -> list[tuple[Variable, int]]:
-        """What follows `.global`: variables, each with the place of its name. start: the word of the first one."""
+        """Return what follows `.global`: variables, each with the place of its name. start: the word of the first one.
+        """
         align, lanes = 0, 1
         what = f"a .{space} variable"
         while self.words[self.at] in (".align", ".attribute", *VECTORS):

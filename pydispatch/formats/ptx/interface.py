@@ -30,7 +30,7 @@ _POINTERS = ("b64", "u64", "s64", "b8")
 
 
 def requirements(target: str) -> tuple[str, ...]:
-    """Required device features for PTX of a `.target`: every architecture up to it, `sm_50` ... `sm_80`.
+    """Return required device features for PTX of a `.target`: every architecture up to it, `sm_50` ... `sm_80`.
 
     sm_90a and sm_100f also require themselves, and so does an architecture newer than those known.
     InvalidArgumentError for anything but an architecture.
@@ -43,7 +43,7 @@ def requirements(target: str) -> tuple[str, ...]:
 
 
 def capabilities(major: int, minor: int) -> frozenset[str]:
-    """Features of a device of a compute capability: what it can compile (`sm_80`, `sm_90a`, `sm_100f`) and whose
+    """Return features of a device of a compute capability: what it can compile (`sm_80`, `sm_90a`, `sm_100f`) and whose
     machine code it runs (`cubin_sm_86`)."""
     number = 10 * major + minor
     newest = max(ARCHITECTURES)
@@ -80,8 +80,9 @@ def split(target: str) -> tuple[int, str]:
 
 
 def target_problem(module: PtxModule) -> str | None:
-    """Why a text cannot be right about its `.version` and `.target`, or None. An architecture that is newer than those
-    known is no problem here."""
+    """Return why a text cannot be right about its `.version` and `.target`, or None. An architecture that is newer than
+    those known is no problem here.
+    """
     match = _TARGET.fullmatch(module.target)
     if not match:
         return f"its .target '{module.target}' is no architecture; expected a name such as sm_80"
@@ -105,12 +106,12 @@ def target_problem(module: PtxModule) -> str | None:
 
 
 def parameter_sizes(entry: Function) -> tuple[int, ...]:
-    """Bytes of each parameter."""
+    """Return bytes of each parameter."""
     return tuple(param.size for param in entry.params)
 
 
 def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
-    """Why a kernel cannot be dispatched with so many 32-bit constants and bindings, or None.
+    """Return why a kernel cannot be dispatched with so many 32-bit constants and bindings, or None.
 
     Its parameters are a pointer per binding, and then the constants: one of up to 4 bytes uses one word, one of 8
     bytes uses two (low, high).
@@ -179,7 +180,7 @@ def _described(param: Param) -> str:
 
 
 def block_problem(entry: Function, size: Sequence[int], shared: int) -> str | None:
-    """Why a kernel cannot run with a block of so many threads and bytes of dynamic workgroup memory, or None."""
+    """Return why a kernel cannot run with a block of so many threads and bytes of dynamic workgroup memory, or None."""
     x, y, z = (*size, 1, 1)[:3]
     shown = f"{x}x{y}x{z}"
     if min(x, y, z) < 1:

@@ -41,7 +41,7 @@ class Words:
         self.starts.append(len(text.rstrip()))
 
     def _without_comments(self) -> str:
-        """The text with spaces where comments are."""
+        """Return the text with spaces where comments are."""
 
         def blank(match: re.Match[str]) -> str:
             aside = match.group()
@@ -54,11 +54,11 @@ class Words:
         return _ASIDE.sub(blank, self.text)
 
     def end(self, index: int) -> int:
-        """Where a word ends in the text."""
+        """Return where a word ends in the text."""
         return self.starts[index] + len(self.words[index])
 
     def line(self, index: int) -> int:
-        """The line of a word, from 1."""
+        """Return the line of a word, from 1."""
         return self._place(self.starts[index])[0]
 
     def _place(self, offset: int) -> tuple[int, int]:
@@ -79,7 +79,7 @@ class Words:
         return self.fail_at(self.starts[index], message)
 
     def shown(self, index: int) -> str:
-        """A word for messages."""
+        """Return a word for messages."""
         word = self.words[index]
         if not word:
             return "the end of the text"
@@ -87,7 +87,7 @@ class Words:
 
 
 def is_number(word: str, digits: int = 3) -> bool:
-    """Whether a word is as many decimal digits at most, and no digits of other alphabets."""
+    """Return whether a word is as many decimal digits at most, and no digits of other alphabets."""
     return word.isascii() and word.isdecimal() and len(word) <= digits
 
 
@@ -120,7 +120,7 @@ def _float(kind: str, whole: str, bits: int) -> float:
 
 
 def decode(data: str | bytes | bytearray | memoryview, name: str) -> str:
-    """The text of a PTX file, without the zeros that end one. ArtifactError when it is no text."""
+    """Return the text of a PTX file, without the zeros that end one. ArtifactError when it is no text."""
     if isinstance(data, str):
         text = data
     else:

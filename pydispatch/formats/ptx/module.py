@@ -194,6 +194,6 @@ class PtxModule:
         return [function for function in self.functions if function.is_entry]
 
     def function(self, name: str) -> Function | None:
-        """The definition of a function, else a declaration of it, else None."""
+        """Return the definition of a function, else a declaration of it, else None."""
         found = [function for function in self.functions if function.name == name]
         return next((function for function in found if function.body is not None), found[0] if found else None)

@@ -80,7 +80,7 @@ class Names:
                 return
 
     def _own_name(self, name: str) -> str:
-        """A name that nothing else of the function and of the module has."""
+        """Return a name that nothing else of the function and of the module has."""
         own, number = name, 1
         while own in self.taken or own in self.reserved or self.known(own):
             number += 1
@@ -105,7 +105,7 @@ class Names:
             self.declare(name, place, Symbol)
 
     def resolve(self, name: str, at: int) -> Operand | None:
-        """The operand that a name denotes here."""
+        """Return the operand that a name denotes here."""
         if name == "_":
             return None
         for scope in reversed(self.scopes):

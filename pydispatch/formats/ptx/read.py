@@ -19,12 +19,12 @@ _NUMBERED = frozenset((
 
 
 def read(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> PtxModule:
-    """Reads a module. name: of it in messages. ArtifactError "name:line:column: ..." when it is broken."""
+    """Read a module. name: of it in messages. ArtifactError "name:line:column: ..." when it is broken."""
     return read_words(text, name)[0]
 
 
 def read_words(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> tuple[PtxModule, Words]:
-    """The same, with the words of the text."""
+    """Return the same, with the words of the text."""
     words = Words(decode(text, name), name)
     return _Reader(words).read(), words
 

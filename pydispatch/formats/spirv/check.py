@@ -54,7 +54,7 @@ _DECORATION_OPERANDS = {
 
 
 def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
-    """Checks a module. what: its name in messages. ArtifactError that names the faulty word."""
+    """Check a module. what: its name in messages. ArtifactError that names the faulty word."""
     digest = hashlib.sha256(data).digest()
     if digest in _good:
         return

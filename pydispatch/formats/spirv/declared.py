@@ -70,7 +70,7 @@ class Declared:
         return self.types.get(id, (0, []))
 
     def shape(self, id: int) -> Shape | None:
-        """The shape of a scalar or vector type, None of any other."""
+        """Return the shape of a scalar or vector type, None of any other."""
         if id not in self.shapes:
             self.shapes[id] = self._shape(id)
         return self.shapes[id]
@@ -98,7 +98,7 @@ class Declared:
         return (words[0], words[1]) if op == Op.TYPE_POINTER else None
 
     def number(self, id: int) -> int | None:
-        """The value of an integer constant that is not specialized, None of anything else."""
+        """Return the value of an integer constant that is not specialized, None of anything else."""
         inst = self.constants.get(id)
         if inst is None or not self.is_integer(inst.type_id):
             return None
@@ -107,7 +107,7 @@ class Declared:
         return sum(word << 32 * i for i, word in enumerate(inst.words[3:5])) if inst.op == Op.CONSTANT else None
 
     def parts(self, type_: int) -> tuple[int | None, Sequence[int]]:
-        """How many elements a composite has, and their types (one for all, or one each).
+        """Return how many elements a composite has, and their types (one for all, or one each).
 
         None elements: as many as a buffer has, or a specialization constant says. No types: it is no composite."""
         op, words = self.type(type_)
@@ -122,8 +122,9 @@ class Declared:
         return 0, ()
 
     def part(self, type_: int, index: int | None) -> int | None:
-        """The type of element `index` of a composite, None when it has no such element. An index that is not known
-        chooses among elements of one type."""
+        """Return the type of element `index` of a composite, None when it has no such element. An index that is not
+        known chooses among elements of one type.
+        """
         count, types = self.parts(type_)
         is_struct = self.type(type_)[0] == Op.TYPE_STRUCT
         if not types or (index is None and is_struct):
@@ -157,7 +158,7 @@ def check_variable(declared: Declared, inst: Inst, pointee: int) -> None:
 
 
 def _bytes(declared: Declared, type_: int, at: int) -> int:
-    """The approximate size of a value in bytes."""
+    """Return the approximate size of a value in bytes."""
     known = declared.sizes
 
     def size(id: int, depth: int) -> int:

@@ -34,25 +34,26 @@ LEAST = {
 
 
 def are_spilled(constants: int) -> bool:
-    """Whether generated shaders read so many 32-bit constants from a buffer after their bindings: as push constants
-    they exceed the limit of some devices."""
+    """Return whether generated shaders read so many 32-bit constants from a buffer after their bindings: as push
+    constants they exceed the limit of some devices.
+    """
     return 4 * constants > LEAST["maxPushConstantsSize"]
 
 
 def watching_binding(constants: int, bindings: int) -> int:
-    """The binding by which a generated shader with so many constants and bindings reports a truncated loop: see
+    """Return the binding by which a generated shader with so many constants and bindings reports a truncated loop: see
     `emit/spirv/iterations.py` of the emitter."""
     return bindings + are_spilled(constants)
 
 
 def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
-    """Whether a generated entry point has the binding of `watching_binding`."""
+    """Return whether a generated entry point has the binding of `watching_binding`."""
     number = watching_binding(constants, bindings)
     return any(resource.binding == number for resource in entry.resources)
 
 
 def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
-    """Required device features: capabilities, extensions, "spirv1.6", and limits as "name>=number"."""
+    """Return required device features: capabilities, extensions, "spirv1.6", and limits as "name>=number"."""
     found = [name for name in reflection.capabilities if name not in EVERYWHERE]
     found += [name for name in reflection.extensions if name not in CORE_EXTENSIONS]
     if reflection.version > (1, 5):
@@ -62,7 +63,8 @@ def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
 
 
 def limits(entry: EntryPoint) -> dict[str, int]:
-    """Limits of Vulkan by name → what the shader needs of each. Sizes that are specialized have their defaults."""
+    """Return limits of Vulkan by name → what the shader needs of each. Sizes that are specialized have their defaults.
+    """
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
         "maxComputeWorkGroupInvocations": x * y * z,
@@ -76,7 +78,7 @@ def limits(entry: EntryPoint) -> dict[str, int]:
 
 
 def mismatch(entry: EntryPoint, constants: int, bindings: int, read_only: Sequence[bool] | None = None) -> str | None:
-    """Why a shader cannot be dispatched with so many 32-bit constants and bindings, or None.
+    """Return why a shader cannot be dispatched with so many 32-bit constants and bindings, or None.
 
     read_only: per binding whether the program takes it to be only read; None when that is not known.
     """

@@ -53,13 +53,13 @@ class Tables:
     functions: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # (opcode, first word, last word)
 
     def decoration(self, id: int, kind: int) -> int | None:
-        """The first operand of a decoration, 0 when it has none, None without it."""
+        """Return the first operand of a decoration, 0 when it has none, None without it."""
         found = self.decorations.get(id, {}).get(kind)
         return None if found is None else found[0] if found else 0
 
 
 def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> array[int]:
-    """The words of a module in native order. ArtifactError when the bytes cannot be one."""
+    """Return the words of a module in native order. ArtifactError when the bytes cannot be one."""
     size = len(data)
     if size < 4 * HEADER_WORDS or size % 4:
         raise ArtifactError(f"{what}: {size} bytes are no SPIR-V module, which has at least 20 and a multiple of 4")
@@ -89,7 +89,7 @@ def instructions(words: Words, what: str = "SPIR-V") -> Iterator[tuple[int, int,
 
 
 def text_at(words: Words, first: int, last: int, what: str) -> tuple[str, int]:
-    """The string from word `first` on, and the word after it."""
+    """Return the string from word `first` on, and the word after it."""
     raw = bytearray()
     for at in range(first, last):
         part = words[at].to_bytes(4, "little")
@@ -102,7 +102,7 @@ def text_at(words: Words, first: int, last: int, what: str) -> tuple[str, int]:
 
 
 def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[array[int], Tables]:
-    """The words and tables of a module. what: its name in messages. ArtifactError when it is broken."""
+    """Return the words and tables of a module. what: its name in messages. ArtifactError when it is broken."""
     words = words_of(data, what)
     version = (words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF)
     if words[1] & 0xFF0000FF or version[0] != 1:
@@ -117,7 +117,7 @@ def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[ar
 
 
 def is_spirv(data: bytes | bytearray | memoryview) -> bool:
-    """Whether the bytes begin as a module does."""
+    """Return whether the bytes begin as a module does."""
     return len(data) >= 20 and bytes(data[:4]) in (MAGIC.to_bytes(4, "little"), MAGIC.to_bytes(4, "big"))
 
 
@@ -229,7 +229,7 @@ class _Reader:
 
 
 def describe(tables: Tables) -> str:
-    """One line for people."""
+    """Return one line for people."""
     names = ", ".join(entry.name for entry in tables.entry_points) or "none"
     capabilities = " ".join(capability_name(c) for c in tables.capabilities)
     return f"SPIR-V {tables.version[0]}.{tables.version[1]}; entry points: {names}; capabilities: {capabilities}"

@@ -129,5 +129,5 @@ CAPABILITIES = {
 
 
 def capability_name(number: int) -> str:
-    """The name of the specification, or the number in words."""
+    """Return the name of the specification, or the number in words."""
     return CAPABILITIES.get(number, f"capability {number}")

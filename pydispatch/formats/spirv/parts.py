@@ -46,7 +46,7 @@ class Inst:
         return self.words[self.type] if self.type else 0
 
     def uses(self) -> Iterator[int]:
-        """The ids that it names, its type included."""
+        """Yield the ids that it names, its type included."""
         if self.type:
             yield self.words[self.type]
         for place in self.ids:
@@ -87,7 +87,7 @@ class Parts:
         return self.tables.decoration(id, kind) is not None
 
     def type_of(self, id: int) -> int:
-        """The type of a global value, 0 for another id."""
+        """Return the type of a global value, 0 for another id."""
         found = self.globals.get(id)
         return found.type_id if found is not None else 0
 
@@ -100,7 +100,7 @@ class Parts:
 
 
 def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Parts:
-    """The parts of a module. what: its name in messages. ArtifactError when it is broken or cannot be linked."""
+    """Return the parts of a module. what: its name in messages. ArtifactError when it is broken or cannot be linked."""
     words, tables = read(data, what)
     reader = _Reader(words, Parts(what, tables))
     for opcode, first, last in instructions(words, what):

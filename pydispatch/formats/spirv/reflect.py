@@ -81,7 +81,7 @@ class Reflection:
 
 
 def reflect(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Reflection:
-    """Reads a module. what: its name in messages. ArtifactError when it is broken."""
+    """Read a module. what: its name in messages. ArtifactError when it is broken."""
     words, tables = read(data, what)
     walker = _Walker(words, tables, what)
     compute = [entry for entry in tables.entry_points if entry.model == GL_COMPUTE]
@@ -124,7 +124,7 @@ class _Walker:
     # Functions
 
     def use(self, function: int) -> _Use:
-        """What `function` and all that it calls touch."""
+        """Return what `function` and all that it calls touch."""
         use, seen, todo = _Use(), {function}, [function]
         while todo:
             for callee in self._body(todo.pop(), use):
@@ -217,7 +217,7 @@ class _Walker:
         return operands[1]
 
     def size(self, type_: int, laid_out: bool, depth: int = 0) -> int:
-        """Bytes of a type; laid_out: by its Offset and stride decorations, else without padding."""
+        """Return bytes of a type; laid_out: by its Offset and stride decorations, else without padding."""
         key = (type_, laid_out)
         if key not in self.sizes:
             if depth > _MAX_DEPTH:
@@ -265,7 +265,7 @@ class _Walker:
         return end
 
     def constant(self, id: int) -> int:
-        """The value of an integer constant, its default when it is specialized."""
+        """Return the value of an integer constant, its default when it is specialized."""
         opcode, _, operands = self.tables.constants.get(id, (0, 0, ()))
         if opcode in (Op.CONSTANT, Op.SPEC_CONSTANT):
             return sum(word << 32 * i for i, word in enumerate(operands[:2]))

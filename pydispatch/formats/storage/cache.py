@@ -43,7 +43,7 @@ def first_writable(candidates: Iterable[Path]) -> Path | None:
 
 
 def load(*parts: str) -> bytes | None:
-    """What is kept under a path below the directory. None when there is nothing, or it is damaged."""
+    """Return what is kept under a path below the directory. None when there is nothing, or it is damaged."""
     root = directory()
     if root is None or limit() == 0:
         return None
@@ -64,7 +64,7 @@ def load(*parts: str) -> bytes | None:
 
 
 def store(data: bytes, *parts: str, folders: int = 1) -> None:
-    """Keeps `data` under a path below the directory, when that can be written.
+    """Keep `data` under a path below the directory, when that can be written.
 
     folders: among how many folders such entries are spread; each may hold that part of the limit.
     """
@@ -79,14 +79,14 @@ def store(data: bytes, *parts: str, folders: int = 1) -> None:
 
 
 def limit() -> int:
-    """Bytes that may be kept."""
+    """Return bytes that may be kept."""
     with contextlib.suppress(ValueError):
         return max(0, int(os.environ.get(SIZE, ""))) << 20
     return DEFAULT_SIZE << 20
 
 
 def _trim(kept: Path, most: int) -> None:
-    """Removes the files of a folder that were not used for the longest time, until the others have at most `most` bytes
+    """Remove the files of a folder that were not used for the longest time, until the others have at most `most` bytes
     or `kept` is alone."""
     with os.scandir(kept.parent) as entries:
         files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]

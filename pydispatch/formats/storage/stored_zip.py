@@ -43,7 +43,9 @@ class _Bytes(io.RawIOBase):
 
 
 def members_of(data: memoryview) -> dict[str, memoryview]:
-    """Name -> bytes of every member, in the order of the directory. Raises ZipFault for what is no sound zip file."""
+    """Return name -> bytes of every member, in the order of the directory. Raises ZipFault for what is no sound zip
+    file.
+    """
     try:
         with zipfile.ZipFile(_Bytes(data)) as archive:
             entries = archive.infolist()
@@ -63,7 +65,7 @@ def members_of(data: memoryview) -> dict[str, memoryview]:
 
 
 def _stored(name: str, at: int, size: int, data: memoryview) -> memoryview:
-    """The bytes of a member, after its local header."""
+    """Return the bytes of a member, after its local header."""
     if not 0 <= at <= len(data) - 30 or bytes(data[at : at + 4]) != b"PK\x03\x04":
         raise ZipFault(f"{name}: there is no local header at {at}")
     name_size, extra = struct.unpack("<HH", data[at + 26 : at + 30])

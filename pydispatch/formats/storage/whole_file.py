@@ -15,7 +15,7 @@ _TRIES = 100
 
 
 def write(target: Path, parts: Sequence[bytes | memoryview]) -> None:
-    """Replaces `target`. Whoever reads it meanwhile sees the old file or the new one, and maps of the old one keep it.
+    """Replace `target`. Whoever reads it meanwhile sees the old file or the new one, and maps of the old one keep it.
 
     Raises an OSError; nothing is left then. A process that is killed leaves nothing where the system has files
     without a name (O_TMPFILE), but for one whole file between two system calls, which the next write takes away.
@@ -25,7 +25,7 @@ def write(target: Path, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def read(path: Path, limit: int) -> bytes | None:
-    """The bytes of a file; None when it is none (a pipe is not waited for) or larger. Raises an OSError."""
+    """Return the bytes of a file; None when it is none (a pipe is not waited for) or larger. Raises an OSError."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as stream:
         state = os.fstat(handle)
@@ -36,7 +36,7 @@ def read(path: Path, limit: int) -> bytes | None:
 
 
 def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
-    """Writes into a file that gets its name last. False where the system or the file system has no such files."""
+    """Write into a file that gets its name last. False where the system or the file system has no such files."""
     flag = getattr(os, "O_TMPFILE", 0)
     if not flag or not Path("/proc/self/fd").is_dir():
         return False
@@ -53,7 +53,7 @@ def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
 
 
 def _name(handle: int, target: Path) -> bool:
-    """Gives a file its name, by way of another since a link replaces nothing. False where it cannot be linked."""
+    """Give a file its name, by way of another since a link replaces nothing. False where it cannot be linked."""
     # All writers of a target use the same temporary name. A file found there is complete: left by a process that was
     # killed, or of one that is about to rename it, which then renames this one's file instead.
     name = target.parent / f".{target.name[:200]}.whole"
@@ -108,7 +108,7 @@ def _write_named(target: Path, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def _remove_stale(folder: Path, stem: str) -> None:
-    """Removes temporary files of killed processes. Clocks may have been set back since."""
+    """Remove temporary files of killed processes. Clocks may have been set back since."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(stem) and entry.name.endswith(".tmp"):

@@ -20,7 +20,7 @@ class WebProgram(ProgramText):
     """The tables of `program.bin` for pydispatch.js, which names and explains what is in them."""
 
     def functions(self) -> list[Json]:
-        """All functions, in order. InvalidArgumentError for a public one that a page cannot run."""
+        """Return all functions, in order. InvalidArgumentError for a public one that a page cannot run."""
         w = self.words
         for record in self.table(w[15], w[16], 16):
             name = self.string(record[0], record[1])
@@ -36,7 +36,7 @@ class WebProgram(ProgramText):
         return [self._function(record) for record in self.table(w[13], w[14], 20)]
 
     def constants(self) -> list[Json]:
-        """Where the bytes of each constant are: a member and a range in it, or the result of a function.
+        """Return where the bytes of each constant are: a member and a range in it, or the result of a function.
 
         InvalidArgumentError for one that is given when a program is loaded.
         """

@@ -37,7 +37,7 @@ def files(artifact: Artifact, where: str) -> dict[str, bytes]:
 
 
 def save(artifact: Artifact, folder: Path, where: str) -> list[str]:
-    """Writes the files into a folder, which is made; returns their paths in it. Nothing is written when one is
+    """Write the files into a folder, which is made; returns their paths in it. Nothing is written when one is
     refused."""
     made = files(artifact, where)
     for name, data in made.items():
@@ -77,7 +77,7 @@ def _files(artifact: Artifact) -> dict[str, bytes]:
 def _variants(
     artifact: Artifact, number: int, entry: Any, conditions: list[int | None], found: dict[str, bytes]
 ) -> list[dict[str, Any]]:
-    """The variants of an executable for WebGPU; their texts are added to `found`."""
+    """Return the variants of an executable for WebGPU; their texts are added to `found`."""
     made = []
     for index, (variant, condition) in enumerate(zip(entry.variants, conditions, strict=True)):
         if variant.format != FORMAT:
@@ -106,7 +106,7 @@ def _variants(
 def _kernels(
     artifact: Artifact, name: str, variant: VariantEntry, prefix: str, found: dict[str, bytes]
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """Files of the modules, and what each export is in them."""
+    """Return files of the modules, and what each export is in them."""
     code = bytes(artifact.read(variant.member))
     try:
         notes = table(variant.extra["wgsl"])
@@ -151,7 +151,7 @@ def _kernels(
 
 
 def _json(content: dict[str, Any]) -> bytes:
-    """One line for each instruction and record, so that a person can read it."""
+    """Return one line for each instruction and record, so that a person can read it."""
 
     def lines(value: Any, depth: int) -> str:
         flat = json.dumps(value, ensure_ascii=False)

@@ -8,7 +8,7 @@ _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}
 
 
 def all_read_write(module: Module) -> str:
-    """The text with every storage buffer declared read_write, on the same lines."""
+    """Return the text with every storage buffer declared read_write, on the same lines."""
     parts, at = [], 0
     for each in module.declarations:
         if each.kind == "var" and each.space == "storage" and each.access == "read":
@@ -45,7 +45,9 @@ def _is_in_brackets(module: Module, at: int) -> bool:
 
 
 def _is_assigned(module: Module, at: int) -> bool:
-    """Whether an assignment follows the name before token `at`, with the elements and members that are taken of it."""
+    """Return whether an assignment follows the name before token `at`, with the elements and members that are taken of
+    it.
+    """
     tokens, depth = module.tokens, 0
     while at + 2 < len(tokens):
         text = tokens[at].text

@@ -20,8 +20,9 @@ _VECTOR = "vec3<u32>"
 
 
 def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
-    """A grid with as many workgroups, or a few more, none of whose sizes is more than `most`; None where that takes
-    2^32 of them."""
+    """Return a grid with as many workgroups, or a few more, none of whose sizes is more than `most`; None where that
+    takes 2^32 of them.
+    """
     total = grid[0] * grid[1] * grid[2]
     x = min(total, most)
     y = min(-(-total // x), most)
@@ -30,7 +31,7 @@ def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
 
 
 def why_not(module: Module, entry: Declaration) -> str | None:
-    """Why an entry point cannot be changed in this way, or None."""
+    """Return why an entry point cannot be changed in this way, or None."""
     for parameter in _parameters(module, entry):
         if "builtin" not in (words := [token.text for token in parameter]):
             return (
@@ -42,8 +43,9 @@ def why_not(module: Module, entry: Declaration) -> str | None:
 
 
 def with_grid(module: Module, entry: Declaration) -> str:
-    """The text with an entry point that runs over such a grid; `why_not` gives None for it. Lines after its head keep
-    their numbers."""
+    """Return the text with an entry point that runs over such a grid; `why_not` gives None for it. Lines after its head
+    keep their numbers.
+    """
     tokens, prefix, number = module.tokens, "asked_", 0
     while any(token.text.startswith(prefix) for token in tokens):
         prefix, number = f"asked{number}_", number + 1
@@ -84,12 +86,12 @@ def with_grid(module: Module, entry: Declaration) -> str:
 
 
 def _opening(module: Module, entry: Declaration) -> int:
-    """The token that opens the list of parameters."""
+    """Return the token that opens the list of parameters."""
     return next(i for i in range(entry.first, entry.body) if module.tokens[i].text == "fn") + 2
 
 
 def _parameters(module: Module, entry: Declaration) -> list[list[Token]]:
-    """The tokens of each parameter."""
+    """Return the tokens of each parameter."""
     found: list[list[Token]] = [[]]
     depth = 0
     for token in module.tokens[_opening(module, entry) + 1 : entry.body - 1]:

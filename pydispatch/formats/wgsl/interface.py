@@ -84,7 +84,7 @@ class Entry:
 
 
 def entry_of(module: Module, function: Declaration) -> Entry:
-    """What an entry point uses. ArtifactError for resources that no program gives."""
+    """Return what an entry point uses. ArtifactError for resources that no program gives."""
     used = module.reached([function])
     bindings: dict[int, bool] = {}
     buffers: dict[int, Declared] = {}
@@ -143,7 +143,7 @@ def _number(module: Module, variable: Declaration, key: str) -> int | None:
 
 
 def features(module: Module) -> tuple[str, ...]:
-    """Features that a module needs, by the names of WebGPU and wgpu."""
+    """Return features that a module needs, by the names of WebGPU and wgpu."""
     found = [_ENABLES.get(name, name) for name in module.enables]
     words = {token.text for token in module.tokens if token.kind == "name"}
     found += [need for word, need in _WIDE.items() if word in words]
@@ -156,12 +156,12 @@ def features(module: Module) -> tuple[str, ...]:
 
 
 def requirements(entry: Entry) -> list[str]:
-    """Features, and limits above what every device has as "name>=number"."""
+    """Return features, and limits above what every device has as "name>=number"."""
     return [*entry.features, *(f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name])]
 
 
 def limits(entry: Entry) -> dict[str, int]:
-    """Limits of WebGPU by name → what the entry point needs of each."""
+    """Return limits of WebGPU by name → what the entry point needs of each."""
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
         "maxStorageBuffersPerShaderStage": entry.fewest, "maxComputeInvocationsPerWorkgroup": x * y * z,
@@ -171,7 +171,7 @@ def limits(entry: Entry) -> dict[str, int]:
 
 
 def mismatch(entry: Entry, constants: int, bindings: int, read_only: Sequence[bool] | None = None) -> str | None:
-    """Why an entry point cannot be dispatched with so many 32-bit constants and bindings, or None.
+    """Return why an entry point cannot be dispatched with so many 32-bit constants and bindings, or None.
 
     read_only: per binding whether the program takes it to be only read; None when that is not known.
     """

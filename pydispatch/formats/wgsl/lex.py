@@ -29,7 +29,7 @@ class Token:
 
 
 def decode(data: bytes | memoryview, where: str) -> str:
-    """Bytes as text. ArtifactError unless they are UTF-8 without NUL, of at most 16 MiB."""
+    """Return bytes as text. ArtifactError unless they are UTF-8 without NUL, of at most 16 MiB."""
     if len(data) > MAX_BYTES:
         raise ArtifactError(f"{where}: {len(data)} bytes of WGSL, at most {MAX_BYTES} are read")
     try:
@@ -42,7 +42,7 @@ def decode(data: bytes | memoryview, where: str) -> str:
 
 
 def tokens_of(text: str, where: str) -> list[Token]:
-    """The tokens of a text; `<` and `>` come one by one, since they also enclose types. ArtifactError."""
+    """Return the tokens of a text; `<` and `>` come one by one, since they also enclose types. ArtifactError."""
     found: list[Token] = []
     at, size, match = 0, len(text), _TOKEN.match
     while at < size:
@@ -60,7 +60,7 @@ def tokens_of(text: str, where: str) -> list[Token]:
 
 
 def _comment_end(text: str, at: int, where: str) -> int:
-    """Where a block comment ends; they nest."""
+    """Return where a block comment ends; they nest."""
     depth, start = 1, at
     while depth:
         edge = _COMMENT_EDGE.search(text, at)
@@ -72,6 +72,6 @@ def _comment_end(text: str, at: int, where: str) -> int:
 
 
 def place(text: str, at: int, where: str) -> str:
-    """A position for messages: file, line and column."""
+    """Return a position for messages: file, line and column."""
     line = text.count("\n", 0, at) + 1
     return f"{where}:{line}:{at - text.rfind(chr(10), 0, at)}"

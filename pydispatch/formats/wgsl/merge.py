@@ -31,14 +31,15 @@ class Merged:
 
 
 def fewest(module: Module, entry: Declaration) -> int:
-    """How many storage buffers an entry point needs at least."""
+    """Return how many storage buffers an entry point needs at least."""
     buffers = _buffers(module, entry)
     return len(buffers) - sum(len(each) - 1 for each in _alike(module, entry, buffers))
 
 
 def merged(module: Module, entry: Declaration, most: int) -> Merged | None:
-    """The entry point with `most` buffers, all of them read_write, without what other entry points need; None where it
-    needs more."""
+    """Return the entry point with `most` buffers, all of them read_write, without what other entry points need; None
+    where it needs more.
+    """
     buffers = _buffers(module, entry)
     writes = frozenset(written(module, entry))
     groups = {number: [number] for number in buffers}
@@ -59,7 +60,7 @@ def merged(module: Module, entry: Declaration, most: int) -> Merged | None:
 
 
 def _buffers(module: Module, entry: Declaration) -> dict[int, Declaration]:
-    """The storage buffers that an entry point uses, by binding."""
+    """Return the storage buffers that an entry point uses, by binding."""
     found = {}
     for each in module.reached([entry]):
         number = each.attribute("binding")
@@ -69,14 +70,15 @@ def _buffers(module: Module, entry: Declaration) -> dict[int, Declaration]:
 
 
 def _element(buffer: Declaration) -> str:
-    """The type of the elements of an array without a size, "" for another buffer."""
+    """Return the type of the elements of an array without a size, "" for another buffer."""
     inner = buffer.type.removeprefix("array<")
     return inner[:-1] if inner != buffer.type and (inner.count("<") or "," not in inner) else ""
 
 
 def _alike(module: Module, entry: Declaration, buffers: dict[int, Declaration]) -> list[list[int]]:
-    """The numbers of buffers that may be parts of one, the longest list first: arrays of one type whose elements alone
-    are used."""
+    """Return the numbers of buffers that may be parts of one, the longest list first: arrays of one type whose elements
+    alone are used.
+    """
     used_whole: set[str] = set()
     names = {each.name for each in buffers.values()}
     for function in module.reached([entry]):
@@ -118,7 +120,7 @@ def _text(
 
 
 def _changed(module: Module, each: Declaration, places: dict[str, tuple[str, str]]) -> str:
-    """A declaration in which elements of arrays are those of what the arrays are parts of."""
+    """Return a declaration in which elements of arrays are those of what the arrays are parts of."""
     tokens, parts, at = module.tokens, [], module.tokens[each.first].start
     closing: list[bool] = []  # of brackets that are open, whether the index in it is a changed one
     for i in range(each.first, each.end) if each.kind == "fn" else ():

@@ -44,7 +44,7 @@ class Declaration:
         return next((each for each in self.attributes if each.name == name), None)
 
     def number(self, name: str) -> int | None:
-        """The argument of an attribute when it is a plain number."""
+        """Return the argument of an attribute when it is a plain number."""
         found = self.attribute(name)
         return integer(found.arguments[0]) if found is not None and len(found.arguments) == 1 else None
 
@@ -99,7 +99,7 @@ class Module:
         return next((d for d in self.entry_points if d.name == name), None)
 
     def mentioned(self, declaration: Declaration) -> list[Declaration]:
-        """The declarations whose names occur in one. A local name that hides one of them counts as well."""
+        """Return the declarations whose names occur in one. A local name that hides one of them counts as well."""
         tokens, named = self.tokens, self.named
         found: dict[str, Declaration] = {}
         for i in range(declaration.first, declaration.end):
@@ -122,15 +122,17 @@ class Module:
         return sorted(found.values(), key=lambda d: d.first)
 
     def source(self, declaration: Declaration) -> str:
-        """Its text."""
+        """Return its text."""
         return self.text[self.tokens[declaration.first].start : self.tokens[declaration.end - 1].end]
 
     def given(self, values: Mapping[str, float | None]) -> Module:
-        """The module with values of its overrides by name; None: of one that will have another than its default."""
+        """Return the module with values of its overrides by name; None: of one that will have another than its default.
+        """
         return replace(self, values=values)
 
     def constant(self, text: str, depth: int = 0) -> int | None:
-        """The value of an expression of integers, and of constants that are such; None where that is not known."""
+        """Return the value of an expression of integers, and of constants that are such; None where that is not known.
+        """
         if depth > _DEPTH:
             return None
         return evaluate(tokens_of(text, self.where), lambda name: self._named(name, depth + 1))

@@ -29,7 +29,7 @@ class Override:
     """The place of the declaration, for messages."""
 
     def value(self, word: int) -> float:
-        """A word of 32 bits as a value. ArtifactError for one that WGSL has not."""
+        """Return a word of 32 bits as a value. ArtifactError for one that WGSL has not."""
         word &= 0xFFFFFFFF
         if self.type in ("f32", "f16"):
             found = float(struct.unpack("<f", struct.pack("<I", word))[0])
@@ -45,7 +45,7 @@ class Override:
 
 
 def overrides_of(module: Module, names: Sequence[str], count: int | None = None) -> list[Override]:
-    """Those that get a value: word n is that of its name, or else of `@id(n)`.
+    """Return those that get a value: word n is that of its name, or else of `@id(n)`.
 
     names: of the words, as far as they are known. count: of the words, when there may be more of them than names.
     ArtifactError for a type that a word cannot be.
@@ -62,7 +62,7 @@ def overrides_of(module: Module, names: Sequence[str], count: int | None = None)
 
 
 def unknown(modules: Sequence[Module], names: Sequence[str]) -> str | None:
-    """What is wrong with the names of words where no module has an override for one of them, or None."""
+    """Return what is wrong with the names of words where no module has an override for one of them, or None."""
     overrides = [each for module in modules for each in module.overrides]
     have = [each.name for each in overrides]
     ids = {each.number("id") for each in overrides}
@@ -89,7 +89,7 @@ def check(module: Module, function: Declaration, given: Iterable[Override]) -> N
 
 
 def _type(module: Module, override: Declaration) -> str:
-    """The scalar type of an override, which may follow its default."""
+    """Return the scalar type of an override, which may follow its default."""
     seen: set[str] = set()
     type_ = _resolved(module, override.type) or _of_default(module, override, seen)
     if type_ not in _TYPES:
@@ -102,7 +102,7 @@ def _type(module: Module, override: Declaration) -> str:
 
 
 def _resolved(module: Module, type_: str) -> str:
-    """A type behind its aliases."""
+    """Return a type behind its aliases."""
     for _ in range(16):
         named = module.named.get(type_)
         if named is None or named.kind != "alias":
@@ -112,7 +112,7 @@ def _resolved(module: Module, type_: str) -> str:
 
 
 def _of_default(module: Module, each: Declaration, seen: set[str]) -> str:
-    """The type of an initial value, "" where that is not seen at once: that of its literals and names."""
+    """Return the type of an initial value, "" where that is not seen at once: that of its literals and names."""
     if each.name in seen or each.body == 0:
         return ""
     seen.add(each.name)
@@ -136,7 +136,7 @@ def _of_default(module: Module, each: Declaration, seen: set[str]) -> str:
 
 
 def _of_number(text: str) -> str:
-    """The type of a literal; "integer" for one that may become any number."""
+    """Return the type of a literal; "integer" for one that may become any number."""
     if text[:2] in ("0x", "0X"):
         if "." in text or "p" in text.lower():
             return "f16" if text.endswith("h") else "f32"

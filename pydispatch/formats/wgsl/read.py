@@ -14,7 +14,7 @@ _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, (")", "]", "}")
 
 
 def is_wgsl(data: bytes) -> bool:
-    """Whether bytes may be WGSL: text with a function or another declaration."""
+    """Return whether bytes may be WGSL: text with a function or another declaration."""
     try:
         text = bytes(data).decode("utf-8")
     except UnicodeDecodeError:
@@ -23,7 +23,7 @@ def is_wgsl(data: bytes) -> bool:
 
 
 def read(data: bytes | memoryview, where: str) -> Module:
-    """The declarations of a module. ArtifactError, with line and column, where the text has no such form."""
+    """Return the declarations of a module. ArtifactError, with line and column, where the text has no such form."""
     text = decode(data, where)
     tokens = tokens_of(text, where)
     _check_nesting(text, tokens, where)
@@ -202,7 +202,7 @@ class _Reader:
         return found
 
     def _match(self, mark: str) -> int:
-        """The token that closes the bracket here."""
+        """Return the token that closes the bracket here."""
         if self._peek() != mark:
             raise self._error(f"expected '{mark}', got '{self._peek()}'")
         start, self.at = self.at, self.at + 1
@@ -211,7 +211,9 @@ class _Reader:
         return end
 
     def _find(self, ends: tuple[str, ...], angles: bool = False) -> int:
-        """The first of some tokens from here on that is in no brackets of its own. angles: `<` and `>` are brackets."""
+        """Return the first of some tokens from here on that is in no brackets of its own. angles: `<` and `>` are
+        brackets.
+        """
         expected: list[str] = []
         for i in range(self.at, len(self.tokens)):
             text = self.tokens[i].text

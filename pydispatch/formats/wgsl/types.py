@@ -19,7 +19,7 @@ _DEPTH = 32
 
 
 def type_text(tokens: Sequence[Token]) -> str:
-    """The type that tokens spell, without spaces; `vec4f` is `vec4<f32>`."""
+    """Return the type that tokens spell, without spaces; `vec4f` is `vec4<f32>`."""
     parts = []
     for token in tokens:
         short = _SHORT.fullmatch(token.text)

@@ -47,8 +47,9 @@ class Segment:
         return max(section.alignment for section in self.sections)
 
     def header(self, kind: int, alignment: int, to: int = 1) -> bytes:
-        """A program header for the sections. The one of code begins with the file. to: what the size in memory is
-        rounded up to."""
+        """Return a program header for the sections. The one of code begins with the file. to: what the size in memory
+        is rounded up to.
+        """
         first, last = self.sections[0], self.sections[-1]
         start, address = (0, 0) if self.access & reader.PF_EXEC else (first.offset, first.address)
         stored = max(section.offset + section.stored for section in self.sections) - start
@@ -57,7 +58,7 @@ class Segment:
 
 
 def gathered(parts: Iterable[Part]) -> dict[str, Section]:
-    """The sections of the file that sections of objects become, with these, each at its offset."""
+    """Return the sections of the file that sections of objects become, with these, each at its offset."""
     found = {
         ".rodata": Section(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, 1),
         ".text": Section(".text", reader.SHT_PROGBITS, reader.SHF_ALLOC | reader.SHF_EXEC, 1),
@@ -104,7 +105,7 @@ def _aligned(value: int, alignment: int) -> int:
 
 
 def place(segments: Sequence[Segment], headers: int, page: int) -> int:
-    """Gives each section its offset in the file and its address, with `headers` program headers before them. Segments
+    """Give each section its offset in the file and its address, with `headers` program headers before them. Segments
     lie close to each other in the file and on pages of their own in memory. Returns where the last one ends in the
     file."""
     offset = address = _HEADER + headers * _PROGRAM_HEADER
@@ -125,7 +126,9 @@ def place(segments: Sequence[Segment], headers: int, page: int) -> int:
 
 
 def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequence[Section], end: int) -> bytes:
-    """The file. sections: in order, without the first, empty one and without their names. end: of what is loaded."""
+    """Return the file. sections: in order, without the first, empty one and without their names. end: of what is
+    loaded.
+    """
     names = Section(".shstrtab", reader.SHT_STRTAB, 0, 1)
     every = [*sections, names]
     texts = bytearray(b"\0")

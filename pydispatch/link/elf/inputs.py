@@ -80,7 +80,7 @@ class Names:
 
 
 def defined_names(data: bytes) -> Iterator[str]:
-    """The names that an object offers to others."""
+    """Yield the names that an object offers to others."""
     for symbol in ElfFile(data).symbols():
         if symbol.binding != reader.LOCAL and symbol.section not in (reader.UNDEFINED, reader.COMMON):
             yield symbol.name
@@ -131,7 +131,7 @@ class Object:
         return Part(self.label, name, section.kind, section.flags, max(section.alignment, 1), section.size, content)
 
     def _repeated(self, symbols: list[reader.Symbol]) -> set[int]:
-        """The sections of groups of which another object had a copy."""
+        """Return the sections of groups of which another object had a copy."""
         found: set[int] = set()
         for section in self._file.sections:
             if section.kind == reader.SHT_GROUP:

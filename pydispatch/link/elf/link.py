@@ -123,7 +123,8 @@ def _headers(segments: Sequence[Segment], sections: Sequence[Section], page: int
 
 
 def _is_named(symbol: Symbol) -> bool:
-    """Whether debuggers and profilers want to know it: functions and objects, but for names that compilers made."""
+    """Return whether debuggers and profilers want to know it: functions and objects, but for names that compilers made.
+    """
     placed = symbol.part is not None and symbol.part.address >= 0
     return placed and symbol.kind in (reader.STT_FUNCTION, reader.STT_OBJECT) and symbol.name[:2] != ".L"
 
@@ -143,7 +144,7 @@ def _symbols(local: Sequence[Symbol], shown: Sequence[Symbol], numbers: dict[Par
 
 
 def _entries(symbols: Iterable[tuple[int, Symbol]], numbers: dict[Part, int], binding: int) -> bytes:
-    """A table of symbols, by (offset of the name, symbol), behind the empty entry that begins every table."""
+    """Return a table of symbols, by (offset of the name, symbol), behind the empty entry that begins every table."""
     table = bytearray(24)
     for offset, symbol in symbols:
         assert symbol.part is not None

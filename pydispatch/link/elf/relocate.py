@@ -63,12 +63,12 @@ class Plan:
 
 
 def _relative(machine: Machine) -> int:
-    """The type of the plain relocation that is like an entry's, without the entry."""
+    """Return the type of the plain relocation that is like an entry's, without the entry."""
     return next(kind for kind, rule in machine.rules.items() if rule.formula is Formula.RELATIVE)
 
 
 def applied(sections: Sequence[Section], plan: Plan, table: Section) -> bytes:
-    """Fills in the contents of the sections and of the table of addresses; returns the relocations for the loader.
+    """Fill in the contents of the sections and of the table of addresses; returns the relocations for the loader.
 
     Raises LinkError for values that do not fit.
     """

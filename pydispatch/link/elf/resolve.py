@@ -49,7 +49,7 @@ class Loading:
             raise LinkError(f"{label} cannot be read: {error}") from error
 
     def complete(self) -> None:
-        """Takes what is missing from what was offered. Raises UndefinedError."""
+        """Take what is missing from what was offered. Raises UndefinedError."""
         taken: set[str] = set()
         while found := [self._offers[symbol.name] for symbol in self._missing() if symbol.name in self._offers]:
             for label, data in found:
@@ -66,7 +66,7 @@ class Loading:
 def load(
     objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], machine: int
 ) -> tuple[list[Object], Names]:
-    """The objects that take part, and their names."""
+    """Return the objects that take part, and their names."""
     loading = Loading(machine, exports)
     for label, data in objects:
         (loading.offer if archive.is_archive(data) else loading.add)(label, data)
@@ -77,7 +77,7 @@ def load(
 
 
 def reachable(objects: Sequence[Object], names: Names, exports: Sequence[str]) -> list[Part]:
-    """The parts that the exports refer to, directly or not, in the order of the objects."""
+    """Return the parts that the exports refer to, directly or not, in the order of the objects."""
     parts = [part for each in objects for part in each.parts.values()]
     roots = [part for part in parts if part.kind in _ARRAYS or part.flags & reader.SHF_GNU_RETAIN]
     roots += [part for name in exports if (part := names.symbol(name).part) is not None]

@@ -64,7 +64,7 @@ class Parts:
 
 
 def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> Parts:
-    """The parts of a module. ArtifactError when it is broken."""
+    """Return the parts of a module. ArtifactError when it is broken."""
     if isinstance(source, PtxModule):
         module, words = source, Words(source.text, source.name)
     else:
@@ -101,7 +101,7 @@ class Library:
         }
 
     def names(self) -> list[str]:
-        """The exported functions."""
+        """Return the exported functions."""
         return list(self.functions)
 
     def prototype(self, name: str) -> str:
@@ -110,7 +110,7 @@ class Library:
 
 
 def open_library(data: str | bytes | bytearray | memoryview, label: str) -> Library:
-    """Reads a module. label: its name in messages. ArtifactError when it is broken, InvalidArgumentError when it is
+    """Read a module. label: its name in messages. ArtifactError when it is broken, InvalidArgumentError when it is
     whole and offers no function."""
     library = Library(read_parts(data, label), label)
     if not library.functions:
@@ -148,7 +148,7 @@ def variable_text(variable: Variable) -> str:
 
 
 def fits(wanted: Function, found: Function) -> bool:
-    """Whether calls of one function fit the other: untyped bits match numbers, integers do not match floats."""
+    """Return whether calls of one function fit the other: untyped bits match numbers, integers do not match floats."""
     pairs = ((wanted.params, found.params), (wanted.returns, found.returns))
     return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in pairs)
 

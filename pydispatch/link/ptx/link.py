@@ -52,12 +52,12 @@ class Linked:
 
 
 def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
-    """The symbols that a module uses and does not define, in the order of the module."""
+    """Return the symbols that a module uses and does not define, in the order of the module."""
     return tuple(dict.fromkeys(item.name.removeprefix(PRESENCE_PREFIX) for item in _imports(read_parts(data, what))))
 
 
 def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
-    """The imported functions of a module, each as "(.b32, .b32) -> .b32"."""
+    """Return the imported functions of a module, each as "(.b32, .b32) -> .b32"."""
     found = _imports(read_parts(data, what))
     return {item.name: signature_text(item.what) for item in found if isinstance(item.what, Function)}
 
@@ -69,7 +69,7 @@ def link(
     where: str = "PTX",
     unique: bool = False,
 ) -> Linked:
-    """Resolves a module's imports transitively.
+    """Resolve a module's imports transitively.
 
     libraries: in search order. optional: symbols that may be missing: unresolved ones are absent for good, and a
     call of one is a trap; all other unresolved symbols stay imported. where: the name of
@@ -122,7 +122,7 @@ class _Linker:
     # Name resolution
 
     def _resolved(self, module: int, name: str) -> _Key | None:
-        """The definition of a name of a module, None when unresolved."""
+        """Return the definition of a name of a module, None when unresolved."""
         key = module, name
         if self._item(key).is_defined:
             return key
@@ -161,7 +161,7 @@ class _Linker:
         return None
 
     def _record_provider(self, name: str) -> None:
-        """Records the provider of a symbol."""
+        """Record the provider of a symbol."""
         givers = [library for library in self.libraries if name in library.offered]
         strong = [each for each in givers if each.offered[name].what.linkage != "weak"]
         if self.unique and len(strong) > 1:
@@ -202,7 +202,7 @@ class _Linker:
     # The result
 
     def _names(self) -> dict[_Key, str]:
-        """The names of all linked definitions in the result."""
+        """Return the names of all linked definitions in the result."""
         used = set(self.kernel.items)
         gone = {name for (module, name), found in self.means.items() if module == 0 and found is not None}
         used -= gone
@@ -224,7 +224,7 @@ class _Linker:
         return frozenset().union(*(parts.words.words for parts in self.parts))
 
     def _target(self) -> tuple[str, tuple[int, int], tuple[str, ...]]:
-        """The highest `.target` and `.version` of the parts used, and the one that raised the target."""
+        """Return the highest `.target` and `.version` of the parts used, and the one that raised the target."""
         kernel = self.kernel.module
         best, version, raised = (kernel.target, self.kernel.name), kernel.version, list[str]()
         for number in dict.fromkeys(key[0] for key in self.linked):
@@ -279,7 +279,7 @@ class _Linker:
         return names.get(found, found[1]) if found is not None else name
 
     def _ordered(self) -> list[_Key]:
-        """The linked definitions, variables after those that their initial values name."""
+        """Return the linked definitions, variables after those that their initial values name."""
         done: dict[_Key, None] = {}
         seen: set[_Key] = set()
         expanded: set[tuple[int, int]] = set()
@@ -300,7 +300,7 @@ class _Linker:
         return list(done)
 
     def _declaration(self, key: _Key) -> str:
-        """The declaration of an unresolved name, or the result of a presence test."""
+        """Return the declaration of an unresolved name, or the result of a presence test."""
         item, parts = self._item(key), self.parts[key[0]]
         stub = self._presence_test(key[1], item)
         if stub is not None:
@@ -309,7 +309,7 @@ class _Linker:
         return text.rstrip() + "\n"
 
     def _presence_test(self, name: str, item: Item) -> str | None:
-        """A function that tests whether a symbol was found, or a trapping stub for an absent one."""
+        """Return a function that tests whether a symbol was found, or a trapping stub for an absent one."""
         function = item.what
         if not isinstance(function, Function) or name in BUILT_IN:
             return None
@@ -328,14 +328,14 @@ class _Linker:
         return f"{head}\n{{\n\ttrap;\n\tret;\n}}\n"
 
     def _is_resolved(self, item: Item) -> bool:
-        """Whether a declaration of the kernel is resolved."""
+        """Return whether a declaration of the kernel is resolved."""
         return self.means.get((0, item.name)) is not None
 
     def parts_of(self, item: Item) -> Parts:
         return next(parts for parts in self.parts if parts.items.get(item.name) is item)
 
     def _of_kernel(self) -> Iterator[str]:
-        """The kernel's text from its first declaration on, without declarations of resolved names."""
+        """Yield the kernel's text from its first declaration on, without declarations of resolved names."""
         kernel, text = self.kernel, self.kernel.module.text
         at, emitted = kernel.module.start, set[str]()
         stay = {item.first for item in kernel.declarations if not self._is_resolved(item)}
@@ -361,5 +361,5 @@ class _Linker:
 
 
 def _file_of(name: str) -> str:
-    """The name of a file without its folder, so that the text does not depend on it."""
+    """Return the name of a file without its folder, so that the text does not depend on it."""
     return " ".join(name.replace("\\", "/").rpartition("/")[2].split())

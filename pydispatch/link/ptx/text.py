@@ -13,7 +13,7 @@ _BOUND = {"": 0, "f": 1, "a": 2}  # how specific sm_100, sm_100f, sm_100a are
 
 
 def higher(a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
-    """The higher one of two targets, each with whose it is."""
+    """Return the higher one of two targets, each with whose it is."""
     (one, exact), (other, also_exact) = interface.split(a[0]), interface.split(b[0])
     if one == other:
         return a if _BOUND[exact] >= _BOUND[also_exact] else b
@@ -58,7 +58,7 @@ class Text:
         return self._until(self.item.what.end)
 
     def prototype(self) -> str:
-        """The declaration of a function."""
+        """Return the declaration of a function."""
         words = self.parts.words
         if words.words[self.item.first] == ".alias":
             name = self.item.name
@@ -90,7 +90,7 @@ def _end_of_location(words: Sequence[str], index: int) -> int:
 
 
 def _is_opcode(words: Sequence[str], index: int) -> bool:
-    """Whether a word that could be a name is at the start of an instruction: `trap;` of a module with a function
+    """Return whether a word that could be a name is at the start of an instruction: `trap;` of a module with a function
     trap."""
     if words[index + 1] == ":":
         return False

@@ -33,7 +33,7 @@ class Library:
 
 
 def open_library(data: bytes | bytearray | memoryview, name: str) -> Library:
-    """Reads a module. name: of it in messages. ArtifactError when it is broken, InvalidArgumentError when it is whole
+    """Read a module. name: of it in messages. ArtifactError when it is broken, InvalidArgumentError when it is whole
     and offers no function, or is made for something else than Vulkan."""
     parts = read_parts(data, name)
     unsupported = [capability_name(c) for c in parts.tables.capabilities if c in _NOT_FOR_VULKAN]
@@ -70,7 +70,7 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> Library:
 
 
 def type_text(parts: Parts, type_: int, depth: int = 0) -> str:
-    """A type as GLSL has it."""
+    """Return a type as GLSL has it."""
     inst = parts.globals.get(type_)
     if inst is None or depth > 8:
         return "?"
@@ -98,13 +98,13 @@ def type_text(parts: Parts, type_: int, depth: int = 0) -> str:
 
 
 def signature_text(parts: Parts, function: Function, name: str) -> str:
-    """The prototype of a function, as GLSL has it."""
+    """Return the prototype of a function, as GLSL has it."""
     parameters = ", ".join(type_text(parts, p.type_id) for p in function.parameters)
     return f"{type_text(parts, function.head.type_id)} {name}({parameters})"
 
 
 def reached(parts: Parts, root: int) -> list[int]:
-    """A function and all that it calls. ArtifactError when one calls itself, or one without a body."""
+    """Return a function and all that it calls. ArtifactError when one calls itself, or one without a body."""
     order: list[int] = []
     state: dict[int, int] = {}  # 1 begun, 2 done
     stack = [(root, False)]

@@ -35,7 +35,7 @@ class Linked:
 
 
 def imports_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[str, ...]:
-    """The symbols that a module calls and does not define, in the order of the module."""
+    """Return the symbols that a module calls and does not define, in the order of the module."""
     return _symbols(read_parts(data, what))
 
 
@@ -45,7 +45,7 @@ def link(
     absent: Collection[str] = (),
     what: str = "SPIR-V",
 ) -> Linked:
-    """Resolves a module's imports.
+    """Resolve a module's imports.
 
     libraries: in search order. absent: symbols that may be missing: unresolved ones are absent for good, all other
     unresolved symbols stay imported. what: the name of the module in messages.
@@ -150,7 +150,7 @@ class _Linker:
         return found is not None and found[0] == Storage.STORAGE_BUFFER
 
     def _bind(self, function: Function, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
-        """The function of the output that calls of an import with these buffers become."""
+        """Return the function of the output that calls of an import with these buffers become."""
         symbol = text.removeprefix(PRESENCE_PREFIX)
         source = sources.get(symbol)
         if text.startswith(PRESENCE_PREFIX):
@@ -170,7 +170,7 @@ class _Linker:
         return made
 
     def _constant(self, function: Function, value: int, name: str) -> int:
-        """A function that returns a constant, or nothing."""
+        """Return a function that returns a constant, or nothing."""
         out, made = self.out, self.out.id()
         rest = [p.type_id for p in function.parameters if not self._is_buffer(p.type_id)]
         type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *rest])
@@ -186,7 +186,9 @@ class _Linker:
         return made
 
     def view(self, variable: int, block: int) -> int:
-        """A variable with the library's block type and the kernel's binding; the kernel's variable where it fits."""
+        """Return a variable with the library's block type and the kernel's binding; the kernel's variable where it
+        fits.
+        """
         out = self.out
         own = out.types[out.variables[variable][0]][1][1]
         if out.same(own) == block or out.view_key(own) == out.view_key(block):
@@ -246,12 +248,12 @@ class _Binding:
         return given
 
     def _value_type(self, type_: int) -> int:
-        """What is passed: GLSL's parameters are pointers to variables of the caller."""
+        """Return what is passed: GLSL's parameters are pointers to variables of the caller."""
         found = self.taker.parts.pointee(type_)
         return found[1] if found is not None and found[0] == FUNCTION else type_
 
     def _alike(self, own: int, theirs: int) -> bool:
-        """The same type; integers may differ in their sign."""
+        """Return the same type; integers may differ in their sign."""
         a, b = self.kernel.globals[own], self.taker.parts.globals[theirs]
         if a.op != b.op or a.op not in (Op.TYPE_VOID, Op.TYPE_BOOL, Op.TYPE_INT, Op.TYPE_FLOAT):
             return False
@@ -280,7 +282,7 @@ class _Binding:
         return made if type_ == own else self._adapter(function, copy, made, own)
 
     def _view(self, pointer: int, number: int) -> int:
-        """The variable through which the library sees a buffer of the call."""
+        """Return the variable through which the library sees a buffer of the call."""
         parts, out, variable = self.taker.parts, self.out, self.buffers[number]
         found = parts.pointee(pointer)
         assert found is not None
@@ -294,7 +296,7 @@ class _Binding:
         return self.linker.view(variable, self.taker.type(found[1]))
 
     def _adapter(self, function: Function, copy: Copy, callee: int, type_: int) -> int:
-        """A function with the types of the import that calls the one of the library with its types."""
+        """Return a function with the types of the import that calls the one of the library with its types."""
         out, taker, made = self.out, self.taker, self.out.id()
         result, theirs = self.function.head.type_id, taker.type(function.head.type_id)
         skipped = {place for place, _ in copy.arguments}
@@ -334,7 +336,7 @@ class _Binding:
 
 
 def variable_type(parts: Parts, id: int) -> int:
-    """The pointer type of a variable."""
+    """Return the pointer type of a variable."""
     return parts.globals[id].type_id
 
 
@@ -350,5 +352,5 @@ def _element(parts: Parts, block: int) -> tuple[int, int] | None:
 
 
 def _compatible(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """The same width; floats of 16 bits and less are integers in buffers of kernels."""
+    """Return the same width; floats of 16 bits and less are integers in buffers of kernels."""
     return a[1] == b[1] and (a[0] == b[0] or a[1] < 32)

@@ -33,14 +33,14 @@ Key = tuple[object, ...]
 
 
 def text_words(text: str) -> list[int]:
-    """A string as words."""
+    """Return a string as words."""
     data = text.encode() + b"\0"
     data += b"\0" * (-len(data) % 4)
     return list(struct.unpack(f"<{len(data) // 4}I", data))
 
 
 def instruction(op: int, operands: Sequence[int]) -> list[int]:
-    """The words of an instruction. InvalidArgumentError when it is longer than one can be."""
+    """Return the words of an instruction. InvalidArgumentError when it is longer than one can be."""
     if len(operands) + 1 > 0xFFFF:
         raise InvalidArgumentError(
             f"linking makes an instruction (opcode {op}) of {len(operands) + 1} words, at most 65535"
@@ -88,7 +88,7 @@ class Output:
         return made
 
     def same(self, id: int) -> int:
-        """The representative id of all equal to this one."""
+        """Return the representative id of all equal to this one."""
         return self._same.get(id, id)
 
     def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
@@ -118,7 +118,7 @@ class Output:
         decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
-        """The id of a type or constant, made when there is none yet. operands: after the result."""
+        """Return the id of a type or constant, made when there is none yet. operands: after the result."""
         flat = [self.same(type_), *operands] if type_ else list(operands)
         key = (op, tuple(flat), frozenset(decorations), frozenset(members))
         found = self._keys.get(key)
@@ -134,7 +134,7 @@ class Output:
         decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
-        """A global of its own."""
+        """Return a global of its own."""
         made = self.id()
         self._note(op, instruction(op, [*([type_] if type_ else []), made, *operands]), made)
         if decorations:
@@ -147,13 +147,13 @@ class Output:
         return self.share(Op.CONSTANT, [value], self.share(Op.TYPE_INT, [32, 0]))
 
     def set(self, text: str) -> int:
-        """The import of an extended instruction set."""
+        """Return the import of an extended instruction set."""
         if text not in self.sets:
             self.sets[text] = self.id()
         return self.sets[text]
 
     def decorated(self, id: int, kind: int) -> int | None:
-        """The first operand of a decoration, 0 when it has none, None without it."""
+        """Return the first operand of a decoration, 0 when it has none, None without it."""
         for found in self.decorations.get(id, ()):
             if found[0] == kind:
                 return found[1] if len(found) > 1 else 0
@@ -166,7 +166,7 @@ class Output:
             entries.append((kind, *operands))
 
     def view_key(self, type_: int) -> Key:
-        """The key by which blocks are the same view of a buffer: everything but access."""
+        """Return the key by which blocks are the same view of a buffer: everything but access."""
         op, operands = self.types.get(type_, (0, []))
         members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
         plain = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
@@ -186,7 +186,7 @@ class Output:
             raise InvalidArgumentError(f"linking makes a module of more than {4 * MAX_WORDS} bytes")
 
     def interface(self, entry: int, named: Iterable[int]) -> list[int]:
-        """The variables that an entry point has to name: before 1.4 inputs and outputs, from then on all."""
+        """Return the variables that an entry point has to name: before 1.4 inputs and outputs, from then on all."""
         found, pending, seen = dict.fromkeys(named), [entry], {entry}
         while pending:
             at = pending.pop()
@@ -210,7 +210,7 @@ class Output:
                 self.capabilities.append(capability)
 
     def _needed(self, capability: int) -> bool:
-        """Whether something of the module needs a capability that many libraries state and few functions use."""
+        """Return whether something of the module needs a capability that many libraries state and few functions use."""
         kinds = {(op, operands[0]) for op, operands in self.types.values() if op in (Op.TYPE_INT, Op.TYPE_FLOAT)}
         if capability in _WIDTH_CAPABILITIES:
             return _WIDTH_CAPABILITIES[capability] in kinds
@@ -225,7 +225,7 @@ class Output:
     # Bytes
 
     def bytes(self, declared: dict[int, tuple[str, int]]) -> bytes:
-        """The module. declared: functions that are still imported, with their symbols."""
+        """Return the module. declared: functions that are still imported, with their symbols."""
         kernel, lines = self.kernel, []
         linkage = {id: found for id, found in kernel.tables.linkage.items() if found[1] == 0 or id in declared}
         lines += [instruction(Op.CAPABILITY, [c]) for c in self.capabilities if c != 5 or linkage]
@@ -264,6 +264,6 @@ class Output:
 
 
 def whole(function: Function) -> list[list[int]]:
-    """The instructions of a function as they were read."""
+    """Return the instructions of a function as they were read."""
     lines: Iterable[Inst] = (function.head, *function.parameters, *function.body)
     return [*(inst.words for inst in lines), instruction(Op.FUNCTION_END, [])]

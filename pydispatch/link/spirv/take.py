@@ -54,7 +54,7 @@ class Taker:
     # Globals
 
     def is_buffer(self, id: int) -> bool:
-        """Whether a variable is a storage buffer, in either of the forms that SPIR-V has had for it."""
+        """Return whether a variable is a storage buffer, in either of the forms that SPIR-V has had for it."""
         inst = self.parts.globals.get(id)
         if inst is None or inst.op != Op.VARIABLE:
             return False
@@ -73,7 +73,7 @@ class Taker:
         )
 
     def buffers_of(self, root: int) -> list[int]:
-        """The buffer variables used by a function and its callees."""
+        """Return the buffer variables used by a function and its callees."""
         found: dict[int, None] = {}
         for id in reached(self.parts, root):
             for inst in self.parts.functions[id].body:
@@ -81,7 +81,7 @@ class Taker:
         return list(found)
 
     def take(self, ids: Iterable[int]) -> None:
-        """Brings globals over, and all that they need."""
+        """Bring globals over, and all that they need."""
         needed: set[int] = set()
         pending = [id for id in ids if id not in self.map]
         while pending:
@@ -129,7 +129,7 @@ class Taker:
         return made
 
     def _renumbered(self, inst: Inst, ids: dict[int, int]) -> list[int]:
-        """The operands after the result, with new ids."""
+        """Return the operands after the result, with new ids."""
         places = set(inst.ids)
         return [
             ids[word] if at in places else word
@@ -137,7 +137,7 @@ class Taker:
         ]  # fmt: skip
 
     def _specialized(self, inst: Inst) -> int:
-        """The kernel's specialization constant of the same name and type, 0 without one."""
+        """Return the kernel's specialization constant of the same name and type, 0 without one."""
         name, kernel = self.parts.tables.names.get(inst.id), self.out.kernel
         for id in kernel.globals if name else ():
             other = kernel.globals[id]
@@ -187,7 +187,7 @@ class Taker:
     # Functions
 
     def request(self, copy: Copy) -> int:
-        """The id of a copy, which `finish` will write."""
+        """Return the id of a copy, which `finish` will write."""
         if copy not in self.copies:
             if len(self.copies) >= MAX_COPIES + len(self.parts.functions):
                 raise self.refuse(f"linking it makes more than {MAX_COPIES} copies of functions for different buffers")
@@ -196,13 +196,13 @@ class Taker:
         return self.copies[copy]
 
     def finish(self) -> None:
-        """Writes the requested copies."""
+        """Write the requested copies."""
         while self.pending:
             copy = self.pending.pop()
             _Writer(self, copy, self.copies[copy]).write()
 
     def function_type(self, function: Function, given: Iterable[int]) -> int:
-        """The type of a function without the parameters that are given."""
+        """Return the type of a function without the parameters that are given."""
         skipped = set(given)
         self.take([function.head.type_id, *(p.type_id for p in function.parameters)])
         rest = [self.map[p.type_id] for i, p in enumerate(function.parameters) if i not in skipped]
@@ -283,7 +283,7 @@ class _Writer:
         return words
 
     def _call(self, inst: Inst) -> list[int]:
-        """A call inside the library; buffers among the arguments make another copy of the callee."""
+        """Return a call inside the library; buffers among the arguments make another copy of the callee."""
         taker, callee = self.taker, inst.words[3]
         parameters = taker.parts.functions[callee].parameters
         given: list[tuple[int, int]] = []

@@ -38,7 +38,7 @@ class Import:
 
 
 def import_line(entry: Import) -> str:
-    """The comment that declares an import."""
+    """Return the comment that declares an import."""
     buffers = ", ".join(f"{name} {'write' if written else 'read'}" for name, written in entry.buffers)
     result = f" -> {entry.result}" if entry.result else ""
     types = ", ".join(entry.types)
@@ -46,7 +46,7 @@ def import_line(entry: Import) -> str:
 
 
 def available_line(symbol: str, name: str) -> str:
-    """The comment that asks whether a function is there."""
+    """Return the comment that asks whether a function is there."""
     return f"// available {symbol} as {name}"
 
 
@@ -83,7 +83,7 @@ def open_library(data: bytes, name: str) -> Library:
 
 
 def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], where: str) -> Linked:
-    """Resolves a module's imports.
+    """Resolve a module's imports.
 
     libraries: in search order. absent: symbols that may be missing; other unresolved symbols stay imported. where: the
     name of the module in messages. ArtifactError when a module is broken, InvalidArgumentError when a function does not
@@ -129,7 +129,7 @@ def _parsed(match: re.Match[str]) -> Import:
 
 
 def check(entry: Import, library: Library, function: Declaration, kernel: Module) -> dict[str, str]:
-    """The variable of the kernel for each buffer that a function uses, by its name in the library.
+    """Return the variable of the kernel for each buffer that a function uses, by its name in the library.
     InvalidArgumentError where function and call do not fit."""
     parameters = [type_ for _, type_ in function.members]
     if len(parameters) != len(entry.types) or not all(map(_fits, parameters, map(_spelled, entry.types))):
@@ -144,7 +144,7 @@ def check(entry: Import, library: Library, function: Declaration, kernel: Module
 
 
 def _buffer(entry: Import, library: Library, variable: Declaration, kernel: Module) -> str:
-    """The variable of the kernel that a buffer of a library is."""
+    """Return the variable of the kernel that a buffer of a library is."""
     number, what = variable.number("binding"), f"'{variable.name}'"
     if variable.space != "storage" or number is None:
         raise _misfit(entry, library, f"{what} is var<{variable.space}>; functions use storage buffers alone")
@@ -169,5 +169,5 @@ def _spelled(type_: str) -> str:
 
 
 def _fits(have: str, wanted: str) -> bool:
-    """Whether a type is the one that is wanted; integers may differ in sign."""
+    """Return whether a type is the one that is wanted; integers may differ in sign."""
     return have == wanted or {have, wanted} == {"i32", "u32"}

@@ -30,12 +30,13 @@ class Output:
         self._parts: list[str] = []
 
     def define(self, text: str) -> None:
-        """Adds a declaration."""
+        """Add a declaration."""
         self._parts.append(text)
 
     def take(self, number: int, module: Module, function: Declaration, variables: Mapping[str, str]) -> str:
-        """The name of a function of library `number`, which is added with all that it needs. variables: of the kernel,
-        for the buffers of the library."""
+        """Return the name of a function of library `number`, which is added with all that it needs. variables: of the
+        kernel, for the buffers of the library.
+        """
         declarations = [d for d in module.reached([function]) if d.name not in variables]
         renamed = dict(variables)
         fresh: list[Declaration] = []
@@ -56,7 +57,7 @@ class Output:
         return renamed[function.name]
 
     def _name(self, module: Module, each: Declaration) -> str:
-        """The name of a declaration of a library here."""
+        """Return the name of a declaration of a library here."""
         if each.kind == "var" and each.space == "private" and BUILT_INS.get(each.name) == each.type:
             if each.name not in self._built_ins:
                 self._built_ins[each.name] = self._unused(f"library_{each.name}")
@@ -89,7 +90,7 @@ class Output:
         self.define(f"{_head(name, types, result)} {{{f' return {_ZEROS[result]}; ' if result else ''}}}")
 
     def text(self, edit: Callable[[str], str]) -> str:
-        """The whole module. edit: changes the text of the kernel where it has no declarations."""
+        """Return the whole module. edit: changes the text of the kernel where it has no declarations."""
         text, head = self.kernel.text, ""
         if self._built_ins:
             for entry in reversed(self.kernel.entry_points):
@@ -99,7 +100,7 @@ class Output:
         return "\n\n".join([head + edit(text).rstrip("\n"), *self._parts]) + "\n"
 
     def _with_built_ins(self, text: str, entry: Declaration) -> str:
-        """The text where an entry point begins by writing the variables of built-in values."""
+        """Return the text where an entry point begins by writing the variables of built-in values."""
         tokens = self.kernel.tokens
         start, body = tokens[entry.first].start, tokens[entry.body].end
         head = text[start:body]
@@ -129,7 +130,7 @@ def _head(name: str, types: Sequence[str], result: str) -> str:
 
 
 def _renamed(module: Module, each: Declaration, names: Mapping[str, str]) -> str:
-    """The text of a declaration with other names. Members of structures keep theirs."""
+    """Return the text of a declaration with other names. Members of structures keep theirs."""
     tokens, parts = module.tokens, []
     at = tokens[each.first].start
     for i in range(each.first, each.end):

@@ -162,7 +162,7 @@ def allclose(t: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, e
 
 
 def _of_numbers(function: Any, other: float) -> Callable[..., Any]:
-    """A reduction in which NaN count as another value."""
+    """Return a reduction in which NaN count as another value."""
     return lambda t, a, axis=None, keepdims=False: function(
         np.where(np.isnan(a), other, a) if a.dtype.kind == "f" else a, axis=axis, keepdims=keepdims
     )

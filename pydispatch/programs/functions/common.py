@@ -22,7 +22,7 @@ Weak = (bool, int, float, complex, Expr)
 
 
 def dtype_from(given: Any) -> DType:
-    """An element type of NumPy, of pydispatch, or of Python."""
+    """Return an element type of NumPy, of pydispatch, or of Python."""
     if isinstance(given, DType):
         return given
     if isinstance(given, PatternType):
@@ -31,7 +31,7 @@ def dtype_from(given: Any) -> DType:
 
 
 def promoted(t: Trace, *given: Any) -> list[Tensor]:
-    """Operands as tensors of one type, by NumPy's rules."""
+    """Return operands as tensors of one type, by NumPy's rules."""
     for each in given:
         if isinstance(each, (str, bytes)):
             t.tensor_of(each)  # refuses it; NumPy takes a text for the name of a type
@@ -54,12 +54,13 @@ def promoted(t: Trace, *given: Any) -> list[Tensor]:
 
 
 def is_bare(value: Any) -> bool:
-    """Whether a number takes the type of the arrays beside it; those of NumPy have types of their own."""
+    """Return whether a number takes the type of the arrays beside it; those of NumPy have types of their own."""
     return isinstance(value, Weak) and not isinstance(value, np.generic)
 
 
 def _widens(named: set[DType], given: Sequence[Any]) -> bool:
-    """Whether a bare number has a kind that the arrays lack: a fraction beside integers, any beside conditions."""
+    """Return whether a bare number has a kind that the arrays lack: a fraction beside integers, any beside conditions.
+    """
     dtype = next(iter(named))
     return (not dtype.is_float and any(isinstance(each, float) for each in given)) or dtype.is_bool
 
@@ -78,7 +79,7 @@ def _holds(dtype: DType, value: int) -> bool:
 
 
 def floats(t: Trace, *given: Any) -> list[Tensor]:
-    """Operands as tensors of one float type: of integers, the one that holds them in NumPy."""
+    """Return operands as tensors of one float type: of integers, the one that holds them in NumPy."""
     made = promoted(t, *given)
     if made[0].dtype.is_float or made[0].dtype.is_complex:
         return made
@@ -88,7 +89,7 @@ def floats(t: Trace, *given: Any) -> list[Tensor]:
 
 
 def quotients(t: Trace, *given: Any) -> list[Tensor]:
-    """Operands as tensors of one float type: integers of every width become f64, as NumPy divides them."""
+    """Return operands as tensors of one float type: integers of every width become f64, as NumPy divides them."""
     made = promoted(t, *given)
     if made[0].dtype.is_float or made[0].dtype.is_complex:
         return made

@@ -38,7 +38,7 @@ def _compare(order: str) -> Callable[..., Array]:
 
 
 def _kept(name: str) -> Callable[..., Array]:
-    """A function that gives integers back as they are."""
+    """Return a function that gives integers back as they are."""
 
     def made(t: Trace, a: Any, dtype: Any = None) -> Array:
         (x,) = promoted(t, a)
@@ -73,7 +73,8 @@ def floor_divide(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
 
 
 def _floor_of_floats(t: Trace, x: Tensor, y: Tensor) -> Array:
-    """The floor of the exact quotient, as NumPy and Python find it: 1 // 0.1 is 9, where 1 / 0.1 rounds to 10."""
+    """Return the floor of the exact quotient, as NumPy and Python find it: 1 // 0.1 is 9, where 1 / 0.1 rounds to 10.
+    """
     a, b = Array(t, x), Array(t, y)
     rest = Array(t, elementwise.binary(t, "rem", x, y))
     quotient = (a - rest) / b - ((rest != 0) & ((rest < 0) != (b < 0)))

@@ -35,7 +35,7 @@ class Check:
 
 
 def verify(function: str, observed: Iterable[tuple[Check, Sequence[Value]]]) -> None:
-    """Raises CheckError that lists every failed check of one call."""
+    """Raise CheckError that lists every failed check of one call."""
     failures = []
     for check, values in observed:
         wrong = compare(check, values)
@@ -46,7 +46,7 @@ def verify(function: str, observed: Iterable[tuple[Check, Sequence[Value]]]) -> 
 
 
 def compare(check: Check, values: Sequence[Value]) -> str | None:
-    """Why `values` fail `check`, with the first element that differs; None when they pass."""
+    """Return why `values` fail `check`, with the first element that differs; None when they pass."""
     return KINDS[check.kind](check, [np.asarray(value) for value in values])
 
 
@@ -96,7 +96,7 @@ def _close(check: Check, values: list[Array]) -> str | None:
 
 
 def _ulp_distances(values: Sequence[Array], kind: ElementType) -> NDArray[np.float64]:
-    """How many floats are between the elements of two arrays, as StableHLO counts them.
+    """Return how many floats are between the elements of two arrays, as StableHLO counts them.
 
     Subnormal numbers count as 0 or as the smallest normal number, whichever is nearer. Two NaN have distance 0; a
     number and one that is not finite, or another one that is not finite, an infinite distance. Of complex numbers the
@@ -119,7 +119,7 @@ def _distances(a: Array, b: Array, kind: str) -> NDArray[np.float64]:
 
 
 def _count_from_zero(value: Array, mantissa: int, least: int) -> NDArray[np.int64]:
-    """How many floats are between 0 and each finite one; 1 for the smallest normal number."""
+    """Return how many floats are between 0 and each finite one; 1 for the smallest normal number."""
     size = np.abs(np.where(np.isfinite(value), value, 0.0))
     fraction, exponent = np.frexp(np.maximum(size, 2.0**least))
     steps = np.ldexp(2 * fraction - 1, mantissa).astype(np.int64)
@@ -154,7 +154,7 @@ def _alike(values: list[Array]) -> bool:
 
 
 def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:
-    """Equal as numbers (-0 equals +0) or as bits."""
+    """Return equal as numbers (-0 equals +0) or as bits."""
     with np.errstate(invalid="ignore"):
         equal: NDArray[np.bool_] = np.asarray(a == b)
     if equal.all():
@@ -165,7 +165,7 @@ def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:
 
 
 def _wide(array: Array, kind: ElementType) -> Array:
-    """The elements in a type wide enough for their differences."""
+    """Return the elements in a type wide enough for their differences."""
     if array.dtype.kind in "iub" and _is_float(kind) and kind.dtype.kind in "iu":
         if kind.name == "bf16":
             return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)

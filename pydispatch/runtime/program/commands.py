@@ -22,7 +22,7 @@ Commands = Sequence[tuple[str, "Sequence[HostOperand]"]]
 
 
 def commands_of(module: Module) -> Commands:
-    """The host commands that a program calls."""
+    """Return the host commands that a program calls."""
     called = module.commands()
     if not called:  # most programs, which load faster without what follows
         return []
@@ -33,7 +33,7 @@ def commands_of(module: Module) -> Commands:
 
 
 def missing(lacking: Sequence[str], commands: Commands, asked: Iterable[str]) -> MissingImportError:
-    """The error for host commands that nobody has. asked: labels of the providers asked."""
+    """Return the error for host commands that nobody has. asked: labels of the providers asked."""
     import difflib
 
     from pydispatch.formats.program.text import signature_text

@@ -33,7 +33,8 @@ class Sharing:
         self._lock = threading.Lock()
 
     def find(self, module: Module, file: ArtifactFile, variants: Sequence[Chosen]) -> Shared:
-        """Those of a loaded program whose artifact has the same bytes and runs the same variants, else new ones."""
+        """Return those of a loaded program whose artifact has the same bytes and runs the same variants, else new ones.
+        """
         key = (file.size, file.checksums(), *((v.number, *v.constants) for v in variants))
         with self._lock:
             known = self._known.get(key)
@@ -44,7 +45,7 @@ class Sharing:
 
 
 def attach(module: Module, file: ArtifactFile, variants: Sequence[Chosen], sharing: Sharing | None) -> None:
-    """Gives a linked program the memory of its derived constants.
+    """Give a linked program the memory of its derived constants.
 
     Nothing is shared by programs whose results may differ though their artifacts are equal: by parameters, by functions
     that they import, or by code that they only declare.

@@ -68,7 +68,7 @@ QUERY_SYMBOL = "iree_hal_executable_library_query"
 
 
 def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
-    """Opens the code of an executable: a path or bytes of an embedded ELF or .sos, or the path of a system library."""
+    """Open the code of an executable: a path or bytes of an embedded ELF or .sos, or the path of a system library."""
     from pydispatch._core import elf
     from pydispatch.formats.elf import fatelf
     from pydispatch.formats.elf.reader import is_elf
@@ -88,7 +88,7 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
 
 
 def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> Code:
-    """A file that is not an embedded ELF may be a library for the system's loader."""
+    """Return a file that is not an embedded ELF may be a library for the system's loader."""
     from pydispatch._core import elf
     from pydispatch._core.plugin import check_library
 
@@ -180,7 +180,7 @@ class Registry:
             self.add_command(name, load(), None, -(1 << 31))
 
     def remove(self, provider: Provider) -> None:
-        """Removes a registration; loaded programs keep the functions that they use."""
+        """Remove a registration; loaded programs keep the functions that they use."""
         if not isinstance(provider, Provider):
             raise InvalidArgumentError(
                 f"remove_plugin: expected what add_plugin or add_import returned, got {type(provider).__name__}"
@@ -199,13 +199,13 @@ def _is_utf8(text: str) -> bool:
 
 
 def check_priority(what: str, priority: object) -> None:
-    """Raises InvalidArgumentError unless a priority is a 32-bit integer."""
+    """Raise InvalidArgumentError unless a priority is a 32-bit integer."""
     if not isinstance(priority, int) or isinstance(priority, bool) or not -(1 << 31) <= priority < 1 << 31:
         raise InvalidArgumentError(f"{what}: priority: expected a whole number of 32 bits, got {priority!r}")
 
 
 def address_of(value: object, what: str) -> int:
-    """The address that an integer, ctypes object, cffi pointer, numba cfunc, or capsule represents."""
+    """Return the address that an integer, ctypes object, cffi pointer, numba cfunc, or capsule represents."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < 1 << 64:
             raise InvalidArgumentError(f"{what}: {value} is no address")
@@ -234,7 +234,7 @@ def address_of(value: object, what: str) -> int:
 
 
 def is_native(function: object) -> bool:
-    """Whether a function is one of C, which `address_of` has the address of."""
+    """Return whether a function is one of C, which `address_of` has the address of."""
     return (
         isinstance(function, (int, ctypes.c_void_p, ctypes._CFuncPtr))  # type: ignore[attr-defined]
         or isinstance(getattr(function, "address", None), int)
@@ -244,7 +244,7 @@ def is_native(function: object) -> bool:
 
 
 def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
-    """The import signatures of a variant in a manifest."""
+    """Return the import signatures of a variant in a manifest."""
     from pydispatch.formats.artifact.imports import ImportSignature
     from pydispatch.formats.artifact.strict import listed
 
@@ -255,7 +255,7 @@ def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
 
 
 def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:
-    """The imports of each executable and their providers. executables: (name, variant) of those with imports."""
+    """Return the imports of each executable and their providers. executables: (name, variant) of those with imports."""
     found: list[Import] = []
     symbols = resolution.report() if resolution is not None else []
     for symbol in symbols:
@@ -271,7 +271,7 @@ def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mappi
 def missing_imports(
     name: str, variant: Mapping[str, Any], lacking: Sequence[str], asked: Sequence[str], known: Iterable[str]
 ) -> MissingImportError:
-    """The error for an executable with unresolved required imports.
+    """Return the error for an executable with unresolved required imports.
 
     lacking: their symbols. asked: labels of the providers asked. known: symbols that a provider has.
     """

@@ -33,7 +33,7 @@ class CpuLinker:
         self._importing: list[Chosen] = []  # executables with imports, in the order of loading
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
-        """Raises ArtifactError, and MissingImportError for unresolved imports or code."""
+        """Raise ArtifactError, and MissingImportError for unresolved imports or code."""
         module.set_chains(*self.chains)
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
@@ -45,14 +45,14 @@ class CpuLinker:
                 self._link_member(module, file, chosen, elf)
 
     def _code(self, file: ArtifactFile, chosen: Chosen) -> tuple[memoryview | bytes | None, Code | None]:
-        """The ELF of an executable, and what the device was given for one that the program only declares."""
+        """Return the ELF of an executable, and what the device was given for one that the program only declares."""
         if chosen.entry.get("dynamic"):
             code = self._given(chosen)
             return code.elf, code
         return file.find(chosen.entry["member"], True), None
 
     def _link_member(self, module: Module, file: ArtifactFile, chosen: Chosen, elf: memoryview | bytes | None) -> None:
-        """Links an executable whose code is in the artifact, and mapped."""
+        """Link an executable whose code is in the artifact, and mapped."""
         resolution = None
         if chosen.entry.get("imports"):
             self._importing.append(chosen)
@@ -86,7 +86,7 @@ class CpuLinker:
             self._importing.pop()  # it has no imports
 
     def _given(self, chosen: Chosen) -> Code:
-        """The code of an executable that the program only declares."""
+        """Return the code of an executable that the program only declares."""
         known = self.registry.executables if self.registry is not None else {}
         code = known.get(chosen.name)
         if code is None:
@@ -94,7 +94,7 @@ class CpuLinker:
         return code
 
     def _asked(self) -> Resolution | None:
-        """What asks the providers of the device."""
+        """Return what asks the providers of the device."""
         if self.registry is not None and self._resolution is None:
             self._resolution = self.registry.manager.resolution()
         return self._resolution
@@ -116,7 +116,7 @@ class CpuLinker:
                                    each.provider or "nobody, and optional")  # fmt: skip
 
     def _missing(self, chosen: Chosen, symbols: Sequence[str]) -> MissingImportError:
-        """Names all unresolved imports of an executable, the providers asked, and the remedy."""
+        """Return names all unresolved imports of an executable, the providers asked, and the remedy."""
         from pydispatch.runtime.program.imports import missing_imports
 
         asked = [p.label for p in self._resolution.providers()] if self._resolution is not None else []
@@ -125,8 +125,9 @@ class CpuLinker:
 
 
 def not_given(chosen: Chosen, given: Iterable[str], file: str) -> MissingImportError:
-    """The error for an executable whose code the device was not given. given: names of those that it was; file: what
-    the code might be in."""
+    """Return the error for an executable whose code the device was not given. given: names of those that it was; file:
+    what the code might be in.
+    """
     have = ", ".join(f"'{other}'" for other in given)
     exports = ", ".join(f"@{export}" for export in chosen.exports)
     return MissingImportError(

@@ -22,7 +22,7 @@ class Linker(Protocol):
     """How a device takes the executables of one program."""
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
-        """Loads the variant of each executable, which is a member of `file`, and links it to the program."""
+        """Load the variant of each executable, which is a member of `file`, and links it to the program."""
 
     def finish(self, module: Module) -> None:
         """Everything is linked, and nothing has run."""
@@ -37,7 +37,7 @@ def load(
     parameters: Mapping[str, Any] | None = None,
     sharing: Sharing | None = None,
 ) -> Module:
-    """Links the program of an artifact.
+    """Link the program of an artifact.
 
     sharing: of the device that it is loaded on; None: it shares nothing with other programs.
 
@@ -98,7 +98,7 @@ def _load(
 def _link_executables(
     module: Module, file: ArtifactFile, host: Host, linker: Linker, executables: list[Any]
 ) -> list[Chosen]:
-    """The variant that runs here of each executable, linked, with what its exports rely on."""
+    """Return the variant that runs here of each executable, linked, with what its exports rely on."""
     variants = [choose(module, file.name, host, i, executable) for i, executable in enumerate(executables)]
     linker.link(module, file, variants)
     module.flops = {chosen.index: chosen.entry["flops"] for chosen in variants if "flops" in chosen.entry}

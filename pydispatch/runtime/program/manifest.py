@@ -17,8 +17,8 @@ _TEXT = frozenset((str,))
 
 
 def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """The entries of the executables, whose shape is right as far as loading needs it, and those of the functions by
-    their names.
+    """Return the entries of the executables, whose shape is right as far as loading needs it, and those of the
+    functions by their names.
 
     ArtifactError when they cannot be read.
     """
@@ -34,7 +34,7 @@ def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, 
 
 
 def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """The functions of a manifest, None unless they and the constants are well-formed."""
+    """Return the functions of a manifest, None unless they and the constants are well-formed."""
     functions, constants = manifest["functions"], manifest["constants"]
     if type(functions) is not list or type(constants) is not list:
         return None
@@ -48,7 +48,7 @@ def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 
 def _is_interface(function: dict[str, Any]) -> bool:
-    """Whether the arguments and results of a function, where they are listed, are well-formed."""
+    """Return whether the arguments and results of a function, where they are listed, are well-formed."""
     sides = function.get("inputs", []), function.get("outputs", [])
     return type(sides[0]) is type(sides[1]) is list and all(map(_is_value, [*sides[0], *sides[1]]))
 
@@ -80,7 +80,7 @@ def _are_counts(value: object) -> bool:
 
 
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """The executables of a manifest when well-formed as far as loading needs, else None."""
+    """Return the executables of a manifest when well-formed as far as loading needs, else None."""
     header = manifest["pydispatch"]
     if type(header["format"]) is not int or header["format"] != 1 or type(header["version"]) is not str:
         return None
@@ -110,7 +110,7 @@ def _is_variant(variant: dict[str, Any]) -> bool:
 
 
 def _error(name: str, text: bytes) -> ArtifactError:
-    """What is wrong with a manifest, and where, according to the strict reader."""
+    """Return what is wrong with a manifest, and where, according to the strict reader."""
     from pydispatch.formats.artifact.manifest import Manifest
 
     try:

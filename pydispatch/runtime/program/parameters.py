@@ -49,7 +49,7 @@ class _Arrays(dict[str, Tensor]):
 
 
 def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[Parameter]:
-    """Binds everything that the program needs. Raises InvalidArgumentError that names scope, key, file and types."""
+    """Bind everything that the program needs. Raises InvalidArgumentError that names scope, key, file and types."""
     needed = module.parameters()
     given = _open(parameters)
     if not needed:
@@ -149,7 +149,9 @@ _FLOATS = {
 
 
 def _is_kind(tensor: Tensor, dtype: int) -> bool:
-    """Whether the element types match. Raw bits, as NumPy stores types unknown to it, match any type of their size."""
+    """Return whether the element types match. Raw bits, as NumPy stores types unknown to it, match any type of their
+    size.
+    """
     numerical, bits = dtype >> 24, dtype & 0xFFFFFF
     if tensor.bits != bits:
         return False
@@ -184,7 +186,7 @@ def _address(data: memoryview) -> int:
 
 
 def _aligned(data: memoryview) -> memoryview:
-    """A copy whose address is a multiple of 4096."""
+    """Return a copy whose address is a multiple of 4096."""
     import numpy as np
 
     room = np.empty(data.nbytes + 4096, np.uint8)

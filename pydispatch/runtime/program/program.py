@@ -158,7 +158,7 @@ def _load(device: str, source: Any, parameters: Mapping[str, Any] | None) -> Pro
 
 
 def _verify(function: str, observed: Sequence[tuple[tuple[Any, ...], Sequence[Any]]]) -> None:
-    """Raises CheckError for the failed checks of a call."""
+    """Raise CheckError for the failed checks of a call."""
     from pydispatch.runtime.program.checks import Check, verify
 
     verify(function, [(Check(*record), values) for record, values in observed])

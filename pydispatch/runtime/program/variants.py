@@ -32,7 +32,7 @@ class Host:
     remedy: str = ""
 
     def answer(self, category: str, key: str) -> int | None:
-        """The answer to `hal.device.query`, or None when the device does not know such a thing."""
+        """Return the answer to `hal.device.query`, or None when the device does not know such a thing."""
         if category == "hal.executable.format":
             return int(key == self.format)
         if category == "hal.cpu":
@@ -62,7 +62,7 @@ class Chosen:
 
 
 def choose(module: Module, file: str, host: Host, index: int, executable: dict[str, Any]) -> Chosen:
-    """The variant of executable `index` that asks for most of what runs on `host`.
+    """Return the variant of executable `index` that asks for most of what runs on `host`.
 
     executable: its entry of the manifest. file: of the artifact, for messages. ArtifactError when manifest and program
     differ, DeviceUnavailableError when no variant runs.
@@ -132,7 +132,7 @@ def _no_variant(
 
 
 def _why_not(module: Module, host: Host, variant: dict[str, Any], condition: int | None) -> str:
-    """Why a variant does not run here; "" when it does."""
+    """Return why a variant does not run here; "" when it does."""
     if variant["format"] != host.format:
         return f"has the format {variant['format']}"
     if missing := _missing(variant["requires"], host):
@@ -186,7 +186,7 @@ _TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda", "webgpu-wgsl-f
 
 
 def _shown(need: str, host: Host) -> str:
-    """A requirement; for a limit also the device's value."""
+    """Return a requirement; for a limit also the device's value."""
     limit, is_limit, _ = need.partition(">=")
     have = getattr(host.features, "limits", {}).get(limit)
     return f"{need} (it has {have})" if is_limit and have is not None else need

@@ -29,7 +29,7 @@ LIBRARIES = (".so",)
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
-    """Compiles and links one variant.
+    """Compile and link one variant.
 
     dump: gets each intermediate as (suffix, content): `.ll`, `.optimized.ll`, `.s`, `.o`, `.so`. Raises CompileError.
     `Binary.notes["seconds"]` has the time of each phase. May be called from several threads.
@@ -83,7 +83,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def _provided(checked: Sequence[objects.Checked], modules: Sequence[Linked]) -> frozenset[str]:
-    """What the objects of the variant define."""
+    """Return what the objects of the variant define."""
     own = (each.defined for each in checked)
     return frozenset[str]().union(*own, *(bitcode_symbols(data) for _, data, _ in modules))
 
@@ -130,7 +130,7 @@ def _link(codes: Sequence[bytes], variant: Variant, checked: list[objects.Checke
 
 
 def _whole_library(variant: Variant, machine: Machine) -> Binary:
-    """A library that someone else linked passes through as it is."""
+    """Return a library that someone else linked passes through as it is."""
     (file,) = variant.objects
     objects.check_library(file.data, machine.arch, QUERY_SYMBOL, file)
     _check_tables(variant, file.data)

@@ -21,7 +21,7 @@ FORMATS = {name: PREFIX + suffix for suffix, arch in ARCHITECTURES.items() for n
 
 
 def host_format() -> str:
-    """The embedded ELF format of this machine, `embedded-elf-x86_64` for example."""
+    """Return the embedded ELF format of this machine, `embedded-elf-x86_64` for example."""
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     if machine not in ARCHITECTURES.values():
         raise CompileError(
@@ -48,7 +48,7 @@ class Cpu(Backend):
     def with_options(
         self, target: ExecutableTargetAttr, cpus: Sequence[str], features: str
     ) -> list[ExecutableTargetAttr]:
-        """One target for each CPU that fits the architecture of `target`; itself when none does."""
+        """Return one target for each CPU that fits the architecture of `target`; itself when none does."""
         arch = ARCHITECTURES.get(target.format.data.removeprefix(PREFIX))
         made = []
         for cpu in cpus or [""]:
@@ -74,7 +74,7 @@ class Cpu(Backend):
 
 
 def _is_of_another(cpu: str, arch: str | None) -> bool:
-    """Whether only other architectures than `arch` have a CPU of this name."""
+    """Return whether only other architectures than `arch` have a CPU of this name."""
     return arch in BASELINE and cpu not in cpu_names(arch) and any(cpu in cpu_names(other) for other in BASELINE)
 
 

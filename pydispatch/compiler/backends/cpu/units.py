@@ -107,7 +107,7 @@ class Units:
         return self._library([export.name for export in exports], [0] * len(exports))
 
     def _library(self, functions: Sequence[str], pages: Sequence[int]) -> Unit:
-        """The tables alone. functions: symbols of the exports, in other objects."""
+        """Return the tables alone. functions: symbols of the exports, in other objects."""
         variant = self.variant
         lines = [f"declare hidden i32 @{quoted(name)}(ptr, ptr, ptr)" for name in functions]
         tables = library(variant.executable, variant.exports, (), len(variant.constants), pages, functions)
@@ -127,7 +127,7 @@ class Surroundings:
     dump: Dump | None
 
     def compile(self, units: Iterator[Unit]) -> list[bytes]:
-        """The object of each unit, in order. Raises the CompileError of the first that has one."""
+        """Return the object of each unit, in order. Raises the CompileError of the first that has one."""
         with ThreadPoolExecutor(llvm_process.size()) as threads:
             pending = [threads.submit(self._object, unit) for unit in units]
             try:
@@ -181,7 +181,7 @@ class Surroundings:
         return llvm.LESS if unit.variant.is_fallback and is_ours else llvm.FULL
 
     def _link(self, module: llvm.Module, unit: Unit) -> None:
-        """Adds bitcode, also that of the device library, and hides what no other object needs."""
+        """Add bitcode, also that of the device library, and hides what no other object needs."""
         with self.clock("bitcode"):
             for name, data, given in self.modules:
                 module.link(name, data, check_features=given)
@@ -200,7 +200,7 @@ class Surroundings:
 
 
 def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
-    """Whether an export computes a product in register blocks of several rows."""
+    """Return whether an export computes a product in register blocks of several rows."""
     functions = (symbols.functions[export.name] for export in exports)
     blocks = (op for function in functions for op in function.walk() if isinstance(op, ContractOp))
     return any(not b.grouped and cast("MemRefType[Attribute]", b.a.type).get_shape()[0] > 1 for b in blocks)
@@ -208,7 +208,7 @@ def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
 
 @functools.cache
 def _tools() -> str:
-    """A digest of everything but text and machine that the code depends on."""
+    """Return a digest of everything but text and machine that the code depends on."""
     from importlib.metadata import version
 
     pipeline = Path(llvm.__file__).read_bytes()

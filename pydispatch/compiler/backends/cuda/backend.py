@@ -29,7 +29,7 @@ ALIGNMENT = 16
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
-    """Compiles and checks one variant.
+    """Compile and check one variant.
 
     dump: called with each module as (suffix, bytes), and the LLVM IR of generated ones. `Binary.notes`: "ptx" goes into
     the manifest, so does "warnings"; "seconds" has the time of each phase. Raises CompileError.
@@ -43,7 +43,7 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def architecture_of(variant: Variant) -> str:
-    """What a variant is generated for."""
+    """Return what a variant is generated for."""
     return str(dict(variant.target.config).get("target", DEFAULT))
 
 
@@ -105,7 +105,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 def _open_calls(
     variant: Variant, modules: Sequence[Module], chosen: Sequence[tuple[int, Kernel]]
 ) -> tuple[tuple[str, ...], list[dict[str, object]]]:
-    """The functions that whole kernels call and no object has: they are resolved when the program is loaded."""
+    """Return the functions that whole kernels call and no object has: they are resolved when the program is loaded."""
     symbols = sorted({symbol for each in modules for symbol in each.unresolved})
     calls: list[dict[str, object]] = []
     for symbol in symbols:
@@ -118,7 +118,9 @@ def _open_calls(
 
 
 def _given_at_run_time(variant: Variant) -> Binary:
-    """An executable that the program only declares: the device is given its code, and the exports' facts are kept."""
+    """Return an executable that the program only declares: the device is given its code, and the exports' facts are
+    kept.
+    """
     ptx: dict[str, object] = {
         "blocks": [list(e.workgroup_size) if any(e.workgroup_size) else None for e in variant.exports],
         "shared": [export.local_memory for export in variant.exports],
@@ -136,7 +138,9 @@ def _described(variant: Variant) -> dict[str, object]:
 
 
 def _generated(linked: Linked, variant: Variant) -> Module:
-    """What was generated, as a module. A PTX text of ours that its own reader refuses is a defect of the compiler."""
+    """Return what was generated, as a module. A PTX text of ours that its own reader refuses is a defect of the
+    compiler.
+    """
     name = f"executable '@{variant.executable}'"
     try:
         return of_cubin(linked.data, name) if linked.kind == "cubin" else of_ptx(linked.data, name)
@@ -145,7 +149,9 @@ def _generated(linked: Linked, variant: Variant) -> Module:
 
 
 def _kernel(export: Export, modules: Sequence[Module], variant: Variant) -> tuple[int, Kernel]:
-    """The module and kernel that an export means: the one of its name. CompileError when there is none, or several."""
+    """Return the module and kernel that an export means: the one of its name. CompileError when there is none, or
+    several.
+    """
     name = export.name if variant.module is None else _generated_symbol(export.name)
     found = [(i, kernel) for i, each in enumerate(modules) if (kernel := each.kernel(name)) is not None]
     if len(found) == 1:
@@ -180,7 +186,7 @@ def _is_mangled(symbol: str, name: str) -> bool:
 
 
 def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Threads:
-    """The block size of an export whose kernel fits its layout; CompileError where they differ.
+    """Return the block size of an export whose kernel fits its layout; CompileError where they differ.
 
     given: the block size of a generated kernel.
     """
@@ -209,7 +215,7 @@ def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Thre
 
 
 def _block_problem(kernel: Kernel, block: Threads, shared: int) -> str | None:
-    """Why a kernel cannot run with so many threads and bytes of dynamic workgroup memory, or None."""
+    """Return why a kernel cannot run with so many threads and bytes of dynamic workgroup memory, or None."""
     if kernel.ptx is not None:
         return interface.block_problem(kernel.ptx, block, shared)
     limits = interface.MAX_BLOCK
@@ -229,7 +235,7 @@ def _block_problem(kernel: Kernel, block: Threads, shared: int) -> str | None:
 
 
 def _mismatch(export: Export, kernel: Kernel) -> str | None:
-    """Why a kernel does not fit a layout, in words; None when it does."""
+    """Return why a kernel does not fit a layout, in words; None when it does."""
     constants, bindings = export.layout.constants, len(export.layout.bindings)
     if export.parameters is not None:
         try:
@@ -252,7 +258,7 @@ def _mismatch(export: Export, kernel: Kernel) -> str | None:
 
 
 def _block(export: Export, kernel: Kernel) -> Threads:
-    """The block size of a hand-written kernel: that of the export, else the one that the kernel requires."""
+    """Return the block size of a hand-written kernel: that of the export, else the one that the kernel requires."""
     stated = export.workgroup_size if any(export.workgroup_size) else None
     if stated is None and kernel.required is None:
         raise CompileError(
@@ -265,7 +271,7 @@ def _block(export: Export, kernel: Kernel) -> Threads:
 
 
 def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
-    """The module variable for each executable constant. CompileError when one is missing."""
+    """Return the module variable for each executable constant. CompileError when one is missing."""
     for key in variant.constants:
         if any(each.kind == "cubin" for each in modules):
             continue  # its variables are found when it is loaded

@@ -39,21 +39,22 @@ b.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu=sys.argv[1
 
 
 def of_bitcode(file: ObjectFile, arch: str) -> bytes:
-    """A bitcode file, checked. CompileError for one that is broken or for another machine."""
+    """Return a bitcode file, checked. CompileError for one that is broken or for another machine."""
     objects.check_bitcode(file)
     return prepared(file.data, arch, file)
 
 
 def of_c(file: ObjectFile, arch: str) -> bytes:
-    """Functions in C, the same source as for a CPU. CompileError with the compiler's diagnostics."""
+    """Return functions in C, the same source as for a CPU. CompileError with the compiler's diagnostics."""
     import pydispatch
 
     return _compiled(file, arch, [*file.include_path, Path(pydispatch.get_include())], (), "c")
 
 
 def of_cu(file: ObjectFile, arch: str) -> bytes:
-    """Functions in CUDA C++ by a clang that has none of CUDA's headers: keywords, threadIdx and its like, barriers,
-    shuffles and the functions of C are known. CompileError with the compiler's diagnostics."""
+    """Return functions in CUDA C++ by a clang that has none of CUDA's headers: keywords, threadIdx and its like,
+    barriers, shuffles and the functions of C are known. CompileError with the compiler's diagnostics.
+    """
     flags = ("-include", str(SHIM), "-fno-rtti")
     return _compiled(file, arch, file.include_path, flags, "c++")
 
@@ -96,7 +97,7 @@ def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
 
 @functools.lru_cache(maxsize=32)
 def serial_functions(data: bytes) -> frozenset[str]:
-    """The functions of a module that do not read thread ids, directly or through calls."""
+    """Return the functions of a module that do not read thread ids, directly or through calls."""
     return llvm_process.call(prepare.serial_functions, data)
 
 

@@ -67,7 +67,7 @@ class Inputs:
     serial: set[str] = field(default_factory=set)  # functions of C that do not use thread ids
 
     def names(self) -> list[str]:
-        """The functions that are known to be there. What LTO-IR and fat binaries hold is not known."""
+        """Return the functions that are known to be there. What LTO-IR and fat binaries hold is not known."""
         found = [name for _, data in self.bitcode for name in bitcode_symbols(data)]
         found += [name for library in self.libraries for name in library.names()]
         return found + [name for file, _ in self.machine for name in _functions_of(file)]
@@ -80,7 +80,7 @@ class Inputs:
 
 
 def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
-    """The kernels of a variant for an architecture, linked with its objects. CompileError."""
+    """Return the kernels of a variant for an architecture, linked with its objects. CompileError."""
     from pydispatch.compiler.backends.cuda import llvm
 
     given = variant.module
@@ -137,7 +137,7 @@ def _check_names(module: ModuleOp) -> None:
 
 
 def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
-    """The objects as bitcode, PTX libraries, and what is left to NVIDIA's linker. CompileError."""
+    """Return the objects as bitcode, PTX libraries, and what is left to NVIDIA's linker. CompileError."""
     inputs = Inputs()
     for file in map(with_kind, objects):
         kind = file.suffix
@@ -164,8 +164,9 @@ def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
 
 
 def _with_threads(export: Export, module: ModuleOp, inputs: Inputs) -> Export:
-    """The export with a block of one thread where it states none and calls a function over buffers that knows nothing
-    of threads: C that was written for a CPU, where it is called once for each workgroup."""
+    """Return the export with a block of one thread where it states none and calls a function over buffers that knows
+    nothing of threads: C that was written for a CPU, where it is called once for each workgroup.
+    """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     own = functions.get(export.name)
     if any(export.workgroup_size) or own is None or "pyd.invocations" in own.attributes:
@@ -185,7 +186,7 @@ def _library(data: bytes, file: ObjectFile) -> Library:
 
 
 def _functions_of(file: ObjectFile) -> list[str]:
-    """The device functions of a cubin."""
+    """Return the device functions of a cubin."""
     if not cubin.is_cubin(file.data):
         return []
     try:
@@ -224,7 +225,7 @@ def _check_rest(unresolved: Sequence[str], imports: Sequence[str], variant: Vari
 def _imports(
     unresolved: Sequence[str], functions: Mapping[str, FuncOp], variant: Variant
 ) -> tuple[tuple[str, ...], list[dict[str, object]]]:
-    """What is resolved when the program is loaded: symbols, and the calls for the manifest."""
+    """Return what is resolved when the program is loaded: symbols, and the calls for the manifest."""
     names = [export.name for export in variant.exports]
     wanted = [entry for entry in imports_of(functions, names) if entry.symbol in unresolved]
     calls: list[dict[str, object]] = [
@@ -240,7 +241,7 @@ def _imports(
 
 
 def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
-    """How a symbol is called, in CUDA C++."""
+    """Return how a symbol is called, in CUDA C++."""
     found = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
     return list(dict.fromkeys(prototype(symbol, f) for f in found))
 
@@ -266,7 +267,7 @@ def prototype(symbol: str, function: FuncOp) -> str:
 
 
 def _cuda(type_: Attribute) -> str:
-    """A type in CUDA C++; small floats are their bits."""
+    """Return a type in CUDA C++; small floats are their bits."""
     if isinstance(type_, IndexType):
         return "size_t"
     width = bit_width(type_)

@@ -80,7 +80,8 @@ class Generated:
 
 
 def machine_of(arch: str) -> Machine:
-    """The machine that an architecture names, `sm_80` or `sm_90a`. Raises CompileError for one that LLVM lacks."""
+    """Return the machine that an architecture names, `sm_80` or `sm_90a`. Raises CompileError for one that LLVM lacks.
+    """
     found = re.fullmatch(r"sm_(\d+)([af]?)", arch)
     if found is None or int(found[1]) not in PTX_VERSIONS:
         known = ", ".join(f"sm_{number}" for number in PTX_VERSIONS)
@@ -95,7 +96,7 @@ def generate(
     variant: Variant, arch: str, bitcode: Sequence[tuple[str, bytes]] = (), provided: Collection[str] = (),
     keep: Callable[[str, str], object] | None = None,
 ) -> Generated:  # fmt: skip
-    """The kernels of a variant as PTX for an architecture.
+    """Return the kernels of a variant as PTX for an architecture.
 
     bitcode: (name, LLVM bitcode) whose functions are inlined; provided: symbols that objects define, so that
     fallbacks of static functions are not needed. keep: called with (suffix, LLVM IR) when LLVM aborts; returns the path
@@ -168,7 +169,7 @@ def _assembly(text: str, machine: Machine, bitcode: Sequence[tuple[str, bytes]],
 
 
 def _tidied(ptx: str) -> str:
-    """The text without comments and redundant lines."""
+    """Return the text without comments and redundant lines."""
     lines = [line.rstrip() for line in ptx.splitlines()]
     kept = [line for line in lines if line and not line.lstrip().startswith("//")]
     return "\n".join(kept) + "\n"

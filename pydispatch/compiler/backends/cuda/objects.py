@@ -63,7 +63,7 @@ class Module:
 
 
 def open_object(file: ObjectFile, arch: str) -> Module:
-    """The module of an object. arch: what sources are compiled for. CompileError for one that cannot be used."""
+    """Return the module of an object. arch: what sources are compiled for. CompileError for one that cannot be used."""
     data, name = file.data, file.name
     if file.suffix in SOURCES:
         data, name = tools.compile_cu(file, arch), f"{file.name} (as PTX)"
@@ -84,8 +84,9 @@ def open_object(file: ObjectFile, arch: str) -> Module:
 
 
 def open_objects(files: Sequence[ObjectFile], arch: str) -> list[Module]:
-    """The modules of the objects of a variant that have kernels. What one of them calls of another's functions is
-    linked into it; objects that only have functions are consumed by that. CompileError as open_object."""
+    """Return the modules of the objects of a variant that have kernels. What one of them calls of another's functions
+    is linked into it; objects that only have functions are consumed by that. CompileError as open_object.
+    """
     opened = [open_object(with_kind(file), arch) for file in files]
     libraries = {each.name: library for each in opened if (library := _library(each)) is not None}
     found = []
@@ -99,7 +100,7 @@ def open_objects(files: Sequence[ObjectFile], arch: str) -> list[Module]:
 
 
 def with_kind(file: ObjectFile) -> ObjectFile:
-    """The object with a suffix for its kind, when it was given inline and without a name."""
+    """Return the object with a suffix for its kind, when it was given inline and without a name."""
     if file.name != UNNAMED:
         return file
     kind = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"
@@ -109,7 +110,7 @@ def with_kind(file: ObjectFile) -> ObjectFile:
 
 
 def _library(module: Module) -> Library | None:
-    """The functions that a module offers to others, None when there are none."""
+    """Return the functions that a module offers to others, None when there are none."""
     if module.ptx is None or not any(f.body is not None and not f.is_entry for f in module.ptx.functions):
         return None
     try:
@@ -119,7 +120,7 @@ def _library(module: Module) -> Library | None:
 
 
 def _completed(module: Module, libraries: Sequence[Library]) -> Module:
-    """The module with what it calls of others, and accepted by ptxas where there is one."""
+    """Return the module with what it calls of others, and accepted by ptxas where there is one."""
     file = module.file
     if module.ptx is None or file is None:
         return module
@@ -145,7 +146,7 @@ def _remedy(file: ObjectFile) -> str:
 
 
 def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
-    """A PTX text as a module. ArtifactError for a malformed one or an unknown newer version."""
+    """Return a PTX text as a module. ArtifactError for a malformed one or an unknown newer version."""
     ptx = read.read(data, name)
     if problem := interface.target_problem(ptx):
         raise ArtifactError(f"{name}: {problem}")
@@ -179,7 +180,9 @@ def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
 
 
 def cubin_requirements(number: int) -> tuple[str, ...]:
-    """What a device must have for machine code of an architecture: the same major version, and its minor or later."""
+    """Return what a device must have for machine code of an architecture: the same major version, and its minor or
+    later.
+    """
     names = tuple(interface.requirements(f"sm_{number}"))
     own = [name for name in NAMES if name_major(name) == number // 10 and number_of(name) <= number]
     return (*names, *(f"cubin_{name}" for name in own))

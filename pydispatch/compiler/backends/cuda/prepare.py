@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def undefined(data: bytes) -> frozenset[str]:
-    """The functions that a bitcode file needs of others, those of C's library among them."""
+    """Return the functions that a bitcode file needs of others, those of C's library among them."""
 
     def names(llvm: Any, context: Any) -> frozenset[str]:
         module = llvm.parse_assembly(_text(llvm, data, context), context)
@@ -44,8 +44,9 @@ def undefined(data: bytes) -> frozenset[str]:
 
 
 def prepared(data: bytes, library: bytes) -> bytes:
-    """A bitcode file without attributes of a machine. library: bitcode that is linked in as private functions, or
-    None."""
+    """Return a bitcode file without attributes of a machine. library: bitcode that is linked in as private functions,
+    or None.
+    """
 
     def linked(llvm: Any, context: Any) -> bytes:
         module = llvm.parse_assembly(_text(llvm, data, context), context)
@@ -61,7 +62,7 @@ def prepared(data: bytes, library: bytes) -> bytes:
 
 
 def serial_functions(data: bytes) -> frozenset[str]:
-    """The functions of a module that do not read thread ids, directly or through calls."""
+    """Return the functions of a module that do not read thread ids, directly or through calls."""
 
     def read(llvm: Any, context: Any) -> tuple[dict[str, str], set[str]]:
         module = llvm.parse_bitcode(data, context)
@@ -108,7 +109,7 @@ def _text(llvm: Any, data: bytes, context: Any) -> str:
 
 
 def _hide(module: Any, own: set[str]) -> None:
-    """Makes private what the library brought."""
+    """Make private what the library brought."""
     for value in (*module.functions, *module.global_variables):
         if value.is_declaration or value.name in own or value.name.startswith("llvm."):
             continue

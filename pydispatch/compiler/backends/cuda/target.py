@@ -25,7 +25,7 @@ _QUOTED = re.compile(r'\barch\s*=\s*"([^"]*)"')
 
 
 def is_architecture(name: str) -> bool:
-    """Whether a name is spelled like an architecture: sm_80, sm_90a."""
+    """Return whether a name is spelled like an architecture: sm_80, sm_90a."""
     return name.startswith("sm_") and _NAME.fullmatch(name) is not None
 
 
@@ -38,7 +38,7 @@ def number_of(name: str) -> int:
 
 
 def stated(configuration: DictionaryAttr) -> str:
-    """The architecture that a configuration states, as it is written, '' for none.
+    """Return the architecture that a configuration states, as it is written, '' for none.
 
     It may be `target = "sm_80"`, `target_arch = "sm_80"`, or inside an `#iree_gpu.target<arch = "sm_80", ...>`.
     """
@@ -53,7 +53,7 @@ def stated(configuration: DictionaryAttr) -> str:
 
 
 def _opaque(value: Attribute | None) -> str:
-    """The text of an attribute of another dialect."""
+    """Return the text of an attribute of another dialect."""
     if isinstance(value, UnregisteredAttr):
         return value.value.data
     if isinstance(value, DictionaryAttr):
@@ -63,7 +63,8 @@ def _opaque(value: Attribute | None) -> str:
 
 
 def runs_on(code: str, machine: str) -> bool:
-    """Whether PTX for one architecture can be compiled for another. Names with a suffix run only on themselves."""
+    """Return whether PTX for one architecture can be compiled for another. Names with a suffix run only on themselves.
+    """
     if code == machine:
         return True
     found = _NAME.fullmatch(code)
@@ -77,7 +78,7 @@ class _Architectures(Architectures):
         return stated(configuration)
 
     def best(self, have: Iterable[str], wanted: str) -> str | None:
-        """The requested architecture, else the newest one whose code runs on it."""
+        """Return the requested architecture, else the newest one whose code runs on it."""
         fitting = [name for name in have if is_architecture(name) and runs_on(name, wanted)]
         return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
 

@@ -35,7 +35,9 @@ _OLDEST_OF_PTXAS = 75  # ptxas 13 assembles PTX for older architectures as for t
 
 
 def tool(name: str) -> str | None:
-    """The path of nvcc or ptxas, None when there is none. CompileError when the environment names one that is not."""
+    """Return the path of nvcc or ptxas, None when there is none. CompileError when the environment names one that is
+    not.
+    """
     variable = f"PYDISPATCH_{name.upper()}"
     given = os.environ.get(variable, "")
     if given.lower() in ("0", "off", "none"):
@@ -49,7 +51,7 @@ def tool(name: str) -> str | None:
 
 
 def describe() -> dict[str, str]:
-    """What compiles CUDA C++ and what looks at PTX: keys `cuda` and `ptxas`."""
+    """Return what compiles CUDA C++ and what looks at PTX: keys `cuda` and `ptxas`."""
     found = {}
     for key, name in (("cuda", "nvcc"), ("ptxas", "ptxas")):
         try:
@@ -76,14 +78,14 @@ def _nvrtc_version() -> str:
 
 @functools.lru_cache(maxsize=8)
 def version(path: str) -> str:
-    """The line of a tool's version output that has the release."""
+    """Return the line of a tool's version output that has the release."""
     done = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if "release" in line]
     return lines[0] if lines else done.stdout.strip()
 
 
 def has_cuda_compiler() -> bool:
-    """Whether `compile_cu` finds a compiler."""
+    """Return whether `compile_cu` finds a compiler."""
     return bool(tool("nvcc") or _nvrtc_version())
 
 
@@ -139,7 +141,9 @@ def _flags_of(file: ObjectFile, include: str, define: str) -> list[str]:
 
 
 def _included(text: str, toolkit: Path) -> list[str]:
-    """The files of a dependency list, without those of the toolkit and the system, which are identified by version."""
+    """Return the files of a dependency list, without those of the toolkit and the system, which are identified by
+    version.
+    """
     files = [Path(name).resolve() for name in text.split() if Path(name).is_absolute()]
     own = (toolkit, Path("/usr/include"), Path("/usr/lib"))
     return sorted({str(file) for file in files if not any(file.is_relative_to(folder) for folder in own)})
@@ -182,7 +186,7 @@ def _refused(file: ObjectFile, arch: str, said: str) -> CompileError:
 
 
 def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = False) -> str:
-    """The errors of ptxas for a PTX text; '' when there are none, or ptxas is missing or too old for it.
+    """Return the errors of ptxas for a PTX text; '' when there are none, or ptxas is missing or too old for it.
 
     target: the text's own. is_open: it is linked later, and may use what it does not define. What has been accepted
     once is remembered.

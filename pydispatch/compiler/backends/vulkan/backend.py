@@ -45,7 +45,7 @@ class Module:
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
-    """Compiles and checks one variant.
+    """Compile and check one variant.
 
     dump: gets each module as (suffix, bytes). `Binary.notes`: "modules", "entries" and "specialization" go into the
     manifest; "seconds" has the time of each phase. Raises CompileError.
@@ -115,7 +115,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def _given(file: ObjectFile) -> Module:
-    """The module of an object that has kernels: SPIR-V as it is, GLSL compiled."""
+    """Return the module of an object that has kernels: SPIR-V as it is, GLSL compiled."""
     if file.suffix in SOURCES:
         data = tools.compile_glsl(file)
     elif file.suffix in SPIRV:
@@ -145,7 +145,7 @@ def _given(file: ObjectFile) -> Module:
 
 
 def _entry(export: Export, modules: Sequence[Module], variant: Variant) -> tuple[int, EntryPoint]:
-    """The module and entry point that an export means.
+    """Return the module and entry point that an export means.
 
     By name; else the only entry point of the object whose file is named like the export; else the only entry point of
     the only object, for the only export. CompileError when there is none, or more than one.

@@ -26,7 +26,7 @@ ALIGNMENT = 4
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
-    """Compiles and checks one variant.
+    """Compile and check one variant.
 
     dump: gets the text. `Binary.notes`: "wgsl" goes into the manifest; "seconds" has the time of each phase. Raises
     CompileError.
@@ -80,8 +80,9 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def requirements(entry: EntryPoint, module: Module | None) -> list[str]:
-    """The limits above those that every device has, as "name>=number". module: the text, where entry points may have
-    more buffers than every device binds."""
+    """Return the limits above those that every device has, as "name>=number". module: the text, where entry points may
+    have more buffers than every device binds.
+    """
     x, y, z = entry.size
     function = module.entry(entry.name) if module is not None else None
     needs = {

@@ -37,7 +37,7 @@ class Given:
 
 
 def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
-    """The modules of a variant that has kernels in WGSL alone. CompileError."""
+    """Return the modules of a variant that has kernels in WGSL alone. CompileError."""
     start = time.perf_counter()
     given = [_given(file) for file in variant.objects]
     places = [_entry(export, given, variant) for export in variant.exports]
@@ -103,7 +103,7 @@ def _adapted(number: int, given: Given, variant: Variant, places: Sequence[tuple
 
 
 def _entry(export: Export, given: Sequence[Given], variant: Variant) -> tuple[int, str]:
-    """The module and entry point that an export means.
+    """Return the module and entry point that an export means.
 
     By name; else the only entry point of the object whose file is named like the export; else the only entry point of
     the only object, for the only export. CompileError when there is none, or more than one.
@@ -132,7 +132,7 @@ def _entry(export: Export, given: Sequence[Given], variant: Variant) -> tuple[in
 
 
 def _checked(export: Export, module: Module, name: str, constants: Sequence[str]) -> Entry:
-    """An entry point against the layout of its export; CompileError where they differ."""
+    """Return an entry point against the layout of its export; CompileError where they differ."""
     function = module.entry(name)
     assert function is not None
     try:

@@ -9,7 +9,7 @@ from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
 
 
 def as_index(operand: Index) -> Index:
-    """A Python int when the operand is a literal."""
+    """Return a Python int when the operand is a literal."""
     if isinstance(operand, str) and operand.lstrip("-").isdigit():
         return int(operand)
     return operand
@@ -48,19 +48,19 @@ class Body(IndexArithmetic[str]):
         self.lines.append(f"  {text}")
 
     def let(self, text: str, hint: str = "v") -> str:
-        """One instruction with a result."""
+        """Return one instruction with a result."""
         name = self.name(hint)
         self.lines.append(f"  {name} = {text}")
         return name
 
     def let_entry(self, text: str, hint: str = "e") -> str:
-        """An instruction of the entry block, which dominates everything; its operands must lie there too."""
+        """Return an instruction of the entry block, which dominates everything; its operands must lie there too."""
         name = self.name(hint)
         self.entry.append(f"  {name} = {text}")
         return name
 
     def start(self, label: str) -> None:
-        """Begins a block."""
+        """Begin a block."""
         self.lines.append(f"{label}:")
         self.label = label
         self.open = True
@@ -76,13 +76,13 @@ class Body(IndexArithmetic[str]):
         self.terminate(f"br i1 {condition}, label %{then}, label %{other}{suffix}")
 
     def phi(self, type_: str) -> Phi:
-        """A phi at this place; add edges to `incoming` until the function is finished."""
+        """Return a phi at this place; add edges to `incoming` until the function is finished."""
         phi = self.detached_phi(type_)
         self.place_phi(phi)
         return phi
 
     def detached_phi(self, type_: str) -> Phi:
-        """A phi that has a name, and gets its place when its block begins."""
+        """Return a phi that has a name, and gets its place when its block begins."""
         return Phi(-1, self.name("p"), type_)
 
     def place_phi(self, phi: Phi) -> None:
@@ -117,7 +117,7 @@ class Body(IndexArithmetic[str]):
         return self.let(f"mul nsw i64 {a}, {b}")
 
     def shift_right(self, a: Index, count: int) -> Index:
-        """An offset over 2^count, rounded down."""
+        """Return an offset over 2^count, rounded down."""
         a = as_index(a)
         if count == 0:
             return a
@@ -128,5 +128,5 @@ class Body(IndexArithmetic[str]):
         return a & mask if isinstance(a, int) else self.let(f"and i64 {a}, {mask}")
 
     def byte_address(self, pointer: str, offset: Index) -> str:
-        """A pointer so many bytes further, inside the same object."""
+        """Return a pointer so many bytes further, inside the same object."""
         return pointer if offset == 0 else self.let(f"getelementptr inbounds i8, ptr {pointer}, i64 {offset}")

@@ -25,7 +25,7 @@ _WITH_F16 = PLAIN | {Float16Type}
 
 
 def native(platform: Platform[FunctionEmitter]) -> Native:
-    """What a target does by itself."""
+    """Return what a target does by itself."""
     return _native(platform.arch, platform.features)
 
 
@@ -37,7 +37,7 @@ def _native(arch: str, features: frozenset[str]) -> Native:
 
 
 def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-    """Writes the definition of an operation. exponent: of a power, where it is known."""
+    """Write the definition of an operation. exponent: of a power, where it is known."""
     if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
         raise f.error(
             f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel",

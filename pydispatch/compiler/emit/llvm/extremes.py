@@ -52,7 +52,7 @@ class Order:
         return f"i{self.width}"
 
     def _flipped(self, f: FunctionEmitter, bits: str) -> str:
-        """Its own inverse."""
+        """Return its own inverse."""
         type_ = self.integer
         # In this form LLVM makes no masks of signs, which few units compute.
         others = f.body.let(f"xor {type_} {bits}, {f.body.let(f'ashr {type_} {bits}, {self.width - 1}')}")
@@ -66,24 +66,25 @@ class Order:
         return ((1 << fraction) - 1) * (-1 if self.kind == "smax" else 1)
 
     def integer_of(self, f: FunctionEmitter, value: str) -> str:
-        """The integer of a float."""
+        """Return the integer of a float."""
         flipped = self._flipped(f, f.body.let(f"bitcast {self.float} {value} to {self.integer}"))
         return f.body.let(f"add {self.integer} {flipped}, {self._moved}")
 
     def float_of(self, f: FunctionEmitter, value: str) -> str:
-        """The float of an integer."""
+        """Return the float of an integer."""
         flipped = f.body.let(f"sub {self.integer} {value}, {self._moved}")
         return f.body.let(f"bitcast {self.integer} {self._flipped(f, flipped)} to {self.float}")
 
     def combined(self, f: FunctionEmitter) -> str:
-        """The integer that a step hands on."""
+        """Return the integer that a step hands on."""
         type_, (value,) = self.integer, (o for o in self.combine.operands if o is not self.carried)
         step = self.integer_of(f, f.get(value))
         return f.intrinsic(f"llvm.{self.kind}.{type_}", type_, (type_, f.get(self.carried)), (type_, step))
 
 
 def order_of(f: FunctionEmitter, value: SSAValue) -> Order | None:
-    """How an argument of the body of an `scf.for`, or what becomes of it, is carried; None where it is a float."""
+    """Return how an argument of the body of an `scf.for`, or what becomes of it, is carried; None where it is a float.
+    """
     combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
     if combine is None or not _is_slow(f, combine):
         return None
@@ -100,7 +101,7 @@ def order_of(f: FunctionEmitter, value: SSAValue) -> Order | None:
 
 
 def reduction_order(f: FunctionEmitter, region: Region) -> Order | None:
-    """How the value of a region of `scf.reduce` is carried by a long loop; None where it is a float."""
+    """Return how the value of a region of `scf.reduce` is carried by a long loop; None where it is a float."""
     carried = region.blocks[0].args[0]
     combine, *others = region.blocks[0].ops
     if len(others) != 1 or set(combine.operands) != set(region.blocks[0].args) or not _is_slow(f, combine):

@@ -58,18 +58,18 @@ class FunctionEmitter:
     # Values
 
     def get(self, value: SSAValue) -> str:
-        """The operand of a scalar."""
+        """Return the operand of a scalar."""
         known = self.values[value]
         if isinstance(known, MemRef):
             raise unsupported(self.op)
         return known
 
     def index(self, value: SSAValue) -> Index:
-        """The operand of an index, as an int when it is known."""
+        """Return the operand of an index, as an int when it is known."""
         return as_index(self.get(value))
 
     def memref(self, value: SSAValue) -> MemRef:
-        """The descriptor of a memref."""
+        """Return the descriptor of a memref."""
         known = self.values[value]
         if not isinstance(known, MemRef):
             raise unsupported(self.op)
@@ -79,13 +79,13 @@ class FunctionEmitter:
         self.values[value] = operand
 
     def once(self, key: object, make: Callable[[], str]) -> str:
-        """What `make` returns, made once for this function (for values of the entry block and metadata)."""
+        """Return what `make` returns, made once for this function (for values of the entry block and metadata)."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
 
     def intrinsic(self, name: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
-        """Calls an LLVM intrinsic or a C function of the device library: (type, operand) pairs."""
+        """Call an LLVM intrinsic or a C function of the device library: (type, operand) pairs."""
         hidden = "" if name.startswith("llvm.") else "hidden "
         if not hidden and not self.platform.knows(name):
             raise self.error(
@@ -98,7 +98,7 @@ class FunctionEmitter:
         return self.body.let(f"call {flags}{result} @{quoted(name)}({given})")
 
     def error(self, message: str, note: str | None = None) -> CompileError:
-        """An error at the current op."""
+        """Return an error at the current op."""
         return CompileError(message, location_of(self.op), note)
 
     # Storage
@@ -114,8 +114,9 @@ class FunctionEmitter:
         return self.body.let_entry(f"alloca {type_}, align {align}", "a")
 
     def access(self, memref: MemRef, shared: bool = False, block: bool | None = None) -> str:
-        """Metadata of a load or store. shared: other points may touch the same byte. block: for an operation that
-        adds up in a block: whether the memory is that of the block, or of what it reads, which is never the block's.
+        """Return metadata of a load or store. shared: other points may touch the same byte. block: for an operation
+        that adds up in a block: whether the memory is that of the block, or of what it reads, which is never the
+        block's.
 
         Distinct bindings do not overlap. The points of a parallel loop are independent, except in memory that each
         point has for itself; a memref of unknown origin may be such memory.
@@ -172,7 +173,7 @@ class FunctionEmitter:
     # The function
 
     def run(self) -> str:
-        """The whole function as text."""
+        """Return the whole function as text."""
         parameters = list(self.platform.parameters)
         entry = self.function.body.blocks[0]
         for number, argument in enumerate(entry.args):
@@ -192,7 +193,7 @@ class FunctionEmitter:
         return f"{header} {{\n{self.body.text()}\n}}\n"
 
     def result_parts(self, name: str) -> list[str]:
-        """The LLVM types that a helper returns: a status when it may fail, then its results."""
+        """Return the LLVM types that a helper returns: a status when it may fail, then its results."""
         parts = ["i32"] if self.module.fallible(name) else []
         for type_ in self.module.functions[name].function_type.outputs.data:
             parts += components(type_)
@@ -213,7 +214,7 @@ class FunctionEmitter:
         self._return(operands + self.flat(op.operands))
 
     def fail(self, status: str) -> None:
-        """Leaves the function with a non-zero status (an i32 operand)."""
+        """Leave the function with a non-zero status (an i32 operand)."""
         if self.exported:
             self.platform.export_return(self, status)
         else:
@@ -234,7 +235,7 @@ class FunctionEmitter:
     # Blocks
 
     def region(self, region: Region, leave: Leave) -> None:
-        """Emits a region whose entry block is begun and whose entry arguments are set.
+        """Emit a region whose entry block is begun and whose entry arguments are set.
 
         `leave` writes what the region's terminators (yield, return) do; branches inside are edges to phis.
         """
@@ -268,7 +269,7 @@ class FunctionEmitter:
         return phis
 
     def flat(self, values: Sequence[SSAValue]) -> list[str]:
-        """The operands of all values, memrefs taken apart."""
+        """Return the operands of all values, memrefs taken apart."""
         return [part for value in values for part in flatten(self.values[value], value.type)]
 
     def edge(self, phis: Sequence[Phi], operands: Sequence[SSAValue]) -> None:
@@ -277,7 +278,7 @@ class FunctionEmitter:
             phi.incoming.append((operand, self.body.label))
 
     def target(self, block: Block, operands: Sequence[SSAValue]) -> str:
-        """The label of a branch to `block` with these arguments."""
+        """Return the label of a branch to `block` with these arguments."""
         self._edges.setdefault(block, []).append((self.body.label, self.flat(operands)))
         return self._labels[block]
 
@@ -300,10 +301,10 @@ class FunctionEmitter:
 
 
 def export_symbol(name: str) -> str:
-    """The symbol of an export, unquoted: hidden in the library, and apart from every symbol of C."""
+    """Return the symbol of an export, unquoted: hidden in the library, and apart from every symbol of C."""
     return f"{name}.export"
 
 
 def helper_symbol(name: str) -> str:
-    """The LLVM symbol of a helper."""
+    """Return the LLVM symbol of a helper."""
     return quoted(f"{name}.helper")

@@ -42,7 +42,7 @@ class Loop:
         self._phi: Phi
 
     def begin(self) -> None:
-        """Opens the header. Edges from the block before must be noted with the label that was current before."""
+        """Open the header. Edges from the block before must be noted with the label that was current before."""
         body = self._f.body
         self.before = body.label
         body.br(self._labels[0])
@@ -52,14 +52,14 @@ class Loop:
         self.counter = self._phi.name
 
     def enter(self) -> None:
-        """Closes the header and opens the body."""
+        """Close the header and open the body."""
         body = self._f.body
         go = body.let(f"icmp {self._predicate} {self._type} {self.counter}, {self._bounds[1]}")
         body.cond_br(go, self._labels[1], self._labels[2])
         body.start(self._labels[1])
 
     def end(self, metadata: int | None = None) -> None:
-        """Closes the body and opens what follows."""
+        """Close the body and open what follows."""
         body = self._f.body
         wrap = "nsw" if self._predicate == "slt" else "nuw"
         following = body.let(f"add {wrap} {self._type} {self.counter}, {self._bounds[2]}")
@@ -106,19 +106,20 @@ def nest(
 
 
 def rolled(f: FunctionEmitter) -> str:
-    """Metadata: LLVM's first passes leave the loop whole; unrolled, it would not be vectorised."""
+    """Return metadata: LLVM's first passes leave the loop whole; unrolled, it would not be vectorised."""
     return f.once("no unrolling", lambda: str(f.module.metadata('!{!"llvm.loop.unroll.disable"}')))
 
 
 def kept_whole(f: FunctionEmitter) -> int:
-    """Metadata for one loop: LLVM never unrolls it, which would spill the registers of a block."""
+    """Return metadata for one loop: LLVM never unrolls it, which would spill the registers of a block."""
     plain, node = rolled(f), f.module.metadata()
     f.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
     return node
 
 
 def known_lanes(f: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False) -> int | None:
-    """Metadata for a loop that carries these values; None where it needs none. whole: LLVM's first passes leave it so.
+    """Return metadata for a loop that carries these values; None where it needs none. whole: LLVM's first passes leave
+    it so.
 
     A sum of floats that may be reordered has a lane for each element of a vector, so its vectors have a length that
     does not depend on the machine: the same code gives the same bits on SVE and RVV of every length.
@@ -135,14 +136,14 @@ def known_lanes(f: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = F
 
 
 def is_vectorised(f: FunctionEmitter, range_: Range, long: bool = False) -> bool:
-    """Whether a loop of known length is better vectorised than unrolled. long: as for `nest`."""
+    """Return whether a loop of known length is better vectorised than unrolled. long: as for `nest`."""
     lanes = next((lanes for feature, lanes in MASKED_LANES if feature in f.platform.features), 0)
     steps = _count(range_)
     return steps >= VECTORISED or (long and FEWEST_MASKED <= steps <= lanes)
 
 
 def _count(range_: Range) -> int:
-    """The number of steps, 0 when it is not known."""
+    """Return the number of steps, 0 when it is not known."""
     lower, upper, step = (as_index(part) for part in range_)
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
         return -(-(upper - lower) // step)

@@ -24,7 +24,7 @@ class Symbols:
 
 
 def symbols_of(module: ModuleOp) -> Symbols:
-    """Raises CompileError for anything that is neither a function nor a constant."""
+    """Raise CompileError for anything that is neither a function nor a constant."""
     symbols = Symbols({}, {})
     for op in module.body.block.ops:
         if isinstance(op, FuncOp):
@@ -56,12 +56,12 @@ class ModuleWriter:
         self._imports_fail = fallible
 
     def text(self, functions: Sequence[str]) -> str:
-        """The whole module around the texts of its functions."""
+        """Return the whole module around the texts of its functions."""
         metadata = [f"!{number} = {node}" for number, node in enumerate(self._metadata)]
         return "\n".join([*self.globals.values(), *self.declarations.values(), *functions, *metadata, ""])
 
     def metadata(self, node: str = "") -> int:
-        """Adds a metadata node and returns its number; `set_metadata` fills one that was added empty."""
+        """Add a metadata node and returns its number; `set_metadata` fills one that was added empty."""
         self._metadata.append(node)
         return len(self._metadata) - 1
 
@@ -69,7 +69,7 @@ class ModuleWriter:
         self._metadata[number] = node
 
     def declare(self, symbol: str, text: str) -> None:
-        """Declares an external function once. Two declarations that differ raise CompileError."""
+        """Declare an external function once. Two declarations that differ raise CompileError."""
         known = self.declarations.setdefault(symbol, text)
         if known != text:
             raise CompileError(
@@ -78,12 +78,13 @@ class ModuleWriter:
             )
 
     def need(self, name: str) -> None:
-        """Asks for a helper to be emitted. An export may be called as a helper too."""
+        """Ask for a helper to be emitted. An export may be called as a helper too."""
         if name not in self.needed:
             self.needed.append(name)
 
     def fallible(self, name: str) -> bool:
-        """Whether calling this helper may fail: it, or one that it calls, calls an import or asserts something."""
+        """Return whether calling this helper may fail: it, or one that it calls, calls an import or asserts something.
+        """
         if not self._imports_fail or name not in self.functions:
             return False
         if name not in self._fallible:

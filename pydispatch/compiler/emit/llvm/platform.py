@@ -63,27 +63,29 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def export_return(self, f: F, status: str | None) -> None:
-        """Ends an export. status: an i32 operand after a failed call, None when all went well."""
+        """End an export. status: an i32 operand after a failed call, None when all went well."""
 
     @abstractmethod
     def binding(self, f: F, ordinal: int, align: int) -> str:
-        """The pointer of a binding, known to be aligned to `align` bytes."""
+        """Return the pointer of a binding, known to be aligned to `align` bytes."""
 
     @abstractmethod
     def constant(self, f: F, ordinal: int, type_: Attribute, words: int) -> str:
-        """A constant of the layout: `words` 32-bit words from `ordinal` on, low first. One word: unsigned."""
+        """Return a constant of the layout: `words` 32-bit words from `ordinal` on, low first. One word: unsigned."""
 
     @abstractmethod
     def executable_constant(self, f: F, key: str, type_: Attribute) -> str:
-        """A constant of the executable."""
+        """Return a constant of the executable."""
 
     @abstractmethod
     def grid(self, f: F, what: str, dimension: int) -> str:
-        """An i64. what: "id", "count" or "size"."""
+        """Return an i64. what: "id", "count" or "size"."""
 
     @abstractmethod
     def workgroup_memory(self, f: F, byte_size: int, align: int) -> str:
-        """A pointer to bytes that the invocations of a workgroup share, a place of their own for each call of this."""
+        """Return a pointer to bytes that the invocations of a workgroup share, a place of their own for each call of
+        this.
+        """
 
     @abstractmethod
     def barrier(self, f: F) -> None:
@@ -95,20 +97,20 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def import_call(self, f: F, callee: FuncOp, operands: list[Value]) -> list[str]:
-        """Calls a function that is resolved when the program is loaded; returns the operands of its results."""
+        """Call a function that is resolved when the program is loaded; returns the operands of its results."""
 
     def import_available(self, f: F, callee: FuncOp) -> str:
-        """Whether an import was found when the program was loaded, an i1."""
+        """Return whether an import was found when the program was loaded, an i1."""
         return "true"
 
     def knows(self, intrinsic: str) -> bool:
-        """Whether LLVM makes code of an intrinsic, `llvm.exp2.f32`, here; it would end the process otherwise."""
+        """Return whether LLVM makes code of an intrinsic, `llvm.exp2.f32`, here; it would end the process otherwise."""
         return True
 
     def math_call(self, name: str) -> str:
-        """The symbol of the C function `name` (`expf`, `exp`, ...)."""
+        """Return the symbol of the C function `name` (`expf`, `exp`, ...)."""
         return name
 
     @abstractmethod
     def finish(self, module: ModuleWriter) -> None:
-        """Adds what the module needs besides its functions."""
+        """Add what the module needs besides its functions."""

@@ -30,17 +30,19 @@ _FLOATS: dict[type[Attribute], str] = {
 
 
 def scalar(type_: Attribute) -> str:
-    """The LLVM type of a scalar. Raises CompileError for anything else."""
+    """Return the LLVM type of a scalar. Raises CompileError for anything else."""
     return _FLOATS.get(type(type_)) or f"i{scalar_width(type_)}"
 
 
 def memory(type_: Attribute) -> str:
-    """The LLVM type of an element in memory, of the byte around it when packed. Raises CompileError for odd widths."""
+    """Return the LLVM type of an element in memory, of the byte around it when packed. Raises CompileError for odd
+    widths.
+    """
     return _FLOATS.get(type(type_)) or f"i{memory_width(type_)}"
 
 
 def int_constant(value: int, type_: Attribute) -> str:
-    """An integer constant in range of its type."""
+    """Return an integer constant in range of its type."""
     width = bit_width(type_)
     value &= (1 << width) - 1
     if width == 1:
@@ -49,7 +51,7 @@ def int_constant(value: int, type_: Attribute) -> str:
 
 
 def float_constant(value: float, type_: Attribute) -> str:
-    """A float constant as hexadecimal bits, so that no value, infinity or NaN loses anything on the way."""
+    """Return a float constant as hexadecimal bits, so that no value, infinity or NaN loses anything on the way."""
     if isinstance(type_, Float64Type):
         return f"0x{_bits64(value):016X}"
     if isinstance(type_, Float32Type):
@@ -61,7 +63,7 @@ def float_constant(value: float, type_: Attribute) -> str:
 
 
 def float_bits(value: float, type_: Attribute) -> int:
-    """The bits of `value` rounded to nearest even in `type_`."""
+    """Return the bits of `value` rounded to nearest even in `type_`."""
     if isinstance(type_, Float64Type):
         return _bits64(value)
     if isinstance(type_, Float32Type):
@@ -98,7 +100,7 @@ def _bits64(value: float) -> int:
 
 
 def _widen(bits: int) -> int:
-    """The f64 bits of an f32: LLVM writes float constants that way. By hand, since a conversion quiets NaNs."""
+    """Return the f64 bits of an f32: LLVM writes float constants that way. By hand, since a conversion quiets NaNs."""
     sign, exponent, mantissa = bits >> 31, (bits >> 23) & 0xFF, bits & 0x7FFFFF
     if exponent == 0xFF:
         return (sign << 63) | (0x7FF << 52) | (mantissa << 29)

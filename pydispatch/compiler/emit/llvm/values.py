@@ -33,11 +33,11 @@ class MemRef:
     read_only: bool = False
 
     def over(self, offset: Index, sizes: tuple[Index, ...], strides: tuple[Index, ...]) -> MemRef:
-        """The same storage seen through another shape."""
+        """Return the same storage seen through another shape."""
         return replace(self, offset=offset, sizes=sizes, strides=strides)
 
     def rooted(self, root: str | None, read_only: bool = False) -> MemRef:
-        """The same place, said to lie in another storage."""
+        """Return the same place, said to lie in another storage."""
         return replace(self, root=root, read_only=read_only)
 
 
@@ -45,7 +45,7 @@ Value = str | MemRef
 
 
 def components(type_: Attribute) -> list[str]:
-    """The LLVM types a value of `type_` is passed as inside the program."""
+    """Return the LLVM types a value of `type_` is passed as inside the program."""
     if not isinstance(type_, MemRefType):
         return [scalar(type_)]
     offset, sizes, strides = layout_of(type_)
@@ -53,7 +53,7 @@ def components(type_: Attribute) -> list[str]:
 
 
 def flatten(value: Value, type_: Attribute) -> list[str]:
-    """The operands of `value`, in the order of `components`."""
+    """Return the operands of `value`, in the order of `components`."""
     if isinstance(value, str):
         return [value]
     assert isinstance(type_, MemRefType)
@@ -63,7 +63,7 @@ def flatten(value: Value, type_: Attribute) -> list[str]:
 
 
 def unflatten(operands: list[str], type_: Attribute) -> Value:
-    """The value that `flatten` took apart."""
+    """Return the value that `flatten` took apart."""
     if not isinstance(type_, MemRefType):
         return operands[0]
     rest = iter(operands[2:])

@@ -57,21 +57,21 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else index_width(kernel.ops)
 
     def constant(self, value: int, type_: Attribute) -> V:
-        """An integer of a scalar type."""
+        """Return an integer of a scalar type."""
         raise NotImplementedError
 
     def idx(self, value: int | V) -> V:
-        """An index that is no plain int."""
+        """Return an index that is no plain int."""
         raise NotImplementedError
 
     def divide(self, a: int | V, b: int, remainder: bool = False) -> int | V:
-        """Quotient or remainder of an index that is not negative."""
+        """Return quotient or remainder of an index that is not negative."""
         raise NotImplementedError
 
     # Values
 
     def get(self, value: SSAValue) -> V:
-        """A scalar."""
+        """Return a scalar."""
         found = self.values[value]
         if type(found) is self.handle:
             return found  # type: ignore[return-value]
@@ -80,7 +80,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return found if isinstance(found, self.handle) else self.constant(found, value.type)  # type: ignore[return-value]
 
     def index(self, value: SSAValue) -> int | V:
-        """A scalar, as an int when it is known."""
+        """Return a scalar, as an int when it is known."""
         found = self.values[value]
         if type(found) is MemRef:
             raise unsupported(self.op)
@@ -96,17 +96,17 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         self.values[value] = operand
 
     def width(self, type_: Attribute) -> int:
-        """Bits of the register of a scalar type: 1, 32 or 64."""
+        """Return bits of the register of a scalar type: 1, 32 or 64."""
         return register_width(type_, self.index_width)
 
     def error(self, message: str, note: str | None = None) -> CompileError:
-        """An error at the current op."""
+        """Return an error at the current op."""
         return CompileError(message, location_of(self.op), note)
 
     # Values that travel
 
     def parts(self, values: Sequence[SSAValue]) -> list[V]:
-        """What values travel as, memrefs taken apart."""
+        """Return what values travel as, memrefs taken apart."""
         found: list[V] = []
         for value in values:
             mine = self.values[value]
@@ -120,7 +120,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return found
 
     def take(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:
-        """Defines values from their parts. roots: the storage of those that are memrefs."""
+        """Define values from their parts. roots: the storage of those that are memrefs."""
         if len(parts) == len(values) and not any(roots):
             self.values.update(zip(values, parts, strict=True))
             return
@@ -171,7 +171,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     # Regions
 
     def region(self, region: Region, leave: Leave) -> None:
-        """Emits a region of one block whose arguments are set; `leave` gets its terminator."""
+        """Emit a region of one block whose arguments are set; `leave` gets its terminator."""
         block = region.first_block
         assert block is not None
         if block is not region.last_block:
@@ -202,7 +202,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             raise
 
     def yielded(self, region: Region, roots: list[Root | None] | None = None) -> list[V]:
-        """Emits a region and returns the parts of what it yields. roots: where memrefs must lie; filled when empty."""
+        """Emit a region and return the parts of what it yields. roots: where memrefs must lie; filled when empty."""
         found: list[V] = []
 
         def leave(end: Operation) -> None:

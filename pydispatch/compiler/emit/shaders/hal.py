@@ -14,7 +14,7 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 
 
 def constant_words(f: ShaderFunction[Any], op: Operation) -> int:
-    """How many words a constant of the layout takes. CompileError where the layout has fewer."""
+    """Return how many words a constant of the layout takes. CompileError where the layout has fewer."""
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
     count = _words(f, op, ordinal)
     if ordinal + count > f.layout.constants:

@@ -61,7 +61,7 @@ class Iterations:
             self._times = outer
 
     def copies(self, count: int | None) -> int:
-        """How often the body of a loop of so many iterations is best written: a power of two."""
+        """Return how often the body of a loop of so many iterations is best written: a power of two."""
         if count is None or self._times is None or count * self._times <= ENOUGH:
             return 1
         wanted = -(-count * self._times // ENOUGH)

@@ -31,12 +31,12 @@ MAX_PRIVATE = 16 * 1024
 
 
 def known(value: Index) -> bool:
-    """Whether a value is a number known while compiling."""
+    """Return whether a value is a number known while compiling."""
     return type(value) is int
 
 
 def register_width(type_: Attribute, index_width: int) -> int:
-    """Bits of the register of a scalar type: 1, 32 or 64. CompileError for what has no register."""
+    """Return bits of the register of a scalar type: 1, 32 or 64. CompileError for what has no register."""
     kind = type(type_)
     if kind is Float32Type:
         return 32
@@ -60,13 +60,13 @@ def is_native_float(type_: Attribute) -> bool:
 
 
 def signed(value: int, width: int) -> int:
-    """The low bits of a number as a signed one."""
+    """Return the low bits of a number as a signed one."""
     value &= (1 << width) - 1
     return value - (1 << width) if value >> (width - 1) else value
 
 
 def single_bits(value: float) -> int:
-    """The bits of an f32."""
+    """Return the bits of an f32."""
     return int(struct.unpack("<I", struct.pack("<f", value))[0])
 
 
@@ -98,32 +98,32 @@ class MemRef:
     element: Attribute
 
     def over(self, offset: Index, sizes: tuple[Index, ...], strides: tuple[Index, ...]) -> MemRef:
-        """The same storage seen through another shape."""
+        """Return the same storage seen through another shape."""
         return replace(self, offset=offset, sizes=sizes, strides=strides)
 
 
 def fresh(memref: MemRefType, root: Root) -> MemRef:
-    """All of some storage."""
+    """Return all of some storage."""
     _, sizes, strides = layout_of(memref)
     known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)
     return MemRef(root, 0, 0, known_sizes, known_strides, memref.element_type)
 
 
 def open_parts(type_: MemRefType) -> int:
-    """How many numbers of a memref travel with it: base, and what its type leaves open."""
+    """Return how many numbers of a memref travel with it: base, and what its type leaves open."""
     offset, sizes, strides = layout_of(checked_memref(type_))
     return 1 + sum(part is None for part in (offset, *sizes, *strides))
 
 
 def flatten(value: MemRef, type_: MemRefType) -> list[Index]:
-    """Those numbers."""
+    """Return those numbers."""
     offset, sizes, strides = layout_of(type_)
     parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
     return [value.base, *(part for part, fixed in parts if fixed is None)]
 
 
 def unflatten(parts: list[Index], type_: MemRefType, root: Root) -> MemRef:
-    """The memref that `flatten` took apart."""
+    """Return the memref that `flatten` took apart."""
     rest = iter(parts)
     base = next(rest)
     offset, sizes, strides = layout_of(type_)

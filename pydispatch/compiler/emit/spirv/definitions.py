@@ -16,7 +16,7 @@ _templates: dict[tuple[FuncOp, int], Template] = {}
 
 
 def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-    """Writes the definition of an operation. exponent: of a power, where it is known."""
+    """Write the definition of an operation. exponent: of a power, where it is known."""
     if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
         raise f.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
     found = definition(op, NATIVE, exponent)

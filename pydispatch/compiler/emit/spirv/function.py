@@ -45,13 +45,13 @@ class FunctionEmitter(BlockArithmetic):
     # Values
 
     def type(self, type_: Attribute) -> Id:
-        """The register of a scalar type."""
+        """Return the register of a scalar type."""
         if type(type_) is Float32Type:
             return self.m.float(32)
         return register_type(self.m, type_, self.index_width)
 
     def constant(self, value: int, type_: Attribute) -> Id:
-        """An integer of a scalar type."""
+        """Return an integer of a scalar type."""
         width = self.width(type_)
         return self.m.truth(bool(value & 1)) if width == 1 else self.m.integer(value, width)
 
@@ -61,7 +61,7 @@ class FunctionEmitter(BlockArithmetic):
         return self._cache[key]
 
     def at_entry(self, key: object, make: Callable[[], Id]) -> Id:
-        """What `make` writes, once, at the beginning of the function, where it dominates everything."""
+        """Return what `make` writes, once, at the beginning of the function, where it dominates everything."""
         if key not in self._cache:
             lines, self.code.lines = self.code.lines, self.entry
             self._block = None  # sums of the block do not reach the entry
@@ -72,7 +72,7 @@ class FunctionEmitter(BlockArithmetic):
     # Invocations
 
     def invocation(self) -> Id:
-        """The number of the invocation in its workgroup, as an index."""
+        """Return the number of the invocation in its workgroup, as an index."""
 
         def make() -> Id:
             variable = self.builtin("LocalInvocationIndex", self.m.int(32))
@@ -82,7 +82,7 @@ class FunctionEmitter(BlockArithmetic):
         return self.at_entry("invocation", make)
 
     def component(self, builtin: str, dimension: int) -> Id:
-        """A component of a built-in of three, as an index."""
+        """Return a component of a built-in of three, as an index."""
         vector = self.m.type("TypeVector", self.m.int(32), 3)
 
         def make() -> Id:
@@ -93,7 +93,7 @@ class FunctionEmitter(BlockArithmetic):
         return self.at_entry((builtin, dimension), make)
 
     def builtin(self, name: str, type_: Id) -> Id:
-        """The input variable of a built-in."""
+        """Return the input variable of a built-in."""
         if name not in self.interface:
             self.interface[name] = self.module.builtin(name, type_)
         return self.interface[name]
@@ -112,7 +112,7 @@ class FunctionEmitter(BlockArithmetic):
         width: int = 0,
         most: int | None = None,
     ) -> list[Id]:
-        """A counted loop. carried: (type, value before it); body: gets the counter and them, returns the next.
+        """Return a counted loop. carried: (type, value before it); body: gets the counter and them, returns the next.
         most: iterations that there are at most, where the bounds do not say it."""
         if known(lower) and known(upper) and known(step) and step > 0:
             most = max(0, -(-(upper - lower) // step))
@@ -198,7 +198,7 @@ class FunctionEmitter(BlockArithmetic):
     def choose(
         self, condition: Id, then: Callable[[], list[Id]], other: Callable[[], list[Id]], types: Sequence[Id]
     ) -> list[Id]:
-        """Two ways of which one runs; their results meet."""
+        """Return two ways of which one runs; their results meet."""
         code, m = self.code, self.m
         labels = m.id(), m.id()
         after = m.id()

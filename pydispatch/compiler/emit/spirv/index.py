@@ -24,7 +24,7 @@ class BlockArithmetic(ShaderFunction[Id]):
         return self.m.int(self.index_width)
 
     def idx(self, value: Index) -> Id:
-        """An index as an id."""
+        """Return an index as an id."""
         return value if type(value) is Id else self.m.integer(value, self.index_width)
 
     def _sum(self, a: Id, b: Index) -> Id:
@@ -37,7 +37,7 @@ class BlockArithmetic(ShaderFunction[Id]):
         return self._reused("IMul", a, b)
 
     def _reused(self, op: str, a: Index, b: Index) -> Id:
-        """A sum or product of indices, the one that this block has already or a new one."""
+        """Return a sum or product of indices, the one that this block has already or a new one."""
         code = self.code
         if self._block != code.label:
             self._block = code.label
@@ -54,7 +54,7 @@ class BlockArithmetic(ShaderFunction[Id]):
         return found
 
     def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
-        """Quotient or remainder of a number that is not negative."""
+        """Return quotient or remainder of a number that is not negative."""
         if type(a) is int:
             return a % b if remainder else a // b
         if b == 1:

@@ -31,7 +31,7 @@ class Kernels(Definitions):
         self.table, self.constants, self.libraries = table, tuple(constants), tuple(libraries)
 
     def builtin(self, name: str, type_: Id) -> Id:
-        """The input variable of a built-in, made once."""
+        """Return the input variable of a built-in, made once."""
 
         def make() -> Id:
             made = self.m.variable("Input", type_)

@@ -27,7 +27,7 @@ class Id(int):
 
 
 def text_words(text: str) -> list[int]:
-    """A string as words: UTF-8 with a NUL after, filled up with zeros."""
+    """Return a string as words: UTF-8 with a NUL after, filled up with zeros."""
     data = text.encode() + b"\0"
     data += b"\0" * (-len(data) % 4)
     return list(struct.unpack(f"<{len(data) // 4}I", data))
@@ -55,14 +55,14 @@ class Module:
         return made
 
     def once(self, key: object, make: Callable[[], Id]) -> Id:
-        """What `make` returns, made once for the module."""
+        """Return what `make` returns, made once for the module."""
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = make()
         return found
 
     def keys(self) -> dict[int, Any]:
-        """What each type, constant and table was made from."""
+        """Return what each type, constant and table was made from."""
         found: dict[int, Any] = {made: key for key, made in self._made.items()}
         if self._glsl is not None:
             found[self._glsl] = "glsl"
@@ -84,7 +84,7 @@ class Module:
     # Types and constants
 
     def type(self, op: str, *operands: Int) -> Id:
-        """A type, made once."""
+        """Return a type, made once."""
         key = (op, operands)
         found = self._made.get(key)
         if found is None:
@@ -99,7 +99,7 @@ class Module:
         return self.type("TypeBool")
 
     def int(self, width: Int) -> Id:
-        """An integer type, without sign: instructions know what they mean."""
+        """Return an integer type, without sign: instructions know what they mean."""
         found = self._numbers.get(width)
         if found is None:
             if width == 64:
@@ -119,7 +119,7 @@ class Module:
         return self.type("TypePointer", STORAGE[storage], pointee)
 
     def constant(self, type_: Int, *words: Int) -> Id:
-        """A constant of a numeric type by its words, low first."""
+        """Return a constant of a numeric type by its words, low first."""
         key = ("constant", type_, words)
         found = self._made.get(key)
         if found is None:
@@ -128,7 +128,7 @@ class Module:
         return found
 
     def integer(self, value: Int, width: Int = 32) -> Id:
-        """An integer constant of 32 or 64 bits."""
+        """Return an integer constant of 32 or 64 bits."""
         found = self._numbers.get((value, width))
         if found is None:
             words = (value & 0xFFFFFFFF,) if width == 32 else (value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
@@ -145,13 +145,13 @@ class Module:
         return self.once(("truth", value), make)
 
     def number(self, bits: Int, width: Int) -> Id:
-        """A float constant by its bits."""
+        """Return a float constant by its bits."""
         if width == 32:
             return self.constant(self.float(32), bits)
         return self.constant(self.float(64), bits & 0xFFFFFFFF, bits >> 32)
 
     def array(self, element: Int, count: Int, stride: Int = 0) -> Id:
-        """A fixed array. stride: bytes, for memory with a layout."""
+        """Return a fixed array. stride: bytes, for memory with a layout."""
         length = self.integer(count)
         if not stride:
             return self.type("TypeArray", element, length)
@@ -169,7 +169,7 @@ class Module:
         return made
 
     def block(self, key: object, member: Int) -> Id:
-        """A structure with one member at offset 0, decorated as an interface block."""
+        """Return a structure with one member at offset 0, decorated as an interface block."""
 
         def make() -> Id:
             made = self.id()
@@ -181,14 +181,14 @@ class Module:
         return self.once(("block", key, member), make)
 
     def variable(self, storage: str, pointee: Int, *initializer: Int) -> Id:
-        """A variable of the module."""
+        """Return a variable of the module."""
         type_ = self.pointer(storage, pointee)
         made = self.id()
         self.globals += [(4 + len(initializer)) << 16 | OP["Variable"], type_, made, STORAGE[storage], *initializer]
         return made
 
     def constant_table(self, key: object, type_: Int, elements: Callable[[], list[Id]]) -> Id:
-        """A variable of every invocation that holds an array of constants, made once for each key."""
+        """Return a variable of every invocation that holds an array of constants, made once for each key."""
 
         def make() -> Id:
             parts, made = elements(), self.id()
@@ -198,7 +198,7 @@ class Module:
         return self.once(key, make)
 
     def glsl(self) -> Id:
-        """The import of GLSL.std.450."""
+        """Return the import of GLSL.std.450."""
         if self._glsl is None:
             self._glsl = self.id()
         return self._glsl
@@ -211,7 +211,7 @@ class Module:
     # Bytes
 
     def words(self) -> list[Int]:
-        """The whole module."""
+        """Return the whole module."""
         head: list[Int] = [MAGIC, VERSION, 0, self.bound, 0]
         for name in sorted(self.capabilities, key=CAPABILITY.__getitem__):
             head += [2 << 16 | OP["Capability"], CAPABILITY[name]]
@@ -240,7 +240,7 @@ class Code:
         self.open = True
 
     def let(self, op: str, type_: int, *operands: int) -> Id:
-        """An instruction with a result."""
+        """Return an instruction with a result."""
         module = self.module
         made = Id(module.bound)
         module.bound += 1
@@ -255,7 +255,7 @@ class Code:
         return self.let("ExtInst", type_, self.module.glsl(), GLSL[name], *operands)
 
     def start(self, label: int) -> None:
-        """Begins a block."""
+        """Begin a block."""
         self.lines += [2 << 16 | 248, label]
         self.label = Id(label)
         self.open = True
@@ -274,12 +274,12 @@ class Code:
         self.lines += [(3 + len(flat)) << 16 | 245, type_, made, *flat]
 
     def local(self, pointee: int) -> Id:
-        """A variable of the invocation."""
+        """Return a variable of the invocation."""
         type_ = self.module.pointer("Function", pointee)
         made = self.module.id()
         self.variables += [4 << 16 | OP["Variable"], type_, made, STORAGE["Function"]]
         return made
 
     def finish(self, head: list[int]) -> None:
-        """Adds the function to the module. head: OpFunction and its parameters."""
+        """Add the function to the module. head: OpFunction and its parameters."""
         self.module.functions += [*head, 2 << 16 | 248, self.first, *self.variables, *self.lines, 1 << 16 | 56]

@@ -72,7 +72,7 @@ class Template:
         self._label = place[f.code.label]
 
     def copy(self, f: FunctionEmitter, operands: list[Id]) -> list[Id]:
-        """Writes the words; the ids of the results."""
+        """Write the words; the ids of the results."""
         m, outer = f.m, list[Id]()
         for make, parts in self._outer:
             outer.append(make(m, [outer[part] for part in parts]))
@@ -86,7 +86,7 @@ class Template:
 
 
 def _words(lines: list[int]) -> Iterator[tuple[int, bool]]:
-    """Each word, and whether it is a literal."""
+    """Yield each word, and whether it is a literal."""
     at = 0
     while at < len(lines):
         head = lines[at]
@@ -111,7 +111,7 @@ class _Outer:
         self.makes: list[tuple[Make, list[int]]] = []
 
     def needs(self, id: int) -> bool:
-        """Whether an id is of this kind; then it is noted, after what it needs itself."""
+        """Return whether an id is of this kind; then it is noted, after what it needs itself."""
         if id in self.ids:
             return True
         if self._keys.get(id) == "glsl":

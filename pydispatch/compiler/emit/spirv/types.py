@@ -18,7 +18,7 @@ Value = Index | MemRef
 
 
 def register_type(m: Module, type_: Attribute, index_width: int) -> Id:
-    """The SPIR-V type of a scalar's register."""
+    """Return the SPIR-V type of a scalar's register."""
     width = register_width(type_, index_width)
     if type(type_) in NATIVE:
         return m.float(width)
@@ -41,7 +41,7 @@ class Unit:
 
 
 def unit_of(element: Attribute) -> Unit:
-    """How elements lie in a buffer; packed ones lie in bytes."""
+    """Return how elements lie in a buffer; packed ones lie in bytes."""
     bits = max(8, storage_bits(element))
     if bits > 64:
         raise CompileError(f"elements of type {element} cannot lie in a buffer of this target")

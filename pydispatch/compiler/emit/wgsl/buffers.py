@@ -52,8 +52,9 @@ class _Uses:
 
 
 def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
-    """How each binding is declared, by ("binding", number), and each allocation that has atomic operations, by its
-    operation. has_f16: f16 is a type of the language."""
+    """Return how each binding is declared, by ("binding", number), and each allocation that has atomic operations, by
+    its operation. has_f16: f16 is a type of the language.
+    """
     uses: dict[object, _Uses] = {}
     for name, place in _ACCESSES:
         for op in ops.get(name, ()):

@@ -92,7 +92,7 @@ def _write(
 
 
 def _stem(op: Operation, exponent: int | None) -> str:
-    """A name by the operation, its types and what else its definition depends on."""
+    """Return a name by the operation, its types and what else its definition depends on."""
     types = [*(each.type for each in op.operands), *(each.type for each in op.results)]
     parts = [op_name(op).split(".")[-1], *dict.fromkeys(map(str, types)), *flags(op, "fastmath").split()]
     if exponent is not None:

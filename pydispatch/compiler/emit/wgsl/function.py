@@ -61,7 +61,7 @@ class FunctionEmitter(ShaderFunction[Name]):
     # Statements
 
     def fresh(self, stem: str = "v") -> Name:
-        """A name for a value."""
+        """Return a name for a value."""
         self._count += 1
         return Name(f"{stem}{self._count}")
 
@@ -69,31 +69,31 @@ class FunctionEmitter(ShaderFunction[Name]):
         self.lines.append(self._pad + statement)
 
     def let(self, expression: str, stem: str = "v") -> Name:
-        """A value with a name."""
+        """Return a value with a name."""
         made = self.fresh(stem)
         self.lines.append(f"{self._pad}let {made} = {expression};")
         return made
 
     def call(self, function: str, *arguments: object) -> Name:
-        """The result of a function of the library."""
+        """Return the result of a function of the library."""
         return self.let(f"{self.module.library(function)}({', '.join(map(str, arguments))})")
 
     def var(self, type_: str, value: str = "", stem: str = "r") -> Name:
-        """A variable of this scope, zero or with a value."""
+        """Return a variable of this scope, zero or with a value."""
         made = self.fresh(stem)
         self.do(f"var {made}: {type_}{f' = {value}' if value else ''};")
         return made
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """The statements of a block: what they name is unknown after it."""
+        """Yield the statements of a block: what they name is unknown after it."""
         pad, sums = self._pad, self._sums
         self._pad, self._sums = pad + "  ", dict(sums)
         yield
         self._pad, self._sums = pad, sums
 
     def at_entry(self, key: object, make: Callable[[], Name]) -> Name:
-        """What `make` writes, once, at the beginning of the function, where all code sees it."""
+        """Return what `make` writes, once, at the beginning of the function, where all code sees it."""
         found = self._cache.get(key)
         if found is None:
             lines, pad, sums = self.lines, self._pad, self._sums
@@ -110,13 +110,13 @@ class FunctionEmitter(ShaderFunction[Name]):
         return found
 
     def held(self, value: Name) -> Name:
-        """A literal by a name."""
+        """Return a literal by a name."""
         return self.at_entry(("literal", value), lambda: self.let(value, "k"))
 
     # Types and constants
 
     def type(self, type_: Attribute) -> str:
-        """The register of a scalar type."""
+        """Return the register of a scalar type."""
         if type(type_) is Float32Type:
             return "f32"
         if self.is_f16(type_):
@@ -124,19 +124,19 @@ class FunctionEmitter(ShaderFunction[Name]):
         return {1: "bool", 32: "i32", 64: "vec2u"}[self.width(type_)]
 
     def is_f16(self, type_: Attribute) -> bool:
-        """Whether values of a type are f16 of the language."""
+        """Return whether values of a type are f16 of the language."""
         return self.has_f16 and type(type_) is Float16Type
 
     def from_bits(self, value: Name, type_: Attribute) -> Name:
-        """The register of what lies in memory as these bits."""
+        """Return the register of what lies in memory as these bits."""
         return self.call("pyd_f16", value) if self.is_f16(type_) else value
 
     def to_bits(self, value: Name, type_: Attribute) -> Name:
-        """The bits of a register, as they lie in memory."""
+        """Return the bits of a register, as they lie in memory."""
         return self.call("pyd_f16_bits", value) if self.is_f16(type_) else value
 
     def constant(self, value: int, type_: Attribute) -> Name:
-        """An integer of a scalar type."""
+        """Return an integer of a scalar type."""
         return self.number(value, self.width(type_))
 
     def number(self, value: int, width: int) -> Name:
@@ -167,14 +167,14 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self._reused(f"{a} * {self.idx(b)}")
 
     def _reused(self, expression: str) -> Name:
-        """An index, the one that this scope has already or a new one."""
+        """Return an index, the one that this scope has already or a new one."""
         found = self._sums.get(expression)
         if found is None:
             found = self._sums[expression] = self.let(expression, "at")
         return found
 
     def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
-        """Quotient or remainder of an index that is not negative."""
+        """Return quotient or remainder of an index that is not negative."""
         if type(a) is int:
             return a % b if remainder else a // b
         if b == 1:
@@ -187,7 +187,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self._reused(f"{a} {'%' if remainder else '/'} {b}")
 
     def place(self, index: Index) -> str:
-        """An index in brackets: of 64 bits the low word, since no buffer has more elements."""
+        """Return an index in brackets: of 64 bits the low word, since no buffer has more elements."""
         return str(index) if type(index) is int or self.index_width == 32 else f"{index}.x"
 
     # Invocations
@@ -197,17 +197,18 @@ class FunctionEmitter(ShaderFunction[Name]):
         return name
 
     def index_of(self, word: str) -> Name:
-        """A u32 that is below 2^31 as an index, made at the entry."""
+        """Return a u32 that is below 2^31 as an index, made at the entry."""
         narrow = self.index_width == 32
         text = f"i32({word})" if narrow else f"vec2u({word}, 0u)"
         return self.at_entry(("index", word), lambda: self.let(text, "at"))
 
     def component(self, built_in: str, dimension: int) -> Name:
-        """A component of a built-in of three, as an index."""
+        """Return a component of a built-in of three, as an index."""
         return self.index_of(f"{self.built_in(built_in)}.{'xyz'[dimension]}")
 
     def agreed(self, text: Name, value: SSAValue | None, type_: str) -> Name:
-        """A value that a barrier depends on, uniform also for the language. All invocations come here together."""
+        """Return a value that a barrier depends on, uniform also for the language. All invocations come here together.
+        """
         if type(text) is Literal or (value is not None and self.uniformity.is_uniform(value)):
             return text
         held = "u32" if type_ == "bool" else type_
@@ -221,7 +222,7 @@ class FunctionEmitter(ShaderFunction[Name]):
     def choose(
         self, condition: Name, then: Callable[[], list[Name]], other: Callable[[], list[Name]], types: Sequence[str]
     ) -> list[Name]:
-        """Two ways of which one runs; their results meet."""
+        """Return two ways of which one runs; their results meet."""
         results = [self.var(type_) for type_ in types]
 
         def way(make: Callable[[], list[Name]]) -> None:
@@ -253,8 +254,9 @@ class FunctionEmitter(ShaderFunction[Name]):
         unsigned: bool = False,
         most: int | None = None,
     ) -> list[Name]:
-        """A counted loop from, to, by. carried: (type, value before it); body: gets the counter and them, returns the
-        next. most: iterations that there are at most, where the bounds do not say it."""
+        """Return a counted loop from, to, by. carried: (type, value before it); body: gets the counter and them,
+        returns the next. most: iterations that there are at most, where the bounds do not say it.
+        """
         lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:  # type: ignore[operator]
             most = max(0, -(-(upper - lower) // step))  # type: ignore[operator]
@@ -312,7 +314,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         return held
 
     def assign(self, variables: Sequence[Name], values: Sequence[Name]) -> None:
-        """Gives variables their next values, all at once."""
+        """Give variables their next values, all at once."""
         pairs = [(a, b) for a, b in zip(variables, values, strict=True) if a != b]
         taken = {a for a, _ in pairs}
         pairs = [(a, self.let(b) if b in taken else b) for a, b in pairs]
@@ -320,7 +322,7 @@ class FunctionEmitter(ShaderFunction[Name]):
             self.do(f"{variable} = {value};")
 
     def part_types(self, values: Sequence[SSAValue]) -> list[str]:
-        """The types of the parts that values travel as."""
+        """Return the types of the parts that values travel as."""
         found: list[str] = []
         for value in values:
             if isinstance(value.type, MemRefType):

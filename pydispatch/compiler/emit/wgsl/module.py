@@ -23,7 +23,7 @@ class Module:
     imports: dict[object, str] = field(default_factory=dict)
 
     def library(self, name: str) -> str:
-        """The name of a function of the library, which is written with what it calls."""
+        """Return the name of a function of the library, which is written with what it calls."""
         if name not in self.functions:
             if name not in functions():
                 raise CompileError(f"f64 cannot be computed with on this target ({name})", note="compute in f32")
@@ -34,20 +34,20 @@ class Module:
         return name
 
     def declare(self, name: str, make: Callable[[], str]) -> str:
-        """The name of a declaration, made once."""
+        """Return the name of a declaration, made once."""
         if name not in self.declarations:
             self.declarations[name] = make()
         return name
 
     def unused(self, stem: str) -> str:
-        """A name for one more declaration."""
+        """Return a name for one more declaration."""
         number = 0
         while f"{stem}{number}" in self.declarations:
             number += 1
         return f"{stem}{number}"
 
     def include(self, other: Module) -> None:
-        """Adds what another module has and this one has not."""
+        """Add what another module has and this one has not."""
         for mine, others in ((self.declarations, other.declarations), (self.functions, other.functions)):
             for name, text in others.items():
                 mine.setdefault(name, text)

@@ -24,7 +24,7 @@ class Uniformity:
         self._found: dict[SSAValue, bool] = {}
 
     def has_barrier(self, op: Operation) -> bool:
-        """Whether a barrier lies in a region of an operation."""
+        """Return whether a barrier lies in a region of an operation."""
         if self._around is None:
             self._around = set()
             for barrier in self._barriers:

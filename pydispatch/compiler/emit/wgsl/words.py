@@ -37,7 +37,7 @@ IDENTIFIER = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def is_free(name: str) -> bool:
-    """Whether something may be called this."""
+    """Return whether something may be called this."""
     return bool(IDENTIFIER.match(name)) and name != "_" and name not in RESERVED and name not in BUILT_IN
 
 
@@ -55,7 +55,7 @@ class Literal(Name):
 
 @lru_cache(4096)
 def integer(value: int) -> Literal:
-    """An i32."""
+    """Return an i32."""
     if value == -(1 << 31):
         return Literal("i32(-2147483648)")
     return Literal(value if value >= 0 else f"({value})")
@@ -63,19 +63,19 @@ def integer(value: int) -> Literal:
 
 @lru_cache(4096)
 def unsigned(value: int) -> Literal:
-    """The low 32 bits of a number as a u32."""
+    """Return the low 32 bits of a number as a u32."""
     return Literal(f"{value & 0xFFFFFFFF}u")
 
 
 @lru_cache(4096)
 def wide(value: int) -> Literal:
-    """The low 64 bits of a number as two words, low first."""
+    """Return the low 64 bits of a number as two words, low first."""
     return Literal(f"vec2u({value & 0xFFFFFFFF}u, {value >> 32 & 0xFFFFFFFF}u)")
 
 
 @lru_cache(4096)
 def single(bits: int) -> Literal | None:
-    """The f32 with these bits; None for infinities and NaN, which have no literals."""
+    """Return the f32 with these bits; None for infinities and NaN, which have no literals."""
     if bits & 0x7F800000 == 0x7F800000:
         return None
     value = np.uint32(bits).view(np.float32)
@@ -86,7 +86,7 @@ def single(bits: int) -> Literal | None:
 
 
 def as_unsigned(value: object) -> str:
-    """An i32 or a truth value as a u32."""
+    """Return an i32 or a truth value as a u32."""
     if type(value) is Literal and value[0] not in "tf":
         return unsigned(int(value.removeprefix("i32").strip("()")))
     return f"u32({value})"

@@ -28,7 +28,7 @@ FLOOR, CEIL, MOD = AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, Affi
 
 
 def expression(build: Build, expr: AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
-    """The value of an affine expression, folded where it can be."""
+    """Return the value of an affine expression, folded where it can be."""
     if isinstance(expr, AffineConstantExpr):
         return expr.value
     if isinstance(expr, AffineDimExpr):
@@ -59,7 +59,7 @@ def _division(build: Build, kind: AffineBinaryOpKind, a: Index, b: Index) -> Ind
 
 
 def _split(operands: Sequence[SSAValue], dims: int) -> tuple[list[Index], list[Index]]:
-    """Operands of a map or a set: dimensions first, then symbols."""
+    """Return operands of a map or a set: dimensions first, then symbols."""
     given = [known(operand) for operand in operands]
     return given[:dims], given[dims:]
 
@@ -96,7 +96,7 @@ def _max(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _moved(region: Region, terminator: type[Operation]) -> Region:
-    """A region for an operation of scf, with the blocks of one of affine."""
+    """Return a region for an operation of scf, with the blocks of one of affine."""
     moved = Region()
     region.move_blocks(moved)
     for block in moved.blocks:
@@ -124,7 +124,7 @@ def _for(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _parallel(build: Build, op: Operation) -> list[SSAValue]:
-    """One map result per bound: the form without minima and maxima in the groups."""
+    """Return one map result per bound: the form without minima and maxima in the groups."""
     groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
     if op.results or any(size != 1 for size in groups):
         raise CompileError("affine.parallel with reductions or grouped bounds cannot be compiled into a kernel")
@@ -177,7 +177,7 @@ def _store(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _basis(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:
-    """The sizes of all dimensions but the outermost, whose bound is optional and without effect."""
+    """Return the sizes of all dimensions but the outermost, whose bound is optional and without effect."""
     rest = iter(operands)
     sizes = [known(next(rest)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")]
     return sizes[1:] if len(sizes) == count else sizes

@@ -16,7 +16,7 @@ RULES: dict[str, Rule] = {**affine.RULES, **views.RULES}
 
 
 def expand(function: FuncOp, ops: Ops | None = None) -> bool:
-    """Rewrites a function in place; returns whether there was anything to expand. ops: its operations, when known.
+    """Rewrite a function in place; returns whether there was anything to expand. ops: its operations, when known.
 
     Raises CompileError, at the operation, for what cannot be expanded.
     """

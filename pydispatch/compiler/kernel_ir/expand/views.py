@@ -39,7 +39,7 @@ class Strided:
 
 
 def strided(op: Operation, value: SSAValue) -> Strided:
-    """What is known of a memref that `op` uses."""
+    """Return what is known of a memref that `op` uses."""
     if not isinstance(value.type, MemRefType):
         raise unsupported(op)
     source = value.owner
@@ -71,7 +71,7 @@ def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
 
 
 def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
-    """A memref of this type over this shape."""
+    """Return a memref of this type over this shape."""
     parts = [shape.offset], shape.sizes, shape.strides
     open_ = [[part for part in group if not isinstance(part, int)] for group in parts]
     stated = [[part if isinstance(part, int) else DYNAMIC_INDEX for part in group] for group in parts]
@@ -84,7 +84,7 @@ def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
 
 
 def _typed(build: Build, op: Operation, shape: Strided) -> list[SSAValue]:
-    """The memref with what its type states in place of what was computed."""
+    """Return the memref with what its type states in place of what was computed."""
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
         raise unsupported(op)
@@ -121,7 +121,9 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[Index]) -> list[int]:
-    """Which dimensions a rank-reducing subview keeps: units may be dropped where size and stride still fit the type."""
+    """Return which dimensions a rank-reducing subview keeps: units may be dropped where size and stride still fit the
+    type.
+    """
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
         raise unsupported(op)

@@ -46,7 +46,7 @@ def _bit(n: Word, bit: int) -> Truth:
 
 
 def _sin_of(r: Pair, n: Word) -> Number:
-    """The sine of r + n pi/2."""
+    """Return the sine of r + n pi/2."""
     y = choose(_bit(n, 1), _cos_kernel(r)[0], _sin_kernel(r)[0])
     return choose(_bit(n, 2), -y, y)
 

@@ -107,7 +107,7 @@ _made: dict[object, Definition] = {}
 
 
 def definition(op: Operation, native: Native, exponent: int | None = None) -> Definition:
-    """What an operation means for a target that cannot do it. exponent: of a power, where it is known."""
+    """Return what an operation means for a target that cannot do it. exponent: of a power, where it is known."""
     properties, name = op.properties, op_name(op)
     key = (name, *(each.type for each in op.operands), *(each.type for each in op.results),
            *(properties.items() if properties else ()), native, exponent)  # fmt: skip
@@ -147,7 +147,7 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
 
 
 def converted(body: Body, value: SSAValue, target: Attribute) -> SSAValue:
-    """Writes the conversion to another float type, rounded to nearest even once."""
+    """Write the conversion to another float type, rounded to nearest even once."""
     if value.type == target:
         return value
     return body.op(arith.ExtFOp if bit_width(target) > bit_width(value.type) else arith.TruncFOp, target, value)
@@ -163,8 +163,9 @@ def _converted(body: Body, value: SSAValue, target: Attribute, native: Native) -
 
 
 def _in_single(body: Body, op: Operation) -> list[SSAValue]:
-    """The same operation on f32: twice the digits of f16 and more, so that sums, products, quotients and roots are
-    rounded as if only once."""
+    """Return the same operation on f32: twice the digits of f16 and more, so that sums, products, quotients and roots
+    are rounded as if only once.
+    """
     operands = [converted(body, each, _F32) if is_float(each.type) else each for each in body.arguments()]
     types = [_F32 if is_float(each.type) else each.type for each in op.results]
     same = type(op)

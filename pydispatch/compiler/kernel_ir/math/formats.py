@@ -30,8 +30,9 @@ _PIO2 = _real("0x1.921fb54442d18469898cc51701b839a252049c1114cf98e804177d4cp+0")
 
 
 def _parts(number: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constants:
-    """A number as a sum: a part for each of `cuts`, with so many binary digits (0: all that fit, rounded), then what
-    remains, rounded. digits: of the format."""
+    """Return a number as a sum: a part for each of `cuts`, with so many binary digits (0: all that fit, rounded), then
+    what remains, rounded. digits: of the format.
+    """
     parts: list[float] = []
     for cut in (*cuts, 0):
         rest = number - sum(map(Fraction, parts))
@@ -181,7 +182,8 @@ def format_of(x: Number | Word) -> Format:
 
 
 def polynomial(x: Number, name: str) -> Number:
-    """A polynomial by its name. The long ones of f64 have their odd and even powers summed apart, side by side."""
+    """Return a polynomial by its name. The long ones of f64 have their odd and even powers summed apart, side by side.
+    """
     format = format_of(x)
     coefficients = format.polynomials[name]
     if not format.extended:
@@ -211,20 +213,20 @@ def scaled(x: Number, k: Word) -> Number:
 
 
 def rounded(x: Number) -> tuple[Number, Word]:
-    """The nearest whole number, as a float and as a word."""
+    """Return the nearest whole number, as a float and as a word."""
     format = format_of(x)
     shifted = x + format.shift
     return shifted - format.shift, shifted.bits() - format.shift_bits
 
 
 def upper(x: Number) -> Number:
-    """The upper half of the digits."""
+    """Return the upper half of the digits."""
     cut = (format_of(x).fraction + 2) // 2
     return (x.bits() & -1 << cut).as_float()
 
 
 def product(x: Number, y: Number) -> Pair:
-    """The product and what it was rounded by; nothing here needs to be fused."""
+    """Return the product and what it was rounded by; nothing here needs to be fused."""
     whole = x * y
     high, most = upper(x), upper(y)
     low, rest = x - high, y - most
@@ -232,14 +234,14 @@ def product(x: Number, y: Number) -> Pair:
 
 
 def root_pair(high: Number, low: Number | float = 0.0) -> Pair:
-    """The root to twice the precision."""
+    """Return the root to twice the precision."""
     root = high.root()
     square, lost = product(root, root)
     return fast_sum(root, ((high - square) - lost + low) / (2.0 * root))
 
 
 def quotient(top: Pair, bottom: Pair) -> Pair:
-    """The quotient of two sums, rounded, and what it leaves of the dividend over the divisor once more."""
+    """Return the quotient of two sums, rounded, and what it leaves of the dividend over the divisor once more."""
     t = top[0] / bottom[0]
     whole, lost = product(t, bottom[0])
     return t, ((top[0] - whole) - lost + top[1] - t * bottom[1]) / bottom[0]

@@ -34,7 +34,7 @@ def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
 
 
 def _less(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
-    """An angle, of which s is not more than that, less s and tail."""
+    """Return an angle, of which s is not more than that, less s and tail."""
     high, low = fast_sum(s.new(angle), -s)
     return high + ((low + angle_low) - tail)
 
@@ -56,7 +56,7 @@ def acos(x: Number) -> Number:
 
 
 def _angle(y: Number, x: Number) -> Pair:
-    """The angle, in [0, pi/2], of (x, y): both finite, not negative, not both 0."""
+    """Return the angle, in [0, pi/2], of (x, y): both finite, not negative, not both 0."""
     format = format_of(y)
     (pio2, pio2_low), steep = format.pio2, y > x
     large, small = choose(steep, y, x), choose(steep, x, y)

@@ -43,7 +43,7 @@ def _parts_of(k: Number, f: Number) -> Parts:
 
 
 def _normal(x: Number, digits: int) -> tuple[Word, Number]:
-    """The bits of a positive x, of x 2^digits where that is subnormal; and what its exponent is too large by."""
+    """Return the bits of a positive x, of x 2^digits where that is subnormal; and what its exponent is too large by."""
     small = x < format_of(x).least_normal
     return choose(small, x * 2.0**digits, x).bits(), choose(small, x.new(float(digits)), 0.0)
 
@@ -85,7 +85,7 @@ def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None)
 
 
 def _special(x: Number, y: Number, pole: float) -> Number:
-    """The logarithm of any x, which has its pole at `pole`, given that of finite ones beyond."""
+    """Return the logarithm of any x, which has its pole at `pole`, given that of finite ones beyond."""
     y = choose(x.equals(INFINITY), x, y)
     y = choose(x.equals(pole), -INFINITY, y)
     y = choose(x < pole, NAN, y)

@@ -43,7 +43,7 @@ class Value:
         self.body, self.value = body, value
 
     def made(self, value: SSAValue) -> Any:
-        """A value of the same type."""
+        """Return a value of the same type."""
         return type(self)(self.body, value)
 
 
@@ -177,19 +177,19 @@ class Word(Value):
         return Word(self.body, self.body.op(kind, _WORDS[width], self.value))
 
     def element_of(self, name: str, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
-        """The element of a constant table at this index."""
+        """Return the element of a constant table at this index."""
         return self.body.table(name, values, type_, self.resized(32).value)
 
     def as_bits(self, type_: Attribute) -> SSAValue:
-        """The value of a type of this width that has these bits."""
+        """Return the value of a type of this width that has these bits."""
         return self.body.op(arith.BitcastOp, type_, self.value)
 
     def as_float(self) -> Number:
-        """The float with these bits."""
+        """Return the float with these bits."""
         return Number(self.body, self.as_bits(_FLOATS[self.width]))
 
     def to_float(self) -> Number:
-        """The nearest float of this width; the word is signed."""
+        """Return the nearest float of this width; the word is signed."""
         return Number(self.body, self.body.op(arith.SIToFPOp, _FLOATS[self.width], self.value))
 
 
@@ -314,12 +314,12 @@ class Number(Value):
 
 
 def word_of(body: Body, value: SSAValue) -> Word:
-    """The bits of a float."""
+    """Return the bits of a float."""
     return Word(body, body.op(arith.BitcastOp, _WORDS[bit_width(value.type)], value))
 
 
 def choose(condition: Truth, then: V | float, otherwise: V | float) -> V:
-    """One of two values, of which one may be a number of Python."""
+    """Return one of two values, of which one may be a number of Python."""
     like: Any = then if isinstance(then, Value) else otherwise
     operands = condition.value, like.new(then).value, like.new(otherwise).value
     made: V = like.made(like.body.op(arith.SelectOp, like.value.type, *operands))

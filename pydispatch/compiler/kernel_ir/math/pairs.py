@@ -11,13 +11,13 @@ Pair: TypeAlias = tuple[Number, Number]
 
 
 def two_sum(a: Number, b: Number | float) -> Pair:
-    """A sum, and what it was rounded by."""
+    """Return a sum, and what it was rounded by."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def fast_sum(a: Number, b: Number) -> Pair:
-    """The same of numbers of which the first is not the smaller, or is 0."""
+    """Return the same of numbers of which the first is not the smaller, or is 0."""
     s = a + b
     return s, b - (s - a)

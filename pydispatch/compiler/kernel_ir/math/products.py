@@ -6,7 +6,7 @@ from pydispatch.compiler.kernel_ir.math.numbers import Word, choose
 
 
 def extended_product(a: Word, b: Word, is_signed: bool) -> tuple[Word, Word]:
-    """The low and the high half of a product, from products of half words. The width is even."""
+    """Return the low and the high half of a product, from products of half words. The width is even."""
     half = a.width // 2
     mask = (1 << half) - 1
     low_a, high_a, low_b, high_b = a & mask, a >> half, b & mask, b >> half

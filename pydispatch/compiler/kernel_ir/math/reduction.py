@@ -24,7 +24,7 @@ MOST_CHOSEN = 16
 
 
 def _words(at: Word, width: int) -> list[Word]:
-    """Four words of 2/pi from word number `at` on; word 0 lies before the point."""
+    """Return four words of 2/pi from word number `at` on; word 0 lies before the point."""
     count = 21 if width == 64 else 9
     values = [0, *(TWO_OVER_PI >> (1280 - width * place) & (1 << width) - 1 for place in range(1, count))]
     if count > MOST_CHOSEN:
@@ -39,7 +39,7 @@ def _words(at: Word, width: int) -> list[Word]:
 
 
 def _digits(exponent: Word, first_bit: int) -> list[Word]:
-    """The three words of 2/pi that matter, as half words, lowest first."""
+    """Return the three words of 2/pi that matter, as half words, lowest first."""
     width = exponent.width
     half = width // 2
     first = exponent - (first_bit - width)  # the bit with weight 2 after the product
@@ -53,7 +53,7 @@ def _digits(exponent: Word, first_bit: int) -> list[Word]:
 
 
 def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
-    """The digits of the product before the lowest two, as (high, low) words; higher ones are cut off."""
+    """Return the digits of the product before the lowest two, as (high, low) words; higher ones are cut off."""
     half = factor.width // 2
     mask = (1 << half) - 1
     found: list[Word] = []

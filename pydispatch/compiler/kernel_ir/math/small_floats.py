@@ -67,7 +67,7 @@ def _layout(type_: Attribute) -> Layout:
 
 
 def widened(body: Body, value: SSAValue) -> Number:
-    """The f32 of a float of 16 bits or less; exact."""
+    """Return the f32 of a float of 16 bits or less; exact."""
     type_ = value.type
     code = word_of(body, value).resized(32)
     if isinstance(type_, BFloat16Type):
@@ -92,7 +92,7 @@ def widened(body: Body, value: SSAValue) -> Number:
 
 
 def narrowed(x: Number, type_: Attribute) -> SSAValue:
-    """The float of 16 bits or less that is nearest to an f32."""
+    """Return the float of 16 bits or less that is nearest to an f32."""
     bits, width = x.bits(), bit_width(type_)
     if isinstance(type_, BFloat16Type):
         rounded = bits + 0x7FFF + (bits >> 16 & 1)
@@ -123,12 +123,12 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
 
 
 def single_bits(power: float) -> int:
-    """The bits of an f32 that is a normal power of two."""
+    """Return the bits of an f32 that is a normal power of two."""
     return (F32.bias - 1 + math.frexp(power)[1]) << 23
 
 
 def rounded_to_odd(x: Number) -> Number:
-    """An f64 as an f32 that a second rounding, to 16 bits and less, rounds as if it were the only one."""
+    """Return an f64 as an f32 that a second rounding, to 16 bits and less, rounds as if it were the only one."""
     nearest = x.converted(Float32Type())
     back, bits = nearest.converted(x.value.type), nearest.bits()
     adjust = back.differs(x) & (bits & _MAGNITUDE).below(_INFINITY) & (bits & 1).equals(0)
@@ -141,7 +141,9 @@ _CUTS = {32: ((24, 8),), 64: ((48, 24), (36, 12), (24, 12)), 128: ((88, 40), (64
 
 
 def integer_to_single(x: Word, is_signed: bool) -> Number:
-    """An f32 that is rounded to 16 bits and less as the integer is: what is cut off sets the last bit that stays."""
+    """Return an f32 that is rounded to 16 bits and less as the integer is: what is cut off sets the last bit that
+    stays.
+    """
     if x.width <= 24:
         return x.extended(32, is_signed).to_float()
     x = x.extended(min(width for width in _CUTS if width >= x.width), is_signed)

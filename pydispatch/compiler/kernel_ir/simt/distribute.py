@@ -50,7 +50,7 @@ class Kernel:
 def distribute_kernels(
     module: ModuleOp, exports: Sequence[Export], machine: Machine, together: Container[str] = PARALLEL
 ) -> dict[str, Kernel]:
-    """Rewrites the entry points of a module in place; exports without a function are left out.
+    """Rewrite the entry points of a module in place; exports without a function are left out.
 
     Helpers are inlined, affine operations and views expanded. together: operations that several invocations do where
     neither the function nor the export says how many there are. Raises CompileError, at the operation.
@@ -74,7 +74,7 @@ def distribute_kernels(
 
 
 def _size(export: Export, function: FuncOp, ops: Ops, together: Container[str]) -> Size:
-    """What the function or the export says, else one invocation for code that a single one does."""
+    """Return what the function or the export says, else one invocation for code that a single one does."""
     stated = attribute(function, "pyd.invocations")
     if isinstance(stated, IntegerAttr):
         return (int(stated.value.data), 1, 1)

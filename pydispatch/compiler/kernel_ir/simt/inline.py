@@ -18,7 +18,7 @@ from pydispatch.ir.functions import CALLS
 
 
 def copied(module: ModuleOp) -> ModuleOp:
-    """A copy whose operations know their places."""
+    """Return a copy whose operations know their places."""
     copy = module.clone()
     for new, old in zip(copy.walk(), module.walk(), strict=True):
         set_location(new, old)
@@ -26,7 +26,7 @@ def copied(module: ModuleOp) -> ModuleOp:
 
 
 def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[FuncOp, Ops]]:
-    """Rewrites the exports, so that what they call has no body; returns those that there are, with their operations.
+    """Rewrite the exports, so that what they call has no body; returns those that there are, with their operations.
 
     Raises CompileError for a helper that reaches itself.
     """

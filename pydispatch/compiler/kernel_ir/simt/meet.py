@@ -29,8 +29,9 @@ RADIX = 8
 
 
 def meet(w: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]) -> list[SSAValue]:
-    """The results of a reduction from the partial ones of this invocation, which `ops` combine; written before the
-    loop."""
+    """Return the results of a reduction from the partial ones of this invocation, which `ops` combine; written before
+    the loop.
+    """
     build = w.build(loop)
     if not w.machine.warp:
         return [_tree(w, loop, number, *pair) for number, pair in enumerate(zip(ops, values, strict=True))]
@@ -97,7 +98,7 @@ def _tree(w: Workgroup, loop: Operation, number: int, op: Operation, value: SSAV
     _put(build, value, line, own)
 
     def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
-        """What lies at `first` and after it, combined in order."""
+        """Return what lies at `first` and after it, combined in order."""
         total = _get(inner, line, first, type_)
         if not is_float(type_) or bit_width(type_) >= 32:
             for part in range(1, many):
@@ -138,7 +139,7 @@ def _line_type(element: Attribute, count: int) -> MemRefType:
 
 
 def _is_small(type_: Attribute) -> bool:
-    """Whether elements share bytes in memory, or have none of their own width."""
+    """Return whether elements share bytes in memory, or have none of their own width."""
     return isinstance(type_, IntegerType) and type_.width.data not in (8, 16, 32, 64, 128)
 
 

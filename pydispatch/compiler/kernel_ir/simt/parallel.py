@@ -26,7 +26,7 @@ from pydispatch.ir.dialects.scf.parallel import ForallOp
 
 
 def bounds_of(op: Operation) -> list[Range]:
-    """The ranges of a parallel loop."""
+    """Return the ranges of a parallel loop."""
     if isinstance(op, scf.ParallelOp):
         lower, upper, step, _ = segments(op, 4)
         return [(known(low), known(high), known(by)) for low, high, by in zip(lower, upper, step, strict=True)]
@@ -81,7 +81,7 @@ def _element(build: Build, source: SSAValue, target: SSAValue, indices: Sequence
 
 
 def _copied(op: Operation) -> list[Range]:
-    """The ranges of a memref.copy."""
+    """Return the ranges of a memref.copy."""
     found: list[Range] = []
     for sizes in zip(*(strided(op, operand).sizes for operand in op.operands), strict=True):
         found.append((0, next((size for size in sizes if isinstance(size, int)), sizes[0]), 1))

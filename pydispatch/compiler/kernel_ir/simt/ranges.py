@@ -25,7 +25,7 @@ FEW = 1 << 31
 
 
 def steps(build: Build, range_: Range) -> Index:
-    """How many steps a range has, 0 or less when it is empty."""
+    """Return how many steps a range has, 0 or less when it is empty."""
     lower, upper, step = range_
     if type(lower) is int and type(upper) is int and type(step) is int:
         return max(0, -(-(upper - lower) // step))
@@ -39,7 +39,7 @@ def steps(build: Build, range_: Range) -> Index:
 
 
 def _beyond(upper: Index, lower: Index) -> int | None:
-    """How far a bound that was made by adding a constant to the other lies beyond it."""
+    """Return how far a bound that was made by adding a constant to the other lies beyond it."""
     op = upper.op if isinstance(upper, OpResult) else None
     if isinstance(op, arith.AddiOp):
         for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -50,7 +50,7 @@ def _beyond(upper: Index, lower: Index) -> int | None:
 
 
 def total_of(build: Build, counts: Sequence[Index]) -> Index:
-    """The number of iterations. Two ranges may be empty at once, and their product is none."""
+    """Return the number of iterations. Two ranges may be empty at once, and their product is none."""
     total: Index = 1
     several = len([count for count in counts if type(count) is not int]) > 1
     for count in counts:
@@ -61,7 +61,7 @@ def total_of(build: Build, counts: Sequence[Index]) -> Index:
 def indices_of(
     build: Build, bounds: Sequence[Range], counts: Sequence[Index], number: Index, narrow: bool
 ) -> list[Index]:
-    """The indices of the iteration with the row-major number `number`."""
+    """Return the indices of the iteration with the row-major number `number`."""
     found: list[Index] = []
     rest = number
     many = [dimension for dimension, count in enumerate(counts) if count != 1]
@@ -93,7 +93,7 @@ SMALL = 32
 
 
 def repeats(w: Workgroup, block: Block) -> int:
-    """How many times a body is written: more than once only where it is small, and has no loops."""
+    """Return how many times a body is written: more than once only where it is small, and has no loops."""
     if not w.machine.unrolls:
         return 1
     ops = list(block.ops)
@@ -106,7 +106,7 @@ def repeats(w: Workgroup, block: Block) -> int:
 def distribute(
     w: Workgroup, op: Operation, bounds: Sequence[Range], carried: Sequence[SSAValue], element: Element, times: int
 ) -> list[SSAValue]:
-    """Writes, before `op`, the iterations of this invocation; `element` writes one. times: see `_rounds`."""
+    """Write, before `op`, the iterations of this invocation; `element` writes one. times: see `_rounds`."""
     build = w.build(op)
     counts = [steps(build, range_) for range_ in bounds]
     total = total_of(build, counts)
@@ -122,7 +122,7 @@ def distribute(
 def _rounds(
     build: Build, own: SSAValue, total: Index, n: int, times: int, carried: Sequence[SSAValue], body: Body
 ) -> list[SSAValue]:
-    """Runs `body` for the numbers own, own + n, ... below `total`, in this order; it is written up to times + 1 times.
+    """Run `body` for the numbers own, own + n, ... below `total`, in this order; it is written up to times + 1 times.
 
     Up to a round that is not full, `times` of them stand in one iteration of a loop.
     """
@@ -153,7 +153,7 @@ def _rounds(
 
 
 def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], body: Body) -> list[SSAValue]:
-    """At most one iteration for each."""
+    """Return at most one iteration for each."""
     if total == n:
         return body(build, own, values, True)
     condition, block = build.compare("slt", own, total), Block()
@@ -171,7 +171,7 @@ def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[S
 
 
 def placed(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool) -> list[SSAValue]:
-    """Writes what a block does, its terminator excepted, whose operands are returned. last: the block is not needed
+    """Write what a block does, its terminator excepted, whose operands are returned. last: the block is not needed
     any more, and its operations are moved; else they are copied."""
     end = block.last_op
     assert end is not None

@@ -36,13 +36,13 @@ def check(loop: scf.ParallelOp) -> None:
 
 
 def regroups(loop: scf.ParallelOp) -> bool:
-    """Whether all results may be combined in any order."""
+    """Return whether all results may be combined in any order."""
     check(loop)
     return all(op is not None and isinstance(op.results[0].type, TYPES) and is_free(op) for op in combiners(loop))
 
 
 def regrouped(w: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
-    """Replaces the loop: an invocation combines what its iterations give, then the invocations meet. What the loop
+    """Replace the loop: an invocation combines what its iterations give, then the invocations meet. What the loop
     accesses has been noted."""
     build, ops = w.build(loop), [op for op in combiners(loop) if op is not None]
     starts = [_start(w, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
@@ -57,7 +57,7 @@ def regrouped(w: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
 
 
 def _start(w: Workgroup, build: Build, op: Operation, value: SSAValue) -> SSAValue:
-    """What an invocation combines its first element with: the value before the loop counts once."""
+    """Return what an invocation combines its first element with: the value before the loop counts once."""
     if info_of(op).idempotent:
         return value
     identity = identity_of(op, value.type)

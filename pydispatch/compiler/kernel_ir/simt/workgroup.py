@@ -97,13 +97,13 @@ class Workgroup:
             self.function.attributes[MET] = ArrayAttr([IntegerAttr(number, INDEX) for number in met])
 
     def build(self, op: Operation) -> Build:
-        """Writes before `op`."""
+        """Write before `op`."""
         return Build.before(self.entry, op)
 
     # Storage
 
     def _place_storage(self) -> None:
-        """Says of every allocation whose it is."""
+        """Say of every allocation whose it is."""
         made = [op for name in ("memref.alloc", "memref.alloca") for op in self.ops.get(name, ())]
         shared = self._written_together() if made and self.count > 1 else set()
         for op in made:
@@ -132,7 +132,7 @@ class Workgroup:
         return {key for key in found if not self._in_parallel(key)}
 
     def shared(self, accesses: Accesses) -> Accesses:
-        """The accesses less those to memory that an invocation has for itself."""
+        """Return the accesses less those to memory that an invocation has for itself."""
 
         def keep(keys: set[Key]) -> set[Key]:
             return {key for key in keys if type(key) is tuple or not isinstance(key, Operation) or key in self.common}
@@ -145,7 +145,7 @@ class Workgroup:
         return Build(self.entry, self.function, self.entry.insert)
 
     def own(self) -> SSAValue:
-        """The number of the invocation in its workgroup."""
+        """Return the number of the invocation in its workgroup."""
         if self._own is None:
             x, y, z = self.size
             build = self._at_entry()
@@ -158,7 +158,7 @@ class Workgroup:
         return self._own
 
     def first(self) -> SSAValue:
-        """Whether it is invocation 0."""
+        """Return whether it is invocation 0."""
         if self._first is None:
             self._first = self._at_entry().compare("eq", self.own(), 0)
         return self._first
@@ -172,7 +172,7 @@ class Workgroup:
     # Barriers
 
     def before(self, op: Operation, accesses: Accesses, who: int = MANY) -> None:
-        """Puts a barrier before `op` where these accesses need one, and notes them."""
+        """Put a barrier before `op` where these accesses need one, and notes them."""
         if self.hazards.conflict(accesses, who):
             self._met |= accesses.reads | accesses.writes
             self.barrier(self.build(op))
@@ -197,13 +197,13 @@ class Workgroup:
                 loop.exposed |= keys
 
     def _settle(self, block: Block, exposed: set[Key]) -> None:
-        """Ends a block after which memory of reductions is written that some may still read."""
+        """End a block after which memory of reductions is written that some may still read."""
         last = block.last_op
         if last is not None and exposed & self.hazards.read:
             self.barrier(self.build(last))
 
     def by_one(self, op: Operation) -> None:
-        """Moves an operation without results that are used into `if this is invocation 0`."""
+        """Move an operation without results that are used into `if this is invocation 0`."""
         if any(result.uses for result in op.results):
             raise CompileError(
                 f"the result of '{op_name(op)}' outside a parallel loop", location_of(op), "move it into the loop"
@@ -243,7 +243,8 @@ class Workgroup:
                 raise unsupported(op)
 
     def keys(self, op: Operation, memref: SSAValue) -> set[Key]:
-        """The shared storage that a memref may lie in. CompileError when it may also lie in an invocation's own."""
+        """Return the shared storage that a memref may lie in. CompileError when it may also lie in an invocation's own.
+        """
         bases = base_of(memref)
         keys = self.shared(Accesses(bases, set())).reads
         if keys and keys != bases:

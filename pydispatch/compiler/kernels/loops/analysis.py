@@ -53,7 +53,7 @@ class Nest:
     along: int = -1
 
     def run_stages(self, e: Elements, build: Builder, indices: list[Index]) -> None:
-        """Writes the stages and the row results at the level of a row."""
+        """Write the stages and the row results at the level of a row."""
         for value, places in self.stages:
             e.at(build, value, [0 if p < 0 else indices[p] for p in places])
 
@@ -77,7 +77,7 @@ class _Trial:
 
 
 def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
-    """The nests with their rows found, those of row results joined with the rows they belong to."""
+    """Return the nests with their rows found, those of row results joined with the rows they belong to."""
     recurrences = [nest for nest in nests if isinstance(nest.space, RecurrenceOp)]  # all is known of these
     nests = [nest for nest in nests if not isinstance(nest.space, RecurrenceOp)]
     for nest in nests:
@@ -98,7 +98,7 @@ def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
 
 
 def _find_stages(frame: Frame, nest: Nest) -> bool:
-    """Sets the stages. False when one of them is not indexed by the row itself: nothing is kept then."""
+    """Set the stages. False when one of them is not indexed by the row itself: nothing is kept then."""
     trial = _try(frame, nest, nest.split)
     outer = trial.indices[: nest.split]
     for value, place, indices in trial.e.finished:
@@ -161,7 +161,7 @@ def _join(frame: Frame, nests: list[Nest]) -> list[Nest]:
 
 
 def _reduces(value: OpResult) -> bool:
-    """Whether a reduction is among what makes a value."""
+    """Return whether a reduction is among what makes a value."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         v = pending.pop()
@@ -175,7 +175,7 @@ def _reduces(value: OpResult) -> bool:
 
 
 def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
-    """Which values of the rows are stored, and where; see `Nest.kept`."""
+    """Return which values of the rows are stored, and where; see `Nest.kept`."""
     trial = _try(frame, nest, nest.split)
     e, dims = trial.e, trial.dims
     own = {value: buffer for value, buffer in nest.stores}
@@ -214,7 +214,7 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def keep(frame: Frame, nest: Nest) -> None:
-    """Tells the elements of the kernel where the rows of a nest store values."""
+    """Tell the elements of the kernel where the rows of a nest store values."""
     e = frame.elements
     dims = nest.dims(e)
     buffers = dict(nest.stores)
@@ -236,7 +236,7 @@ def _in_row(split: int, inner: list[Index]) -> IndexMap:
 
 
 def probe(frame: Frame) -> Elements:
-    """Elements whose code goes nowhere."""
+    """Return elements whose code goes nowhere."""
     block = Block()
     build = Builder(block, frame.source)
     e = Elements(frame.source, build, RULES)

@@ -74,7 +74,7 @@ def _small(op: Operation) -> bool:
 
 
 def _side_by_side(g: Structured, column: int) -> bool:
-    """Whether most of what is read lies along the columns and not along the innermost reduced dimension."""
+    """Return whether most of what is read lies along the columns and not along the innermost reduced dimension."""
     across = along = 0
     for number, (value, map) in enumerate(zip(g.inputs, g.maps, strict=False)):
         if not isinstance(value.type, TensorType) or not map.results or not g.block.args[number].uses:
@@ -88,7 +88,7 @@ def _side_by_side(g: Structured, column: int) -> bool:
 
 
 def widest(stages: Sequence[Stage]) -> int:
-    """How many columns a workgroup takes at most."""
+    """Return how many columns a workgroup takes at most."""
     size = max(bits_of(tensor_type(r).element_type) // 8 for stage in stages for r in stage.op.results)
     return COLUMN_BYTES // size
 
@@ -104,7 +104,7 @@ def run_stages(
     buffers: dict[SSAValue, SSAValue],
     parts: dict[SSAValue, SSAValue],
 ) -> None:
-    """Writes the stages for the columns `low` to `high` and says that their results lie in `buffers`.
+    """Write the stages for the columns `low` to `high` and says that their results lie in `buffers`.
 
     parts: buffers for the blocks of those that `in_blocks` names.
     """
@@ -188,7 +188,7 @@ class _Run:
 
 
 def in_blocks(e: Elements, stage: Stage) -> bool:
-    """Whether a stage goes in blocks."""
+    """Return whether a stage goes in blocks."""
     g = view_of(e, stage.op)
     return _rows_of_blocks(e, g, loop_sizes(e, g)) > 0
 

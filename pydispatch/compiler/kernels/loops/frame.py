@@ -38,7 +38,9 @@ class Kernel:
 
 
 def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
-    """The workload of a dispatch function: as many arguments as `sizes` says, else the index arguments at its end."""
+    """Return the workload of a dispatch function: as many arguments as `sizes` says, else the index arguments at its
+    end.
+    """
     count = source.attributes.get("sizes")
     if isinstance(count, IntegerAttr):
         arguments = list(source.body.block.args)
@@ -84,7 +86,7 @@ class Frame:
             self.words += words_of(argument.type, location_of(self.source))
 
     def bind(self, flat: Index | None = None) -> None:
-        """Makes the buffers of all tensors. flat: as one row of this many elements."""
+        """Make the buffers of all tensors. flat: as one row of this many elements."""
         self.elements.flat = flat
         written = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t >= 0}
         fresh = len(self.tensors)
@@ -118,14 +120,14 @@ class Frame:
         )
 
     def workgroup(self) -> SSAValue:
-        """The number of the workgroup."""
+        """Return the number of the workgroup."""
         op = hal.InterfaceWorkgroupIDOp(
             result_types=[IndexType()], properties={"dimension": IntegerAttr(0, IndexType())}
         )
         return self.build.add(op)
 
     def finish(self, grid: Grid | None, tiles: tuple[int, ...] = ()) -> Kernel:
-        """The kernel. grid: None for one workgroup."""
+        """Return the kernel. grid: None for one workgroup."""
         self.build.add(func.ReturnOp())
         function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))
         set_location(function, self.source)

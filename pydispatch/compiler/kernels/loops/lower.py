@@ -32,13 +32,13 @@ from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 
 def packed(value: SSAValue) -> int:
-    """Elements that share a byte: 1 for whole bytes."""
+    """Return elements that share a byte: 1 for whole bytes."""
     bits = bits_of(tensor_type(value).element_type)
     return 8 // bits if bits < 8 else 1
 
 
 def lower_loops(frame: Frame) -> Kernel:
-    """A kernel of nests, see above."""
+    """Return a kernel of nests, see above."""
     e, build = frame.elements, frame.build
     nests = analyse(frame, nests_of(frame))
     cuts = [_cut(frame.backend, nest, e, build) for nest in nests]
@@ -61,7 +61,7 @@ def lower_loops(frame: Frame) -> Kernel:
 
 
 def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
-    """What each workgroup has of the bindings of a flat kernel, of whose elements it has a run of this many."""
+    """Return what each workgroup has of the bindings of a flat kernel, of whose elements it has a run of this many."""
     tensors = [*frame.tensors, *(v for v, t in zip(frame.returned, frame.updated, strict=True) if t < 0)]
     if frame.elements.flat is None or not run or any(packed(v) > 1 for v in tensors):
         return ()
@@ -69,7 +69,7 @@ def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
 
 
 def lower_whole(frame: Frame) -> Kernel:
-    """A kernel of which every workgroup computes everything; its grid was chosen by hand."""
+    """Return a kernel of which every workgroup computes everything; its grid was chosen by hand."""
     e, build = frame.elements, frame.build
     for nest in analyse(frame, nests_of(frame, into_empty=True)):
         _serial(frame, nest, _cut(frame.backend, nest, e, build))
@@ -88,7 +88,7 @@ def _grid(backend: Backend, nests: Sequence[Nest], e: Elements, build: Builder) 
 
 
 def _can_count(frame: Frame, nests: Sequence[Nest]) -> bool:
-    """Whether the grid follows from the sizes; otherwise one workgroup does everything."""
+    """Return whether the grid follows from the sizes; otherwise one workgroup does everything."""
     try:
         count_region(frame.source, lambda e, b: _grid(frame.backend, nests, e, b), frame.elements)
     except CompileError:
@@ -123,12 +123,12 @@ def nests_of(frame: Frame, into_empty: bool = False) -> list[Nest]:
 
 
 def width_of(value: SSAValue) -> int:
-    """Bytes of an element; 1 where several share a byte."""
+    """Return bytes of an element; 1 where several share a byte."""
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
 
 def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
-    """The cut of a nest, by the bytes that its elements or rows move."""
+    """Return the cut of a nest, by the bytes that its elements or rows move."""
     dims = nest.dims(e)
     ratio = packed(nest.stores[0][0])
     if isinstance(nest.space, RecurrenceOp):
@@ -224,7 +224,7 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
 
 
 def is_stored(e: Elements, value: SSAValue, buffer: SSAValue) -> bool:
-    """Whether an earlier loop of the row has stored a result where it belongs."""
+    """Return whether an earlier loop of the row has stored a result where it belongs."""
     kept = e.kept.get(value)
     return kept is not None and kept.buffer is buffer and kept.filled is not None
 

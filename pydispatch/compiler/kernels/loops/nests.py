@@ -17,13 +17,13 @@ class RowPipeline(Protocol):
     """What every row of a nest computes of the next one."""
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
-        """The values of the first row, by themselves."""
+        """Return the values of the first row, by themselves."""
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Opens a row whose values are known; those of the row `following` are computed beside it."""
+        """Open a row whose values are known; those of the row `following` are computed beside it."""
 
     def end(self) -> list[SSAValue]:
-        """Closes a row: the values of the following one."""
+        """Close a row: the values of the following one."""
 
 NARROWEST = 64
 """Columns of the narrowest run: some cache lines side by side."""
@@ -50,7 +50,7 @@ class Cut:
 
 
 def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Cut:
-    """Elements that are independent of each other: the last dimension is cut too."""
+    """Return elements that are independent of each other: the last dimension is cut too."""
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     if isinstance(budget, int) and budget > 64:
         budget -= budget % 64
@@ -71,7 +71,7 @@ def cut_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Inde
 
 
 def cut_columns(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index, widest: int) -> Cut:
-    """Runs of columns: long enough for whole cache lines, short enough for their accumulators to stay close."""
+    """Run of columns: long enough for whole cache lines, short enough for their accumulators to stay close."""
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
     wide = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)

@@ -30,7 +30,7 @@ SLICES_OF_A_PART = 4096
 
 
 def parts_of(e: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
-    """How many parts the destination has: a power of two, `most` at most."""
+    """Return how many parts the destination has: a power of two, `most` at most."""
     dims = update.dims(e)
     slices = build.product(dims[: update.ordered])
     if not isinstance(slices, int):
@@ -39,7 +39,7 @@ def parts_of(e: Elements, build: Builder, update: UpdateStep, most: int) -> Inde
 
 
 def _parts_on_cpu(e: Elements, build: Builder, update: UpdateStep) -> Index:
-    """Parts where the elements of a slice outweigh that each part looks at it."""
+    """Return parts where the elements of a slice outweigh that each part looks at it."""
     inner = [n for n in update.dims(e)[update.ordered :] if isinstance(n, int)]
     return parts_of(e, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
 

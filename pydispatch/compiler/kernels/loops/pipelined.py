@@ -38,27 +38,27 @@ class PipelinedReduction:
     results: list[SSAValue] = field(default_factory=list)
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
-        """The reduction of the first row, by itself."""
+        """Return the reduction of the first row, by itself."""
         return [self.e.at(build, self.value, self._where(row))]
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Opens a row: its reduction is known, that of the row `following` is computed beside it."""
+        """Open a row: its reduction is known, that of the row `following` is computed beside it."""
         build.remember((self.value, tuple(self._where(row))), carried[0])
         self.following, self.results, self.e.beside = following, [], self
 
     def end(self) -> list[SSAValue]:
-        """Closes a row."""
+        """Close a row."""
         assert self.results and self.e.beside is None
         return self.results
 
     def initial(self, build: Builder) -> list[SSAValue]:
-        """What the reduction begins with."""
+        """Return what the reduction begins with."""
         g = self._view
         map_ = g.output_maps[0]
         return [self.e.at(build, g.outputs[0], evaluate(build, map_, self._point(0)))]
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """One step of the reduction."""
+        """Return one step of the reduction."""
         return body_at(self.e, build, self._view, self._point(index), carried)
 
     @property
@@ -78,7 +78,7 @@ class PipelinedReduction:
 
 
 def find_pipelined(e: Elements, nest: Nest) -> PipelinedReduction | None:
-    """The first reduction of the rows of a nest, when it fits into the loop of the second."""
+    """Return the first reduction of the rows of a nest, when it fits into the loop of the second."""
     if not e.reassociate or len(nest.stages) < 2:
         return None
     (value, places), (other, other_places) = nest.stages[:2]
@@ -105,6 +105,6 @@ def find_pipelined(e: Elements, nest: Nest) -> PipelinedReduction | None:
 
 
 def _is_read(value: SSAValue) -> bool:
-    """Whether a tensor is an argument as it is."""
+    """Return whether a tensor is an argument as it is."""
     value = source_of(value)
     return isinstance(value, BlockArgument) and isinstance(value.type, TensorType)

@@ -28,14 +28,14 @@ FEW_COLUMNS, MOST_COLUMNS = 16, 256
 
 
 def row_dims(e: Elements, op: RecurrenceOp) -> list[Index]:
-    """The sizes of the dimensions that count the rows."""
+    """Return the sizes of the dimensions that count the rows."""
     dims = list(e.dims(op.res[0]))
     del dims[op.along]
     return dims
 
 
 def row_bytes(e: Elements, build: Builder, op: RecurrenceOp) -> Index:
-    """What a row costs, in bytes of a plain copy."""
+    """Return what a row costs, in bytes of a plain copy."""
     stored = sum(max(1, bits_of(tensor_type(r).element_type) // 8) for r in op.res)
     return build.times(e.dims(op.res[0])[op.along], STEP_BYTES + stored)
 
@@ -71,12 +71,12 @@ def write_rows(
 
 
 def _carried(op: RecurrenceOp) -> list[Attribute]:
-    """The types of the values that a row carries."""
+    """Return the types of the values that a row carries."""
     return [a.type for a in op.next.block.args][len(op.shape) :]
 
 
 def _in_columns(op: RecurrenceOp) -> bool:
-    """Whether elements of many rows lie side by side, so that a step of all of them is a loop over memory."""
+    """Return whether elements of many rows lie side by side, so that a step of all of them is a loop over memory."""
     last = op.shape[-1]
     if op.along == len(op.shape) - 1 or 0 <= last < FEW_COLUMNS or any(r.regions for r in op.next.block.ops):
         return False
@@ -84,13 +84,13 @@ def _in_columns(op: RecurrenceOp) -> bool:
 
 
 def _most_columns(op: RecurrenceOp) -> int:
-    """How many rows side by side a workgroup takes: what they carry stays in the first-level cache."""
+    """Return how many rows side by side a workgroup takes: what they carry stays in the first-level cache."""
     carried = sum(bits_of(type_) // 8 for type_ in _carried(op))
     return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, carried)))
 
 
 def cut_recurrence(e: Elements, build: Builder, backend: Backend, op: RecurrenceOp) -> Cut:
-    """How the rows are cut into workgroups of a CPU."""
+    """Return how the rows are cut into workgroups of a CPU."""
     dims = row_dims(e, op)
     rows = build.product(dims)
     if any(bits_of(tensor_type(r).element_type) < 8 for r in op.res):  # two rows would meet in a byte

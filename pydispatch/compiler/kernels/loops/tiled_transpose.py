@@ -37,7 +37,7 @@ def block_of(dims: Sequence[Index], along: int) -> tuple[int, bool]:
 
 
 def turned(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices: Sequence[Index]) -> int:
-    """The dimension that a nest with the counters `indices` reads along, -1 when it is the last one or none."""
+    """Return the dimension that a nest with the counters `indices` reads along, -1 when it is the last one or none."""
     if len(indices) < 2:
         return -1
     last = indices[-1]

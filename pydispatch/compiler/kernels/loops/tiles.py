@@ -10,5 +10,5 @@ COLUMN_BYTES = 4096
 
 
 def elements_per_workgroup(build: Builder, backend: Backend, bytes_per_element: Index) -> Index:
-    """How many elements share a workgroup when each moves that many bytes: the same budget, one at least."""
+    """Return how many elements share a workgroup when each moves that many bytes: the same budget, one at least."""
     return build.most(build.quotient(backend.workgroup_bytes, build.most(bytes_per_element, 1)), 1)

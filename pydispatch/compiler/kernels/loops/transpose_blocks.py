@@ -18,7 +18,7 @@ SIDE = 16
 def view_as(
     build: Builder, buffer: SSAValue, offset: Index, sizes: Sequence[Index], strides: Sequence[Index]
 ) -> SSAValue:
-    """A buffer seen with another shape, in elements."""
+    """Return a buffer seen with another shape, in elements."""
     type_ = buffer.type
     assert isinstance(type_, MemRefType)
     layout = StridedLayoutAttr(

@@ -23,11 +23,11 @@ class UpdateStep:
     only: bool
 
     def dims(self, e: Elements) -> list[Index]:
-        """The sizes of what is written."""
+        """Return the sizes of what is written."""
         return self.rule.written_sizes(e, self.op)
 
     def position(self, e: Elements, build: Builder, indices: Sequence[Index]) -> list[Index]:
-        """Where an element of the source goes."""
+        """Return where an element of the source goes."""
         return self.rule.position(e, build, self.op, indices)
 
     @property
@@ -36,15 +36,15 @@ class UpdateStep:
         return self.rule.ordered(self.op)
 
     def meeting(self, e: Elements, build: Builder, leading: Sequence[Index]) -> Index:
-        """A number that leading indices share when what they write may meet."""
+        """Return a number that leading indices share when what they write may meet."""
         return self.rule.meeting(e, build, self.op, leading)
 
     def lands(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
-        """Whether an element of the source has a place."""
+        """Return whether an element of the source has a place."""
         return self.rule.lands(e, build, self.op, indices)
 
     def write(self, e: Elements, build: Builder, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]) -> None:
-        """Writes the element at `indices` of the source. value: the result, buffer: where it lies."""
+        """Write the element at `indices` of the source. value: the result, buffer: where it lies."""
 
         def land(b: Builder) -> None:
             where = self.position(e, b, indices)
@@ -53,12 +53,12 @@ class UpdateStep:
         build.when(self.lands(e, build, indices), land)
 
     def element(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
-        """What is written, when nothing else writes there."""
+        """Return what is written, when nothing else writes there."""
         return self.rule.written_element(e, build, self.op, indices)
 
 
 def starts_empty(value: SSAValue) -> bool:
-    """Whether a value is a chain of updates of a tensor.empty."""
+    """Return whether a value is a chain of updates of a tensor.empty."""
     links = 0
     while isinstance(value, OpResult) and isinstance(rule := rule_of(value.op), Update):
         value, links = value.op.operands[rule.destination], links + 1
@@ -66,7 +66,7 @@ def starts_empty(value: SSAValue) -> bool:
 
 
 def updates_of(value: SSAValue) -> list[UpdateStep]:
-    """The chain of updates that makes a tied result, first to last."""
+    """Return the chain of updates that makes a tied result, first to last."""
     links: list[tuple[Operation, Update]] = []
     while isinstance(value, OpResult):
         rule = rule_of(value.op)

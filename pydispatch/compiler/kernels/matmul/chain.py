@@ -54,7 +54,7 @@ class Chain:
 
 
 def chain_of(operations: Sequence[Operation]) -> Chain | None:
-    """The chain that operations are, in an order in which they can run; None when they are none."""
+    """Return the chain that operations are, in an order in which they can run; None when they are none."""
     found = contractions(operations)
     if len(found) != 2:
         return None
@@ -82,7 +82,9 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
 def _scores(
     first: Contraction, second: Contraction, after: Collection[Operation], members: set[Operation], known: Places
 ) -> SSAValue | None:  # fmt: skip
-    """The one value that is computed from the first product place by place and that something else is computed from."""
+    """Return the one value that is computed from the first product place by place and that something else is computed
+    from.
+    """
     result = first.op.results[0]
     found: list[SSAValue] = []
     rank = len(shape_of(result))
@@ -101,7 +103,7 @@ def _parts(
     first: Contraction, second: Contraction, scores: SSAValue, after_first: Collection[Operation],
     operations: Sequence[Operation], known: Places,
 ) -> tuple[list[Operation], list[Operation], list[Operation]] | None:  # fmt: skip
-    """What belongs to the first product, to the rows and to the second product: by what needs an operation."""
+    """Return what belongs to the first product, to the rows and to the second product: by what needs an operation."""
     after_second = dependents(second.op, operations)
     result = first.op.results[0]
     home: dict[Operation, int] = {first.op: 0, second.op: 2}
@@ -133,7 +135,8 @@ def _parts(
 
 
 def _fits(chain: Chain) -> bool:
-    """Whether both products have the rows in the same places, of sizes and types that the kernel has code for."""
+    """Return whether both products have the rows in the same places, of sizes and types that the kernel has code for.
+    """
     first, second = chain.first, chain.second
     values = (chain.scores, chain.rows, second.op.results[0])
     types = [v.type.element_type for v in values if isinstance(v.type, TensorType)]
@@ -163,7 +166,9 @@ def _positions(results: Sequence[object]) -> list[int]:
 
 
 def _aligned(chain: Chain) -> bool:
-    """Whether a row of `rows` is computed from the row of `scores` in the same place, and from nothing else of it."""
+    """Return whether a row of `rows` is computed from the row of `scores` in the same place, and from nothing else of
+    it.
+    """
     rank = len(shape_of(chain.scores))
     known: dict[SSAValue, list[int]] = {chain.scores: list(range(rank))}
     for op in chain.parts[1]:

@@ -54,7 +54,7 @@ def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
 
 
 def _before_of(c: Operation, members: set[Operation]) -> set[Operation]:
-    """The operations of a group that `c` needs, directly or through others."""
+    """Return the operations of a group that `c` needs, directly or through others."""
     found: set[Operation] = set()
     pending = [c]
     while pending:
@@ -91,13 +91,13 @@ def _before(op: Operation, c: Contraction) -> str | None:
 
 
 def _only_copies(op: Operation) -> bool:
-    """Whether a generic moves elements and does nothing else."""
+    """Return whether a generic moves elements and does nothing else."""
     block = structured(op).block
     return block.first_op is block.last_op and block.last_op is not None and block.last_op.operands[0] in block.args
 
 
 def _beside(op: Operation, c: Contraction, after: Collection[Operation]) -> str | None:
-    """What is computed from the result reads this too: for every element, or once for the columns of a tile."""
+    """Return what is computed from the result reads this too: for every element, or once for the columns of a tile."""
     if is_reduction(op):
         return reasons.REDUCED_BESIDE
     if isinstance(rule_of(op), Update):
@@ -110,7 +110,7 @@ def _beside(op: Operation, c: Contraction, after: Collection[Operation]) -> str 
 
 
 def _ends(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
-    """The values through which what `op` computes is read with a contraction's result."""
+    """Return the values through which what `op` computes is read with a contraction's result."""
     found: list[SSAValue] = []
     pending, seen = [op], {op}
     while pending:
@@ -129,7 +129,7 @@ def _count(op: Operation) -> int:
 
 
 def _costly(op: Operation) -> bool:
-    """Whether an element costs more than a few instructions."""
+    """Return whether an element costs more than a few instructions."""
     if op.name == "linalg.generic":
         return any(info_of(inner).cost >= Cost.SHORT or inner.regions for inner in op.regions[0].block.ops)
     return info_of(op).cost >= Cost.SHORT or bool(op.regions)

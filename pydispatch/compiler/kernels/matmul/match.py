@@ -41,7 +41,7 @@ class Linear:
     constant: int
 
     def of(self, dim: int) -> int:
-        """The coefficient of a dimension."""
+        """Return the coefficient of a dimension."""
         return dict(self.terms).get(dim, 0)
 
     def is_plain(self, dim: int) -> bool:
@@ -68,11 +68,11 @@ class Factor:
         return {dim for c in self.coordinates for dim, _ in c.terms}
 
     def where(self, dim: int) -> list[int]:
-        """The positions of the coordinates that depend on a dimension."""
+        """Return the positions of the coordinates that depend on a dimension."""
         return [i for i, c in enumerate(self.coordinates) if c.of(dim)]
 
     def is_last(self, dim: int | None) -> bool:
-        """Whether neighbours along `dim` are neighbours in a row-major main input."""
+        """Return whether neighbours along `dim` are neighbours in a row-major main input."""
         return dim is not None and bool(self.coordinates) and self.coordinates[-1].of(dim) == 1
 
 
@@ -96,7 +96,7 @@ class Contraction:
 
 
 def linear(expression: AffineExpr) -> Linear | None:
-    """Reads an expression; None when it divides or has a negative coefficient."""
+    """Read an expression; None when it divides or has a negative coefficient."""
     if isinstance(expression, AffineDimExpr):
         return Linear(((expression.position, 1),), 0)
     if isinstance(expression, AffineConstantExpr):
@@ -121,13 +121,13 @@ def linear(expression: AffineExpr) -> Linear | None:
 
 
 def contraction_of(op: Operation) -> Contraction | None:
-    """The parts of a contraction; None for what is none, or has no kernel of its own."""
+    """Return the parts of a contraction; None for what is none, or has no kernel of its own."""
     g = as_structured(op)
     return None if g is None or g.body is None else g.fact(_recognize)
 
 
 def is_contraction(op: Operation) -> bool:
-    """Whether an operation reduces products of several inputs by adding them up, whatever else it computes."""
+    """Return whether an operation reduces products of several inputs by adding them up, whatever else it computes."""
     g = as_structured(op)
     return g is not None and g.body is not None and g.fact(_adds_products)
 
@@ -153,7 +153,7 @@ def _recognize(g: Structured) -> Contraction | None:
 
 
 def _product(g: Structured) -> tuple[SSAValue, SSAValue] | None:
-    """The two values whose product the body adds to its accumulator."""
+    """Return the two values whose product the body adds to its accumulator."""
     last = g.block.last_op
     assert last is not None
     total = last.operands[0]
@@ -212,19 +212,19 @@ def _places(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Line
 
 
 def _static_size(g: Structured, dim: int) -> int:
-    """The size of a dimension; 64 stands for one that is not known."""
+    """Return the size of a dimension; 64 stands for one that is not known."""
     size = g.extents[dim]
     return 64 if size is None else size
 
 
 def _columns(a: Factor, b: Factor, parallel: set[int]) -> list[int]:
-    """The dimensions that the columns may be: b's own ones, of which neighbours are one element apart."""
+    """Return the dimensions that the columns may be: b's own ones, of which neighbours are one element apart."""
     own = [d for d in sorted(parallel) if d in b.dims and d not in a.dims]
     return [d for d in own if len(b.where(d)) == 1 and b.coordinates[b.where(d)[0]].of(d) == 1]
 
 
 def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
-    """Chooses m, n and k: n wants to be contiguous in B and C, k in A, and m to be large. None is in several
+    """Choose m, n and k: n wants to be contiguous in B and C, k in A, and m to be large. None is in several
     coordinates of a factor, as in a diagonal: what it reads does not fill a tile."""
     parallel = set(range(len(g.iterators))) - set(g.loops)
     shared = [d for d in g.loops if len(first.where(d)) == len(second.where(d)) == 1]

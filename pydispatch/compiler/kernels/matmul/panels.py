@@ -39,7 +39,7 @@ class Layout:
     steps: int | None = None
 
     def type_of(self, type: TensorType[Attribute]) -> TensorType[Attribute]:
-        """The panels of a tensor of this type."""
+        """Return the panels of a tensor of this type."""
         shape = list(type.get_shape())
         if self.steps is not None:
             shape[self.steps] //= self.group
@@ -48,7 +48,7 @@ class Layout:
         return TensorType(type.element_type, [-(-columns // self.width), *shape, *inner])
 
     def places(self, rank: int) -> AffineMap:
-        """Where the element of a tensor is in its panels."""
+        """Return where the element of a tensor is in its panels."""
         dims: list[AffineExpr] = [AffineExpr.dimension(d) for d in range(rank)]
         column, inner = dims[self.axis], [dims[self.axis] % self.width]
         if self.steps is not None:
@@ -58,7 +58,7 @@ class Layout:
         return AffineMap(rank, 0, (column // self.width, *dims, *inner))
 
     def elements(self, rank: int) -> AffineMap:
-        """Which element of a tensor of so many dimensions is at a place of its panels."""
+        """Return which element of a tensor of so many dimensions is at a place of its panels."""
         loops = rank + 1 + (self.steps is not None)  # [panel, other dimensions ..., column, step of a group]
         dims = [AffineExpr.dimension(d) for d in range(loops)]
         reads: list[AffineExpr] = dims[1:rank]
@@ -76,8 +76,9 @@ class Panels:
     layout: Layout
 
     def strides(self) -> list[int]:
-        """Elements between neighbours along each dimension of the tensor, within a panel; along the groups' dimension
-        those between groups, divided by their size."""
+        """Return elements between neighbours along each dimension of the tensor, within a panel; along the groups'
+        dimension those between groups, divided by their size.
+        """
         layout = self.layout
         strides: list[int] = []
         step = layout.width
@@ -101,7 +102,7 @@ class Panels:
 
 
 def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
-    """The operations whose last one has the panels of a tensor of known sizes."""
+    """Return the operations whose last one has the panels of a tensor of known sizes."""
     assert isinstance(value.type, TensorType)
     panels, ops = layout.type_of(value.type), list[Operation]()
     shape = list(value.type.get_shape())
@@ -114,7 +115,7 @@ def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
 
 
 def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]) -> list[Operation]:
-    """The operations whose last one has zeros behind the elements of a tensor, so many along each dimension."""
+    """Return the operations whose last one has zeros behind the elements of a tensor, so many along each dimension."""
     assert isinstance(value.type, TensorType)
     zero = arith.ConstantOp(zero_attribute(value.type.element_type))
     block = Block(arg_types=[IndexType()] * len(shape))
@@ -126,12 +127,12 @@ def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]
 
 
 def from_panels(value: SSAValue, result: TensorType[Attribute], layout: Layout) -> list[Operation]:
-    """The operations whose last one has a tensor from its panels."""
+    """Return the operations whose last one has a tensor from its panels."""
     return _copy(value, result, layout.places(result.get_num_dims()))
 
 
 def panels_of(value: SSAValue) -> Panels | None:
-    """The panels that a value of a dispatch function is made from, None when it is no argument in panels."""
+    """Return the panels that a value of a dispatch function is made from, None when it is no argument in panels."""
     value = source_of(value)
     if not isinstance(value, OpResult) or value.op.name != GENERIC:
         return None
@@ -151,7 +152,7 @@ def panels_of(value: SSAValue) -> Panels | None:
 
 
 def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
-    """The layouts that panels of this shape may have, of a tensor of so many dimensions."""
+    """Return the layouts that panels of this shape may have, of a tensor of so many dimensions."""
     if len(shape) == rank + 1:
         return [Layout(axis, shape[-1]) for axis in range(rank)]
     if len(shape) != rank + 2:

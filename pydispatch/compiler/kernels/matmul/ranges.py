@@ -20,12 +20,12 @@ SAME_ELEMENTS = {"tensor.collapse_shape", "tensor.expand_shape", "tensor.extract
 
 
 def factor_range(factor: Factor) -> Range | None:
-    """The least and the greatest value of an integer factor, None when nothing is known."""
+    """Return the least and the greatest value of an integer factor, None when nothing is known."""
     return range_of(factor.value)
 
 
 def range_of(value: SSAValue) -> Range | None:
-    """The least and the greatest value of an integer, or of the elements of a tensor of integers."""
+    """Return the least and the greatest value of an integer, or of the elements of a tensor of integers."""
     return _Ranges().of(value)
 
 
@@ -48,14 +48,14 @@ class _Ranges:
         return self.known[value]
 
     def _argument(self, value: BlockArgument) -> Range | None:
-        """An element that the body of a structured operation reads."""
+        """Return an element that the body of a structured operation reads."""
         parent = value.owner.parent_op()
         g = None if parent is None else as_structured(parent)
         is_input = g is not None and g.body is not None and value.owner is g.block and value.index < len(g.inputs)
         return self.of(g.inputs[value.index]) if g is not None and is_input else None
 
     def _tensor(self, value: OpResult) -> Range | None:
-        """The elements of a tensor."""
+        """Return the elements of a tensor."""
         op = value.op
         if op.name in SAME_ELEMENTS:
             return self.of(op.operands[0])
@@ -98,7 +98,7 @@ class _Ranges:
 
 
 def _elements(value: Attribute) -> Range | None:
-    """The least and the greatest element of a constant that is not large."""
+    """Return the least and the greatest element of a constant that is not large."""
     if isinstance(value, NumPyArrayAttr) and value.count <= MOST_ELEMENTS:
         value = value.dense()
     if not isinstance(value, DenseIntOrFPElementsAttr):
@@ -116,7 +116,7 @@ def _element_of(value: SSAValue) -> Attribute:
 
 
 def _all_of(type_: Attribute) -> Range | None:
-    """All values of a type of integers."""
+    """Return all values of a type of integers."""
     return _signed(type_.width.data) if isinstance(type_, IntegerType) else None
 
 

@@ -39,7 +39,8 @@ def positions(value: SSAValue, result: SSAValue, known: Places | None = None) ->
 
 
 def is_of_columns(value: SSAValue, c: Contraction, readers: Collection[Operation]) -> bool:
-    """Whether those of `readers` that read `value` with the contraction's result need one element for a column."""
+    """Return whether those of `readers` that read `value` with the contraction's result need one element for a column.
+    """
     out = c.generic.output_maps[0].results
     for use in value.uses:
         if use.operation not in readers:
@@ -59,7 +60,7 @@ def is_of_columns(value: SSAValue, c: Contraction, readers: Collection[Operation
 
 
 def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation, None]:
-    """Those of `operations`, in an order in which they can run, that need `op`, directly or through others."""
+    """Return those of `operations`, in an order in which they can run, that need `op`, directly or through others."""
     found: dict[Operation, None] = {}
     for other in operations:
         if any(v.owner is op or v.owner in found for v in inputs_of(other)):
@@ -68,7 +69,7 @@ def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation
 
 
 def column_values(source: func.FuncOp, c: Contraction) -> list[SSAValue]:
-    """The values of a dispatch function that are read with the contraction's result, are expensive, and have one
+    """Return the values of a dispatch function that are read with the contraction's result, are expensive, and have one
     element for each column."""
     readers = dependents(c.op, source.body.block.ops)
     values = dict.fromkeys(v for op in readers for v in op.operands if v.owner not in readers)
@@ -102,7 +103,9 @@ def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool |
 
 
 def _comes_after(op: Operation, first: Operation) -> bool:
-    """Whether `op` is after `first` in their block. Both are mostly near each other, far from the end of the block."""
+    """Return whether `op` is after `first` in their block. Both are mostly near each other, far from the end of the
+    block.
+    """
     after_first, after_op = first.next_op, op.next_op
     while after_first is not None and after_op is not None:
         if after_first is op:
@@ -139,7 +142,7 @@ def _through(op: Operation, number: int, below: list[list[int] | bool | None]) -
 
 
 def starts_at_zero(value: SSAValue) -> bool:
-    """Whether a tensor is known to be zero everywhere."""
+    """Return whether a tensor is known to be zero everywhere."""
     value = source_of(value)
     if not isinstance(value, OpResult):
         return False

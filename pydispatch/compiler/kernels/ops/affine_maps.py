@@ -12,7 +12,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 
 def evaluate(build: Builder, map: AffineMap, dims: Sequence[Index]) -> list[Index]:
-    """The results of a map without symbols."""
+    """Return the results of a map without symbols."""
     return [_value(build, e, dims) for e in map.results]
 
 
@@ -41,7 +41,7 @@ def _value(build: Builder, e: AffineExpr, dims: Sequence[Index]) -> Index:
 
 
 def _positive(e: AffineExpr) -> bool:
-    """Whether an expression cannot be negative where its dimensions are not."""
+    """Return whether an expression cannot be negative where its dimensions are not."""
     if isinstance(e, AffineConstantExpr):
         return e.value >= 0
     if isinstance(e, AffineBinaryOpExpr):

@@ -11,13 +11,13 @@ from pydispatch.compiler.kernels.ops.builder import Builder
 
 
 def bits_of(type_: Attribute) -> int:
-    """Bits of an element in memory: i1 takes a byte."""
+    """Return bits of an element in memory: i1 takes a byte."""
     bits = bit_width(type_) or 8
     return 8 if bits == 1 else bits
 
 
 def as_integer(build: Builder, value: SSAValue, bits: int) -> SSAValue:
-    """The bits of an element as an integer."""
+    """Return the bits of an element as an integer."""
     type_ = value.type
     if isinstance(type_, IndexType):
         return build.pure(arith.IndexCastOp(value, IntegerType(64)))
@@ -27,7 +27,7 @@ def as_integer(build: Builder, value: SSAValue, bits: int) -> SSAValue:
 
 
 def from_integer(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
-    """The element that these bits are."""
+    """Return the element that these bits are."""
     if value.type == type_:
         return value
     if isinstance(type_, IndexType):

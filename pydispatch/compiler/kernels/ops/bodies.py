@@ -39,7 +39,7 @@ def clone_block(
 
 
 def resolve(e: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
-    """The kernel value of a scalar of a body: its own, or one of the function around."""
+    """Return the kernel value of a scalar of a body: its own, or one of the function around."""
     known = mapping.get(value)
     return e.scalar(value) if known is None else known
 
@@ -92,7 +92,7 @@ def clone_op(
 
 
 def _extract(e: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:
-    """An element at indices that the program computed: inside the tensor, whatever they are."""
+    """Return an element at indices that the program computed: inside the tensor, whatever they are."""
     assert isinstance(source.type, TensorType)
     element, sizes = source.type.element_type, e.dims(source)
     where = [build.clamp(i, n) for i, n in zip(indices, sizes, strict=True)]
@@ -100,7 +100,7 @@ def _extract(e: Elements, build: Builder, source: SSAValue, indices: Sequence[In
 
 
 def _flagged(e: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
-    """The properties of the copy of an operation. free: the order in which it combines is left open.
+    """Return the properties of the copy of an operation. free: the order in which it combines is left open.
 
     Where the target keeps the written order, divisions are divisions too.
     """
@@ -138,7 +138,7 @@ def _clone_region(
 
 
 def scalarized(e: Elements, build: Builder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
-    """An elementwise tensor operation on single elements."""
+    """Return an elementwise tensor operation on single elements."""
     types = [r.type.element_type if isinstance(r.type, TensorType) else r.type for r in op.results]
     copy = type(op).create(
         operands=operands, result_types=types, properties=_flagged(e, op),

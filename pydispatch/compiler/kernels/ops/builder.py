@@ -41,7 +41,7 @@ class Builder(IndexArithmetic[SSAValue]):
     # Operations
 
     def add(self, op: Operation) -> SSAValue:
-        """Appends `op` and returns its first result."""
+        """Append `op` and returns its first result."""
         set_location(op, self.source)
         self.block.add_op(op)
         return op.results[0] if op.results else None  # type: ignore[return-value]
@@ -54,12 +54,12 @@ class Builder(IndexArithmetic[SSAValue]):
             at = at.parent
 
     def level_of(self, value: SSAValue) -> Builder:
-        """The builder of the block that `value` belongs to; this one for values of other blocks."""
+        """Return the builder of the block that `value` belongs to; this one for values of other blocks."""
         block = value.block if isinstance(value, BlockArgument) else value.owner.parent_block()
         return self._levels.get(block, self) if block is not None else self
 
     def home(self, values: Sequence[Index], guards: bool = False) -> Builder:
-        """The outermost builder where all `values` are known. guards: do not leave a guarded block."""
+        """Return the outermost builder where all `values` are known. guards: do not leave a guarded block."""
         deepest = max((self.level_of(v).depth for v in values if isinstance(v, SSAValue)), default=0)
         for level in self.chain():
             if level.depth == deepest or (guards and level.guarded):
@@ -67,7 +67,9 @@ class Builder(IndexArithmetic[SSAValue]):
         raise AssertionError("a value of a block that is not around")
 
     def pure(self, op: Operation) -> SSAValue:
-        """The first result of an operation without effects: an earlier equal one, or `op` as far out as it may be."""
+        """Return the first result of an operation without effects: an earlier equal one, or `op` as far out as it may
+        be.
+        """
         key = (op.name, tuple(op.operands), frozenset(op.properties.items()), tuple(op.result_types))
         known = self.recall(key)
         if known is not None:
@@ -80,7 +82,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return value
 
     def recall(self, key: Hashable) -> SSAValue | None:
-        """What was remembered under `key` here or around."""
+        """Return what was remembered under `key` here or around."""
         for level in self.chain():
             if key in level._known:
                 return level._known[key]
@@ -92,11 +94,11 @@ class Builder(IndexArithmetic[SSAValue]):
     # Indices
 
     def index(self, value: int) -> SSAValue:
-        """An index constant."""
+        """Return an index constant."""
         return self.pure(arith.ConstantOp.from_int_and_width(value, IndexType()))
 
     def value(self, index: Index) -> SSAValue:
-        """An index as a value."""
+        """Return an index as a value."""
         return self.index(index) if isinstance(index, int) else index
 
     def bounded(self, value: SSAValue, limit: Index) -> SSAValue:
@@ -105,7 +107,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return value
 
     def bound(self, value: Index) -> Index | None:
-        """What `bounded` stated last, None for nothing."""
+        """Return what `bounded` stated last, None for nothing."""
         return self._bounds.get(value) if isinstance(value, SSAValue) else None
 
     def _sum(self, a: SSAValue, b: Index) -> SSAValue:
@@ -138,14 +140,14 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.bounded(value, limit)
 
     def is_counter(self, value: Index, limit: Index) -> bool:
-        """Whether a loop around counts `value` from 0 to just below `limit`."""
+        """Return whether a loop around counts `value` from 0 to just below `limit`."""
         if isinstance(value, int):
             return value == 0 and limit == 1
         end = self._counters.get(value)
         return end is limit or (isinstance(end, int) and end == limit)
 
     def _below(self, value: Index, limit: Index) -> bool:
-        """Whether 0 <= value < limit is known."""
+        """Return whether 0 <= value < limit is known."""
         if isinstance(value, int):
             return isinstance(limit, int) and 0 <= value < limit
         bound = self._bounds.get(value)
@@ -174,7 +176,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self._divide(arith.DivUIOp, a, b)
 
     def remainder(self, a: Index, b: Index) -> Index:
-        """The remainder of `quotient`."""
+        """Return the remainder of `quotient`."""
         if isinstance(a, int) and isinstance(b, int):
             return a % b if b else 0
         if b == 1:
@@ -198,7 +200,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self._hoisted(kind(self.value(a), divisor))
 
     def _hoisted(self, op: Operation) -> SSAValue:
-        """A division whose divisor is never 0 may stand anywhere."""
+        """Return a division whose divisor is never 0 may stand anywhere."""
         key = (op.name, tuple(op.operands), "safe")
         known = self.recall(key)
         if known is None:
@@ -244,7 +246,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.bounded(inside, size) if isinstance(inside, SSAValue) else inside
 
     def not_empty(self, sizes: Sequence[Index]) -> SSAValue | bool:
-        """Whether no size is 0."""
+        """Return whether no size is 0."""
         found: SSAValue | bool = True
         for size in sizes:
             here = self.less(0, size)
@@ -261,7 +263,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return pair
 
     def split(self, linear: Index, sizes: Sequence[Index]) -> list[Index]:
-        """A row-major number as one index per size."""
+        """Return a row-major number as one index per size."""
         found: list[Index] = []
         for position in range(len(sizes) - 1, 0, -1):
             if all(size == 1 for size in sizes[:position]):
@@ -273,7 +275,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return [linear if not sizes or sizes[0] != 1 else 0, *reversed(found)] if sizes else []
 
     def join(self, indices: Sequence[Index], sizes: Sequence[Index]) -> Index:
-        """The row-major number of `indices`."""
+        """Return the row-major number of `indices`."""
         number: Index = 0
         for index, size in zip(indices, sizes, strict=True):
             number = self.linear(number, size, index)
@@ -282,7 +284,7 @@ class Builder(IndexArithmetic[SSAValue]):
     # Control flow
 
     def nested(self, block: Block, guarded: bool = False) -> Builder:
-        """A builder of a block inside this one, whose operation is added when the block is finished."""
+        """Return a builder of a block inside this one, whose operation is added when the block is finished."""
         return Builder(block, self.source, self, guarded)
 
     def loop(
@@ -352,14 +354,14 @@ class Builder(IndexArithmetic[SSAValue]):
 
 
 def opposite(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
-    """Whether a condition does not hold."""
+    """Return whether a condition does not hold."""
     if isinstance(condition, bool):
         return not condition
     return build.pure(arith.XOrIOp(condition, build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))
 
 
 def both(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | bool:
-    """Whether two conditions hold."""
+    """Return whether two conditions hold."""
     if isinstance(a, bool):
         return b if a else False
     if isinstance(b, bool):
@@ -368,7 +370,7 @@ def both(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | b
 
 
 def equal(build: Builder, a: Index, b: Index) -> SSAValue | bool:
-    """Whether two indices are the same."""
+    """Return whether two indices are the same."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     return True if a is b else build.pure(arith.CmpiOp(build.value(a), build.value(b), "eq"))

@@ -27,14 +27,14 @@ WORKGROUP = 3
 
 
 def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
-    """The element of a dense constant whose elements are all equal, None for any other attribute."""
+    """Return the element of a dense constant whose elements are all equal, None for any other attribute."""
     if not isinstance(attribute, DenseIntOrFPElementsAttr) or not is_splat(attribute):
         return None
     return cast(IntegerAttr | FloatAttr, _first(attribute, element_bytes(attribute.get_element_type())))
 
 
 def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:
-    """The first element, without unpacking the others."""
+    """Return the first element, without unpacking the others."""
     type_ = TensorType(attribute.get_element_type(), [1])
     one = DenseIntOrFPElementsAttr(type_, BytesAttr(attribute.data.data[:width]))
     return next(iter(one.iter_attrs()))
@@ -43,7 +43,8 @@ def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:
 def table_of(
     entry: Builder, function: str, tables: list[Operation], attribute: DenseIntOrFPElementsAttr
 ) -> SSAValue:
-    """A `memref.global` with the elements of `attribute`, gotten at the entry; a new one is added to `tables`."""
+    """Return a `memref.global` with the elements of `attribute`, gotten at the entry; a new one is added to `tables`.
+    """
     known = entry.recall(("table", attribute))
     if known is not None:
         return known

@@ -13,7 +13,7 @@ EXPENSIVE_BODY = 12
 
 
 def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
-    """Whether an element of a result costs more than loading it would."""
+    """Return whether an element of a result costs more than loading it would."""
     if op.name == "linalg.generic":
         body = list(op.regions[0].block.ops)
         return len(body) > EXPENSIVE_BODY or any(info_of(o).cost >= Cost.SHORT for o in body)
@@ -21,7 +21,7 @@ def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
 
 
 def is_costly(value: SSAValue) -> bool:
-    """Whether an expensive operation is among the elementwise ones that make an element."""
+    """Return whether an expensive operation is among the elementwise ones that make an element."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         v = pending.pop()

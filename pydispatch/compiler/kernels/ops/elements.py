@@ -56,10 +56,10 @@ class LoopCompanion(Protocol):
     results: list[SSAValue]
 
     def initial(self, build: Builder) -> list[SSAValue]:
-        """What the reduction begins with."""
+        """Return what the reduction begins with."""
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """One iteration of the reduction."""
+        """Return one iteration of the reduction."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Elements:
     # Sizes
 
     def dims(self, value: SSAValue) -> list[Index]:
-        """The sizes of a tensor value."""
+        """Return the sizes of a tensor value."""
         if self.flat is not None and tensor_type(value).get_num_dims():
             return [self.flat]
         if value not in self._dims:
@@ -117,7 +117,7 @@ class Elements:
         return self._dims[value]
 
     def scalar(self, value: SSAValue) -> SSAValue:
-        """A scalar of the dispatch function in the kernel."""
+        """Return a scalar of the dispatch function in the kernel."""
         if value in self.scalars:
             return self.scalars[value]
         if not isinstance(value, OpResult) or isinstance(value.type, TensorType):
@@ -129,12 +129,12 @@ class Elements:
         return self.scalars[value]
 
     def index(self, value: SSAValue) -> Index:
-        """A scalar of type index of the dispatch function."""
+        """Return a scalar of type index of the dispatch function."""
         known = constant_index(value)
         return self.scalar(value) if known is None else known
 
     def indices(self, values: Sequence[int | SSAValue]) -> list[Index]:
-        """Integers and scalars of type index of the dispatch function."""
+        """Return integers and scalars of type index of the dispatch function."""
         return [n if isinstance(n, int) else self.index(n) for n in values]
 
     # Elements
@@ -144,22 +144,22 @@ class Elements:
         self._buffers[value] = (buffer, index_map)
 
     def forget(self, value: SSAValue) -> None:
-        """Takes a `materialize` back."""
+        """Take a `materialize` back."""
         self._buffers.pop(value, None)
 
     def is_materialized(self, value: SSAValue) -> bool:
         return value in self._buffers
 
     def stored_values(self) -> list[SSAValue]:
-        """The values that are materialized and no arguments."""
+        """Return the values that are materialized and no arguments."""
         return [value for value in self._buffers if isinstance(value, OpResult)]
 
     def buffer_of(self, value: SSAValue) -> tuple[SSAValue, IndexMap | None]:
-        """Where a value that is materialized lies."""
+        """Return where a value that is materialized lies."""
         return self._buffers[value]
 
     def at(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
-        """The element of a tensor value at `indices` (one per dimension, in bounds)."""
+        """Return the element of a tensor value at `indices` (one per dimension, in bounds)."""
         key = (value, tuple(indices))
         known = build.recall(key)
         if known is not None:
@@ -212,7 +212,9 @@ class Elements:
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in places]))
 
     def _joined(self, build: Builder, buffer: SSAValue, places: list[Index]) -> tuple[SSAValue, list[Index]]:
-        """Two indices that are the halves of one become that one, in a view of the buffer with one dimension less."""
+        """Return two indices that are the halves of one become that one, in a view of the buffer with one dimension
+        less.
+        """
         type_ = buffer.type
         assert isinstance(type_, MemRefType)
         shape = type_.get_shape()
@@ -231,7 +233,7 @@ class Elements:
     def store(
         self, build: Builder, element: SSAValue, buffer: SSAValue, places: Sequence[Index], own_byte: bool = False
     ) -> None:
-        """Writes an element of a memref. own_byte: no other invocation writes elements of its byte."""
+        """Write an element of a memref. own_byte: no other invocation writes elements of its byte."""
         op = memref.StoreOp.get(element, buffer, [build.value(i) for i in places])
         if own_byte:
             op.attributes[OWN_BYTE] = UnitAttr()
@@ -246,22 +248,22 @@ class Elements:
     # Constants
 
     def zero(self, build: Builder, type: Attribute) -> SSAValue:
-        """The element that undefined tensors have."""
+        """Return the element that undefined tensors have."""
         return build.pure(arith.ConstantOp(zero_attribute(type)))
 
     def table(self, build: Builder, attribute: DenseIntOrFPElementsAttr, indices: Sequence[Index]) -> SSAValue:
-        """An element of a small constant: a load from a constant of the module."""
+        """Return an element of a small constant: a load from a constant of the module."""
         buffer = table_of(self.entry, self.source.sym_name.data, self.globals, attribute)
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in indices]))
 
     def fresh(self, element: Attribute, size: int) -> SSAValue:
-        """A buffer of workgroup memory, made at the entry."""
+        """Return a buffer of workgroup memory, made at the entry."""
         op = memref.AllocOp.get(element, shape=[size])
         op.results[0]._type = workgroup_memory(element, size)
         return self.entry.add(op)
 
     def view(self, op: Operation, make: Callable[[Operation], object]) -> object:
-        """What `make` found out about an operation, once."""
+        """Return what `make` found out about an operation, once."""
         if op not in self._views:
             self._views[op] = make(op)
         return self._views[op]

@@ -20,7 +20,7 @@ from pydispatch.ir.structured import Structured, structured
 
 
 def generic_of(op: Operation) -> Structured:
-    """Reads a `linalg.generic`. CompileError for maps that cannot be lowered."""
+    """Read a `linalg.generic`. CompileError for maps that cannot be lowered."""
     g = structured(op)
     if reason := cannot_lower(g):
         raise unsupported(op, reason)
@@ -28,7 +28,7 @@ def generic_of(op: Operation) -> Structured:
 
 
 def cannot_lower(g: Structured) -> str:
-    """Why loops cannot be made of a generic, "" where they can."""
+    """Return why loops cannot be made of a generic, "" where they can."""
     return g.fact(_problem)
 
 
@@ -53,7 +53,7 @@ def view_of(e: Elements, op: Operation) -> Structured:
 
 
 def loop_sizes(e: Elements, g: Structured) -> list[Index]:
-    """The sizes of all loop dimensions, from the operands that have them."""
+    """Return the sizes of all loop dimensions, from the operands that have them."""
     sizes: list[Index | None] = [None] * len(g.iterators)
     for value, map in zip(g.operands, g.maps, strict=True):
         if e.flat is not None and map.results:
@@ -68,7 +68,7 @@ def loop_sizes(e: Elements, g: Structured) -> list[Index]:
 
 
 def element_of_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
-    """An element of a result. All results of the operation are remembered at their indices."""
+    """Return an element of a result. All results of the operation are remembered at their indices."""
     g = view_of(e, value.op)
     point: list[Index | None] = [None] * len(g.iterators)
     if e.flat is not None:
@@ -105,7 +105,9 @@ def body_at(
     point: Sequence[Index],
     carried: Sequence[SSAValue] | None = None,
 ) -> list[SSAValue]:
-    """The body for one iteration of the loops. carried: the values of the outputs so far; else they are computed."""
+    """Return the body for one iteration of the loops. carried: the values of the outputs so far; else they are
+    computed.
+    """
     mapping: dict[SSAValue, SSAValue] = {}
     for number, argument in enumerate(g.block.args):
         if not argument.uses:
@@ -133,7 +135,7 @@ def _operand(e: Elements, build: Builder, operand: SSAValue, map: AffineMap, poi
 
 
 def reassociable(g: Structured) -> frozenset[Operation]:
-    """The operations that combine what the loops carry and may do so in any order."""
+    """Return the operations that combine what the loops carry and may do so in any order."""
     last = g.block.last_op
     assert last is not None
     found: list[Operation] = []
@@ -153,7 +155,8 @@ SHORT = 512
 
 
 def _merges(g: Structured, sizes: Sequence[Index]) -> bool:
-    """Whether the two innermost reduced dimensions lie together in memory, so that one loop may run over both."""
+    """Return whether the two innermost reduced dimensions lie together in memory, so that one loop may run over both.
+    """
     if len(g.loops) < 2:
         return False
     high, low = g.loops[-2:]
@@ -173,7 +176,8 @@ def _merges(g: Structured, sizes: Sequence[Index]) -> bool:
 
 
 def reduce_at(e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
-    """Loops over the dimensions that the results do not have, in order, around the body; long sums go in blocks."""
+    """Return loops over the dimensions that the results do not have, in order, around the body; long sums go in blocks.
+    """
     e.reduced.append((g.op, build))
     if e.distribute is not None and (made := e.distribute(e, build, g, point)) is not None:
         return made

@@ -33,7 +33,7 @@ Carried = list[SSAValue]
 
 
 def nothing(build: Builder, type_: Attribute) -> SSAValue:
-    """What a sum begins with: the number that changes no other, not even -0."""
+    """Return what a sum begins with: the number that changes no other, not even -0."""
     assert isinstance(type_, AnyFloat)
     return build.pure(arith.ConstantOp(FloatAttr(-0.0, type_)))
 
@@ -59,7 +59,7 @@ class Level:
 
 
 def levels_of(sizes: Sequence[Index]) -> list[Level]:
-    """The loops over `sizes`, outermost first, with those that are long cut into blocks."""
+    """Return the loops over `sizes`, outermost first, with those that are long cut into blocks."""
     found: list[Level] = []
     steps, limit, fresh, left = 1, BLOCK, False, LEVELS - 1
 
@@ -83,7 +83,7 @@ def nest(
     build: Builder, levels: Sequence[Level], sizes: Sequence[Index], sums: Sequence[bool], carried: Carried,
     body: Callable[[Builder, dict[int, Index], Carried], Carried],
 ) -> Carried:  # fmt: skip
-    """The loops of `levels` around `body`, which gets the index of every loop."""
+    """Return the loops of `levels` around `body`, which gets the index of every loop."""
     where: dict[int, Index] = {}
     ranges: dict[int, tuple[Index, Index]] = {i: (0, size) for i, size in enumerate(sizes)}
 

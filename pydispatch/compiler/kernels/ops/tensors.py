@@ -24,7 +24,7 @@ from pydispatch.ir.core.locations import location_of
 
 
 def unsupported(op: Operation, why: str) -> CompileError:
-    """An error at an operation that cannot be lowered."""
+    """Return an error at an operation that cannot be lowered."""
     return CompileError(f"operation '{op.name}' cannot be compiled into a kernel: {why}", location_of(op))
 
 
@@ -34,7 +34,7 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
 
 
 def collapsed(buffer: SSAValue, number: int) -> Operation:
-    """The view of a buffer in which dimensions `number` and the next are one."""
+    """Return the view of a buffer in which dimensions `number` and the next are one."""
     type_ = buffer.type
     assert isinstance(type_, MemRefType)
     shape = list(type_.get_shape())
@@ -48,7 +48,7 @@ def collapsed(buffer: SSAValue, number: int) -> Operation:
 
 
 def covers(place: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
-    """Whether code at `place` runs for every element of the row `row`: the other indices count whole loops."""
+    """Return whether code at `place` runs for every element of the row `row`: the other indices count whole loops."""
     for level in place.chain():
         if level.guarded:
             return False
@@ -62,7 +62,7 @@ def covers(place: Builder, row: Sequence[Index], indices: Sequence[Index], dims:
 
 
 def zero_attribute(type: Attribute) -> Any:
-    """The attribute of the constant zero of a scalar type."""
+    """Return the attribute of the constant zero of a scalar type."""
     if isinstance(type, IndexType | IntegerType):
         return IntegerAttr(0, type)
     return FloatAttr(0.0, cast(Any, type))

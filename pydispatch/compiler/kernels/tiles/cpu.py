@@ -61,7 +61,9 @@ def _is_for_products(tile: SSAValue, found: Mapping[MatmulOp, Sequence[ReadTileO
 
 
 def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
-    """What a tile was read from, right before an operation: only such reads, and what has no effects, lie between."""
+    """Return what a tile was read from, right before an operation: only such reads, and what has no effects, lie
+    between.
+    """
     before = op.prev_op
     while before is not None:
         if isinstance(before, ReadTileOp):
@@ -143,7 +145,7 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
 
 
 def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, number: int) -> Part:
-    """A factor in memory, in the type of the sums."""
+    """Return a factor in memory, in the type of the sums."""
     if element_of(tile) == element_of(op.c):
         return Part(op, tile)
     memory = _memory(op, tile, number)
@@ -152,7 +154,9 @@ def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, number: int) -> Part:
 
 
 def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, number: int) -> Part:
-    """A factor that is a part of a view: in place, where its rows (of A) or columns (of B) exist, else as a copy."""
+    """Return a factor that is a part of a view: in place, where its rows (of A) or columns (of B) exist, else as a
+    copy.
+    """
     memory = _memory(op, tile, number)
     if element_of(part.value) != element_of(memory) or (part.turned and number == 1):
         _read(build, part, memory)
@@ -170,7 +174,7 @@ def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, number: int
 
 
 def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
-    """Memory for a factor in the type of the sums: that of the tile where it has it."""
+    """Return memory for a factor in the type of the sums: that of the tile where it has it."""
     type_ = element_of(op.c)
     if element_of(tile) == type_:
         return tile

@@ -49,7 +49,7 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
 
 
 def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) -> tuple[int, int] | None:
-    """Blocks down and across, one for each 32 invocations, as square as can be."""
+    """Return blocks down and across, one for each 32 invocations, as square as can be."""
     count = invocations // LANES
     fitting = [
         (down, count // down)
@@ -114,7 +114,7 @@ class _Writer:
                 around.insert_op_before(made, place)
 
     def _loop(self) -> scf.ForOp | None:
-        """The loop in which nothing else touches the sums; None where there is none."""
+        """Return the loop in which nothing else touches the sums; None where there is none."""
         loop = self.op.parent_op()
         if not isinstance(loop, scf.ForOp):
             return None

@@ -20,7 +20,7 @@ INVOCATIONS = 64
 
 
 def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
-    """Rewrites the operations on tiles of every function, in place."""
+    """Rewrite the operations on tiles of every function, in place."""
     for function in module.body.block.ops:
         if not isinstance(function, FuncOp):
             continue

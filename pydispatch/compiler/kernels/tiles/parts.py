@@ -45,7 +45,7 @@ class Part:
         return (right, down) if self.turned else (down, right)
 
     def view(self, build: Builder, row: Index, column: Index, sizes: tuple[Index, Index]) -> SSAValue:
-        """The block of these sizes from a place of the matrix on."""
+        """Return the block of these sizes from a place of the matrix on."""
         at = (column, row) if self.turned else (row, column)
         offset = self.layout.offset
         for start, own, stride in zip(self.first, at, self.layout.strides, strict=True):
@@ -53,22 +53,22 @@ class Part:
         return view_as(build, self.layout.storage, offset, sizes, self.strides)
 
     def place(self, build: Builder, row: Index, column: Index) -> list[SSAValue]:
-        """The indices of an element."""
+        """Return the indices of an element."""
         at = (column, row) if self.turned else (row, column)
         return [build.value(build.plus(start, own)) for start, own in zip(self.first, at, strict=True)]
 
     def _along(self, dimension: int) -> tuple[Index, Index]:
-        """Where the matrix begins along its rows or columns, and how many of these the memref has."""
+        """Return where the matrix begins along its rows or columns, and how many of these the memref has."""
         own = 1 - dimension if self.turned else dimension
         return self.first[own], self.layout.sizes[own]
 
     def is_inside(self, dimension: int, size: int) -> bool:
-        """Whether so many rows, or columns, are known to exist."""
+        """Return whether so many rows, or columns, are known to exist."""
         start, extent = self._along(dimension)
         return isinstance(start, int) and isinstance(extent, int) and 0 <= start <= extent - size
 
     def is_whole(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
-        """Whether so many rows, or columns, exist, and the others from the beginning."""
+        """Return whether so many rows, or columns, exist, and the others from the beginning."""
         found: SSAValue | bool = True
         start, extent = self._along(dimension)
         other, _ = self._along(1 - dimension)
@@ -80,17 +80,17 @@ class Part:
         return found
 
     def inside(self, build: Builder, shape: tuple[int, int]) -> SSAValue | bool:
-        """Whether a matrix of this shape lies in the memref as a whole."""
+        """Return whether a matrix of this shape lies in the memref as a whole."""
         return both(build, self.is_whole(build, 0, shape[0]), self.is_whole(build, 1, shape[1]))
 
     def existing(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
-        """The rows, or columns, of so many that exist: the first, and that after the last; never less than 0."""
+        """Return the rows, or columns, of so many that exist: the first, and that after the last; never less than 0."""
         start, extent = self._along(dimension)
         low = build.least(build.most(build.minus(0, start), 0), size)
         return low, build.most(build.least(build.minus(extent, start), size), 0)
 
     def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: Part) -> Part:
-        """The matrix where it is when the condition holds, else its copy, that `other` writes."""
+        """Return the matrix where it is when the condition holds, else its copy, that `other` writes."""
         rows, columns = shape_of(copy.value)
         layout = StridedLayoutAttr([None, None if self.turned else 1], None)
         type_ = MemRefType(element_of(self.value), [rows, columns], layout)
@@ -108,7 +108,7 @@ class Part:
         return Part(build.source, made, layout=Strided(made, offset, (rows, columns), stated))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
-        """An element, zero where the memref has none."""
+        """Return an element, zero where the memref has none."""
         places = self.place(build, row, column)
         exists: SSAValue | bool = True
         for place, extent in zip(places, self.layout.sizes, strict=True):
@@ -118,7 +118,7 @@ class Part:
 
 
 def part_of(op: ReadTileOp) -> Part:
-    """What a tile is read from."""
+    """Return what a tile is read from."""
     return Part(op, op.view, (op.row, op.column), op.turned is not None)
 
 
@@ -136,7 +136,7 @@ def branch(build: Builder) -> Builder:
 
 
 def converted(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
-    """A factor in the type of the sums."""
+    """Return a factor in the type of the sums."""
     if value.type == type_:
         return value
     kind = arith.ExtFOp if isinstance(type_, AnyFloat) else arith.ExtSIOp

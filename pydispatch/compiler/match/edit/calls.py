@@ -35,7 +35,7 @@ class Inserter:
         return op
 
     def cast(self, value: SSAValue, wanted: Attribute, why: Callable[[str], Exception], shapes: bool) -> SSAValue:
-        """The value, cast to the requested type."""
+        """Return the value, cast to the requested type."""
         if value.type == wanted:
             return value
         ok = (
@@ -55,7 +55,7 @@ class Inserter:
         return self.add(tensor.CastOp(value, wanted)).results[0]
 
     def empty(self, type: Attribute, like: SSAValue | None) -> SSAValue:
-        """An empty tensor with the sizes of another."""
+        """Return an empty tensor with the sizes of another."""
         assert isinstance(type, TensorType)
         like = None if like is None else shape_source(like)
         sizes = []
@@ -69,7 +69,7 @@ class Inserter:
 
 
 def shape_source(value: SSAValue) -> SSAValue:
-    """A value of the same shape that is still there when the operation of `value` is gone."""
+    """Return a value of the same shape that is still there when the operation of `value` is gone."""
     while isinstance(value, OpResult):
         op = value.op
         outputs = getattr(op, "outputs", None)
@@ -92,7 +92,7 @@ def call_in_place(
     with_func: bool = False,
     casts: bool = True,
 ) -> Operation:
-    """Calls `function` with `inputs`; `outputs` are replaced by its results. CompileError at `spec`."""
+    """Call `function` with `inputs`; `outputs` are replaced by its results. CompileError at `spec`."""
     type = function.properties.get("function_type")
     assert isinstance(type, FunctionType)
     takes, gives = type.inputs.data, type.outputs.data

@@ -15,7 +15,7 @@ _DISPATCHES = ("flow.dispatch", "hal.dispatch.extern")
 
 
 def eliminate_dead(root: Operation) -> None:
-    """Erases operations under `root` whose results nothing uses, then private symbols to which nothing refers."""
+    """Erase operations under `root` whose results nothing uses, then private symbols to which nothing refers."""
     pending = [op for op in root.walk() if op is not root]
     while pending:
         op = pending.pop()
@@ -41,7 +41,7 @@ def _is_dead(op: Operation) -> bool:
 
 
 def eliminate_symbols(module: ModuleOp) -> None:
-    """Erases private symbols that nothing but themselves and each other refers to."""
+    """Erase private symbols that nothing but themselves and each other refers to."""
     ops = list(module.body.block.ops)
     by_name = {symbol_of(op): op for op in ops if symbol_of(op)}
     live = [op for op in ops if not (symbol_of(op) and op.properties.get("sym_visibility") == StringAttr("private"))]
@@ -59,7 +59,7 @@ def eliminate_symbols(module: ModuleOp) -> None:
 
 
 def eliminate_common(root: Operation) -> None:
-    """Computes equal things once."""
+    """Compute equal things once."""
     from xdsl.transforms.common_subexpression_elimination import cse
 
     cse(root)

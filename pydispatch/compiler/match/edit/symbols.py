@@ -20,12 +20,12 @@ def symbol_of(op: Operation) -> str:
 
 
 def table_of(module: ModuleOp) -> dict[str, Operation]:
-    """The symbols of a module."""
+    """Return the symbols of a module."""
     return {symbol_of(op): op for op in module.body.block.ops if symbol_of(op)}
 
 
 def clone(op: Operation) -> Operation:
-    """A copy that keeps the places in the source."""
+    """Return a copy that keeps the places in the source."""
     copy: Operation = op.clone()
     for new, old in zip(copy.walk(), op.walk(), strict=True):
         new.location = old.location
@@ -33,7 +33,7 @@ def clone(op: Operation) -> Operation:
 
 
 def references(op: Operation) -> Iterator[str]:
-    """The symbols that an operation and its regions refer to."""
+    """Yield the symbols that an operation and its regions refer to."""
     for inner in op.walk():
         for attribute in (*inner.properties.values(), *inner.attributes.values()):
             yield from _references(attribute)
@@ -59,7 +59,7 @@ def import_symbol(
     name: str, source: dict[str, Operation], program: ModuleOp, imported: dict[str, Operation], at: Operation,
     if_undefined: bool = False, force: bool = False,
 ) -> Operation:  # fmt: skip
-    """Copies a symbol, and those it refers to, to the start of the program; the symbol of the program.
+    """Copy a symbol, and those it refers to, to the start of the program; the symbol of the program.
 
     A symbol that this spec brought before is there already. CompileError at `at` when there is none of this name, or
     the program has another.

@@ -91,18 +91,18 @@ class Pattern:
             pending += inner.children
 
     def leaf(self, child: SSAValue | Node) -> int | None:
-        """The input that a child is."""
+        """Return the input that a child is."""
         if isinstance(child, Node):
             return None
         return self._index.get(source_of(child))
 
     def name_only(self, child: SSAValue | Node) -> str | None:
-        """The name of an operation of which only the name counts."""
+        """Return the name of an operation of which only the name counts."""
         op = child.op if isinstance(child, Node) else source_of(child).owner
         return op.name if isinstance(op, Operation) and NAME_ONLY in op.attributes else None
 
     def match(self, root: Operation, view: View) -> Match | Mismatch:
-        """Compares with the operations above `root`."""
+        """Compare with the operations above `root`."""
         if len(root.results) != len(self.root.results):
             want, got = len(self.root.results), len(root.results)
             return Mismatch(0, f"expected {self.root.name} with {want} result(s), got {root.name} with {got}", root)
@@ -166,7 +166,7 @@ class _Search:
         return True
 
     def alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
-        """The two compute the same of their operands, and their types fit."""
+        """Return the two compute the same of their operands, and their types fit."""
         if mine.key != theirs.key:
             return self.fail(differ(mine, theirs), where, op)
         if not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType) and not where:
@@ -226,7 +226,7 @@ class _Search:
         return True
 
     def _element(self, value: SSAValue) -> SSAValue:
-        """What every element of a tensor is, when it was filled with that; else the tensor itself."""
+        """Return what every element of a tensor is, when it was filled with that; else the tensor itself."""
         node = self.view.node(value)
         inner = node.children[0] if node.label == "splat" else value
         return value if isinstance(inner, Node) else inner
@@ -243,7 +243,7 @@ def _what(node: Node) -> str:
 
 
 def differ(mine: Node, theirs: Node) -> str:
-    """Two nodes with different keys: the first thing that differs."""
+    """Return two nodes with different keys: the first thing that differs."""
     if mine.label != theirs.label:
         return f"expected {_what(mine)}, got {_what(theirs)}"
     have = dict(theirs.parts)
@@ -254,5 +254,5 @@ def differ(mine: Node, theirs: Node) -> str:
 
 
 def shape_text(type: Attribute) -> str:
-    """A type as messages show it."""
+    """Return a type as messages show it."""
     return str(TensorType(type.element_type, type.get_shape())) if isinstance(type, TensorType) else str(type)

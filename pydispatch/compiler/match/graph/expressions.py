@@ -37,19 +37,19 @@ _numbers: dict[Hashable, int] = {}
 
 
 def number(key: Hashable) -> int:
-    """The number of a key, one for each process: patterns and programs share it."""
+    """Return the number of a key, one for each process: patterns and programs share it."""
     return _numbers.setdefault(key, len(_numbers) + 1)
 
 
 def properties_key(op: Operation) -> tuple[Hashable, ...]:
-    """The properties of an operation that affect its result."""
+    """Return the properties of an operation that affect its result."""
     kept: list[tuple[str, Attribute]] = [(name, value) for name, value in op.properties.items() if name not in _IGNORED]
     kept.sort(key=lambda item: item[0])
     return tuple(kept)
 
 
 def comparison(op: Operation) -> tuple[int, bool] | None:
-    """The predicate of a comparison, canonicalised to "greater", and whether the operands are swapped."""
+    """Return the predicate of a comparison, canonicalised to "greater", and whether the operands are swapped."""
     if op.name not in _MIRROR:
         return None
     predicate = op.properties["predicate"]
@@ -68,7 +68,7 @@ def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
 
 
 def constant_key(value: Attribute | None) -> Hashable | None:
-    """The key of a number, or of a tensor whose elements are all that number: bits and element type."""
+    """Return the key of a number, or of a tensor whose elements are all that number: bits and element type."""
     if isinstance(value, DenseIntOrFPElementsAttr):
         if not is_splat(value):
             return None
@@ -88,7 +88,7 @@ def _scalar_key(value: object, type: Attribute) -> Hashable:
 
 
 def constant_text(value: Attribute | None) -> str:
-    """The number as messages show it."""
+    """Return the number as messages show it."""
     if isinstance(value, DenseIntOrFPElementsAttr) and is_splat(value):
         return f"{next(iter(value.get_values()))} : {value.get_element_type()}"
     if isinstance(value, (IntegerAttr, FloatAttr)):
@@ -106,18 +106,18 @@ class Body:
         self._texts: dict[SSAValue, str] = {}
 
     def yields(self) -> tuple[int, ...]:
-        """The numbers of the values that the block yields."""
+        """Return the numbers of the values that the block yields."""
         last = self.block.last_op
         return () if last is None else tuple(self.key(v) for v in last.operands)
 
     def text(self, value: SSAValue) -> str:
-        """The expression as messages show it."""
+        """Return the expression as messages show it."""
         self.key(value)
         text = self._texts[value]
         return text if len(text) <= 160 else text[:157] + "..."
 
     def key(self, value: SSAValue) -> int:
-        """The number of an expression. Done without recursion: bodies may be long chains."""
+        """Return the number of an expression. Done without recursion: bodies may be long chains."""
         pending = [value]
         while pending:
             top = pending[-1]
@@ -168,7 +168,7 @@ class Body:
 
 
 def region_key(op: Operation, captured: list[SSAValue]) -> list[Hashable]:
-    """What the regions of an operation compute; a region with branches is only equal to itself."""
+    """Return what the regions of an operation compute; a region with branches is only equal to itself."""
     keys: list[Hashable] = []
     for region in op.regions:
         blocks = list(region.blocks)
@@ -194,5 +194,5 @@ def is_scalar(type: Attribute) -> bool:
 
 
 def defining(value: SSAValue) -> Operation | None:
-    """The operation that makes a value."""
+    """Return the operation that makes a value."""
     return value.op if isinstance(value, OpResult) else None

@@ -67,14 +67,14 @@ def _divisors(type: TensorType[Attribute]) -> list[bool]:
 
 
 def size_of(value: SSAValue, dim: int) -> Size:
-    """What is known about one size of a tensor."""
+    """Return what is known about one size of a tensor."""
     value = source_of(value)
     known = shape_of(value)[dim]
     return _size(known if known >= 0 else _stated(value, dim))
 
 
 def _stated(value: SSAValue, dim: int) -> Stated | None:
-    """What the operation of a tensor says of a dynamic size."""
+    """Return what the operation of a tensor says of a dynamic size."""
     if not isinstance(value, OpResult):
         return None
     rule = rule_of(value.op)
@@ -105,7 +105,7 @@ def _times(a: Size, b: Size) -> Size:
 
 
 def size_from(value: SSAValue) -> Size:
-    """What is known about an index."""
+    """Return what is known about an index."""
     if not isinstance(value, OpResult):
         return Size()
     op = value.op
@@ -126,7 +126,7 @@ def size_from(value: SSAValue) -> Size:
 
 
 def size_identity(value: SSAValue, dim: int) -> Hashable:
-    """A number, or a key that two sizes share only when they are equal in every run."""
+    """Return a number, or a key that two sizes share only when they are equal in every run."""
     while True:
         value = source_of(value)
         known = shape_of(value)[dim]

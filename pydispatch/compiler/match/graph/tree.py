@@ -39,7 +39,7 @@ class Tree(Generic[T]):
         branch.here.append(item)
 
     def find(self, op: Operation, view: View) -> list[T]:
-        """The items for the first result of an operation, without order."""
+        """Return the items for the first result of an operation, without order."""
         if not op.results:
             return []
         nodes = view.nodes(op)

@@ -72,7 +72,7 @@ class View:
         self._outside: dict[SSAValue, Node] = {}
 
     def node(self, child: SSAValue | Node) -> Node:
-        """The node of a value. Casts are ignored."""
+        """Return the node of a value. Casts are ignored."""
         if isinstance(child, Node):
             return child
         child = source_of(child)
@@ -84,7 +84,7 @@ class View:
         return self.nodes(child.op)[child.index]
 
     def nodes(self, op: Operation) -> list[Node]:
-        """One node for each result of an operation."""
+        """Return one node for each result of an operation."""
         found = self._nodes.get(op)
         if found is None:
             found = self._nodes[op] = _nodes_of(op, self)
@@ -100,7 +100,7 @@ SOURCES = {"tensor.expand_shape": 1}
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """The source of casts that only change static size information."""
+    """Return the source of casts that only change static size information."""
     while isinstance(value, OpResult) and value.op.name in _CASTS:
         value = value.op.operands[0]
     return value
@@ -134,7 +134,7 @@ def _nodes_of(op: Operation, view: View) -> list[Node]:
 
 
 def _splat(op: Operation, scalar: SSAValue, view: View, unread: Sequence[SSAValue]) -> Node:
-    """A tensor of equal elements: a constant when the element is one."""
+    """Return a tensor of equal elements: a constant when the element is one."""
     inner = view.node(scalar)
     result = op.results[0]
     if inner.is_constant:
@@ -185,7 +185,7 @@ def _of_generic(op: GenericOp) -> list[Node]:
 
 
 def _scalar_root(g: Structured, value: SSAValue, result: SSAValue, made: dict[SSAValue, SSAValue | Node]) -> Node:
-    """The node of one result: that of the yielded scalar, with the result as its value."""
+    """Return the node of one result: that of the yielded scalar, with the result as its value."""
     child = _scalar(g, value, result.type, made)
     if isinstance(child, Node) and child.value is None:
         copy = Node(
@@ -199,7 +199,9 @@ def _scalar_root(g: Structured, value: SSAValue, result: SSAValue, made: dict[SS
 def _scalar(
     g: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
-    """One scalar of the body, as a tensor of the shape of the result. Bodies may be long, so nothing here recurses."""
+    """Return one scalar of the body, as a tensor of the shape of the result. Bodies may be long, so nothing here
+    recurses.
+    """
     pending = [value]
     while pending:
         top = pending[-1]
@@ -254,7 +256,9 @@ def _is_named(op: Operation) -> bool:
 
 
 def _of_named(op: Operation, view: View) -> list[Node] | None:
-    """The nodes of what a named operation is normalised to, over its own operands; None when that is not one core."""
+    """Return the nodes of what a named operation is normalised to, over its own operands; None when that is not one
+    core.
+    """
     from pydispatch.compiler.normalize import normalize
 
     outer = Block(arg_types=[o.type for o in op.operands])
@@ -298,7 +302,7 @@ def _of_named(op: Operation, view: View) -> list[Node] | None:
 
 
 def _reads(node: Node, value: SSAValue) -> bool:
-    """Whether a node, inside of its operation, has the value for an operand."""
+    """Return whether a node, inside of its operation, has the value for an operand."""
     pending: list[SSAValue | Node] = [node]
     while pending:
         child = pending.pop()
@@ -320,7 +324,7 @@ def _inside(value: SSAValue, op: Operation) -> bool:
 def _moved(
     node: Node, inside: View, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
 ) -> SSAValue | Node:
-    """A node of the scratch function as one of the program: its arguments become the operands."""
+    """Return a node of the scratch function as one of the program: its arguments become the operands."""
     if node in done:
         return done[node]
     if node.value in back:

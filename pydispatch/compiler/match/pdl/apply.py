@@ -30,7 +30,7 @@ EXPLAINED = 8
 
 
 def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
-    """Rewrites `program`. CompileError, in the spec, for a pattern that cannot be applied or never ends."""
+    """Rewrite `program`. CompileError, in the spec, for a pattern that cannot be applied or never ends."""
     patterns = [PdlPattern(op, i) for i, op in enumerate(o for o in spec.walk() if isinstance(o, pdl.PatternOp))]
     if not patterns:
         raise CompileError("the spec has no pdl.pattern", location_of(spec) or location_of(spec.body.block.first_op))

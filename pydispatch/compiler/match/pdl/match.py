@@ -47,7 +47,7 @@ class PdlPattern:
                                    f"constraints: {', '.join(CONSTRAINTS)}")  # fmt: skip
 
     def _root(self) -> pdl.OperationOp:
-        """The operation that no other of the pattern reads, though the rewrite may name another."""
+        """Return the operation that no other of the pattern reads, though the rewrite may name another."""
         ops = [o for o in self.op.body.block.ops if isinstance(o, pdl.OperationOp)]
         read = {
             v.owner.parent_.owner
@@ -62,7 +62,7 @@ class PdlPattern:
         return roots[0]
 
     def path(self, limit: int = 48) -> list[int | None]:
-        """The path in a search tree."""
+        """Return the path in a search tree."""
         path: list[int | None] = []
         pending: list[pdl.OperationOp | None] = [self.root]
         while pending and len(path) < limit:
@@ -78,7 +78,7 @@ class PdlPattern:
         return path
 
     def match(self, op: Operation) -> Bound | Mismatch:
-        """What the pattern's values are in the program."""
+        """Return what the pattern's values are in the program."""
         search = _Search()
         if not search.operation(self.root, op, ""):
             assert search.best is not None
@@ -103,7 +103,7 @@ class _Search:
         return False
 
     def known(self, value: SSAValue) -> Any:
-        """The value of the pattern in the program; constants of the pattern are known from the start."""
+        """Return the value of the pattern in the program; constants of the pattern are known from the start."""
         if value in self.bound:
             return self.bound[value]
         return constant_of(value)
@@ -223,7 +223,7 @@ class _Search:
 
 
 def constant_of(value: SSAValue) -> Any:
-    """The type, types or attribute that a value of the pattern always is."""
+    """Return the type, types or attribute that a value of the pattern always is."""
     owner = value.owner
     if isinstance(owner, pdl.TypeOp):
         return owner.constantType

@@ -94,7 +94,7 @@ def _check_replaced(replaced: Sequence[SSAValue], name: str, spec: Operation) ->
 
 
 def _is_before(user: Operation, dispatch: Operation) -> bool:
-    """Whether a use precedes the dispatch: it is a size of the old value."""
+    """Return whether a use precedes the dispatch: it is a size of the old value."""
     return user.parent is dispatch.parent and user.is_before_in_block(dispatch)
 
 
@@ -116,7 +116,7 @@ def _executable(
     function: str, inputs: Sequence[Attribute], results: Sequence[Attribute], others: Sequence[Attribute],
     program: ModuleOp, place: Operation,
 ) -> str:  # fmt: skip
-    """The name of the executable that calls the function; made when the program has none yet."""
+    """Return the name of the executable that calls the function; made when the program has none yet."""
     types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
     name = f"{function}_{'_'.join(map(str, types))}_executable"
     if name in table_of(program):

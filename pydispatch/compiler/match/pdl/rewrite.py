@@ -27,7 +27,7 @@ class Rewriting:
         self.place = root
 
     def description(self) -> str:
-        """The replacement of the match, for the report."""
+        """Return the replacement of the match, for the report."""
         ops = [self.pattern.rewrite, *self.pattern.rewrite.body.walk()]
         names = [o.constraint_name.data for o in ops if isinstance(o, pdl.ApplyNativeRewriteOp)]
         named = [o.opName.data for o in ops if isinstance(o, pdl.OperationOp) and o.opName is not None]
@@ -48,7 +48,7 @@ class Rewriting:
         self._check()
 
     def get(self, value: SSAValue) -> Any:
-        """What a value of the pattern is."""
+        """Return what a value of the pattern is."""
         if value not in self.env:
             constant = constant_of(value)
             if constant is None:
@@ -58,7 +58,7 @@ class Rewriting:
         return self.env[value]
 
     def values(self, operands: Any) -> list[Any]:
-        """The bound values of several operands, with ranges flattened."""
+        """Return the bound values of several operands, with ranges flattened."""
         found: list[Any] = []
         for each in operands:
             got = self.get(each)

@@ -44,7 +44,7 @@ def apply_patterns(
     patterns: Sequence[Pattern], module: ModuleOp, report: Report, targets: tuple[str, ...] = (), replace: bool = True,
     decide: Decide | None = None,
 ) -> None:  # fmt: skip
-    """Rewrites `module`. CompileError for a kernel that does not fit. replace=False: only looks.
+    """Rewrite `module`. CompileError for a kernel that does not fit. replace=False: only looks.
 
     targets: the formats that the program is compiled for, for predicates and generators. decide: None for all.
     """
@@ -76,7 +76,7 @@ _Taken = tuple[Compiled, Match, "Replacement | None"]
 
 
 def _decided(accepted: list[_Taken], replacer: Replacer, decide: Decide) -> list[_Taken]:
-    """The matches, without replacements where these are not wanted."""
+    """Return the matches, without replacements where these are not wanted."""
     candidates = [Candidate(e.pattern, m, replacer.describe(c)) for e, m, c in accepted if c is not None]
     wanted = iter(decide(candidates) if candidates else ())
     return [(e, m, c if c is not None and next(wanted) else None) for e, m, c in accepted]
@@ -85,7 +85,7 @@ def _decided(accepted: list[_Taken], replacer: Replacer, decide: Decide) -> list
 def _find(
     compiled: Sequence[Compiled], ops: Sequence[Operation], view: View, targets: tuple[str, ...], report: Report
 ) -> list[tuple[tuple[int, int, int], _Taken]]:
-    """Every match with its sort key."""
+    """Return every match with its sort key."""
     tree: Tree[Compiled] = Tree()
     for each in compiled:
         report.declare(each.name, each.dag.nodes[0].label if each.dag is not None else "")
@@ -106,7 +106,7 @@ def _find(
 
 
 def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
-    """The selected matches: none shares an operation with an earlier one."""
+    """Return the selected matches: none shares an operation with an earlier one."""
     taken: set[Operation] = set()
     accepted = []
     for _, item in sorted(found, key=lambda each: each[0]):
@@ -119,7 +119,7 @@ def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
 
 
 def _choose(each: Compiled, match: Match, targets: tuple[str, ...], report: Report) -> Replacement | None:
-    """The first replacement whose predicate holds."""
+    """Return the first replacement whose predicate holds."""
     info: Any = MatchInfo(each, match, targets)
     for replacement in each.pattern.replacements:
         if replacement.when is None:

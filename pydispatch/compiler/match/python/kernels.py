@@ -10,8 +10,9 @@ from pydispatch.patterns.types import TensorType
 
 
 def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) -> str:
-    """A function that runs a kernel; its symbols are NAME and NAME_kernel. The kernel's parameters are called like
-    inputs and outputs of the pattern. CompileError where they do not fit."""
+    """Return a function that runs a kernel; its symbols are NAME and NAME_kernel. The kernel's parameters are called
+    like inputs and outputs of the pattern. CompileError where they do not fit.
+    """
     lowered = kernel.lowered()
     inputs, outputs = dict(signature.inputs), dict(signature.outputs)
     if "out" in outputs and "out0" in dict(lowered.arguments):
@@ -55,7 +56,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) ->
 
 
 def _as_called(outputs: dict[str, TensorType], signature: Signature, parameters: list[str]) -> dict[str, TensorType]:
-    """The results by the names that the kernel has for them."""
+    """Return the results by the names that the kernel has for them."""
     called = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.others}
     return {called.get(name, name): type for name, type in outputs.items()}
 
@@ -73,7 +74,7 @@ def _sizes(signature: Signature) -> list[str]:
 def _converted(
     name: str, kernel: KernelSource, parameter: str, value: str, given: TensorType, type: str
 ) -> list[str]:
-    """Defines the kernel's argument from a value of the pattern."""
+    """Define the kernel's argument from a value of the pattern."""
     scalar = given.shape is None
     fits = type == given.dtype if scalar else type.startswith("tensor<") and _rank(type) == len(given.shape or ())
     if not fits or type.rstrip(">").rpartition("x")[2] != given.dtype:

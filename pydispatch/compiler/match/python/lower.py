@@ -21,7 +21,7 @@ class Lowering:
         self.count = 0
 
     def value(self, value: Value) -> str:
-        """The name of a value, whose operations are written before."""
+        """Return the name of a value, whose operations are written before."""
         if value in self.names:
             return self.names[value]
         if value.op == "input":
@@ -37,13 +37,13 @@ class Lowering:
         return name
 
     def line(self, text: str) -> str:
-        """Writes one operation with one result."""
+        """Write one operation with one result."""
         self.count += 1
         self.lines.append(f"%v{self.count} = {text}")
         return f"%v{self.count}"
 
     def size(self, size: Size) -> str:
-        """A dynamic size as a value: of the first input that has it."""
+        """Return a dynamic size as a value: of the first input that has it."""
         if size not in self.sizes:
             for name, type in self.inputs:
                 for axis, other in enumerate(type.shape or ()):
@@ -67,7 +67,7 @@ class Lowering:
         self, maps: Sequence[str], iterators: Sequence[str], ins: Sequence[Value],
         outs: Sequence[tuple[str, TensorType]], body: Sequence[str], results: Sequence[str],
     ) -> str:  # fmt: skip
-        """A linalg.generic; the elements are %x0, ... and %o0, ... in its body."""
+        """Return a linalg.generic; the elements are %x0, ... and %o0, ... in its body."""
         names = [self.value(v) for v in ins]
         types = [v.type for v in ins]
         taken = f"ins({', '.join(names)} : {', '.join(t.mlir for t in types)}) " if names else ""

@@ -77,7 +77,7 @@ class OpInfo:
         self.loops = list(structure.iterators) if structure is not None else []
 
     def producer(self, index: int) -> OpInfo | None:
-        """The operation that makes an operand; None for an argument."""
+        """Return the operation that makes an operand; None for an argument."""
         owner = self.operands[index].owner
         return OpInfo(owner) if isinstance(owner, Operation) else None
 
@@ -86,7 +86,7 @@ class OpInfo:
 
 
 def compile_pattern(pattern: Pattern, order: int) -> Compiled:
-    """The pattern's operations, from its trace."""
+    """Return the pattern's operations, from its trace."""
     if pattern.match_op is not None:
         return Compiled(pattern, order, None, [])
     from pydispatch import ir
@@ -131,7 +131,7 @@ def _dag(pattern: Pattern, block: Block, root: Operation) -> Dag:
 
 
 def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
-    """A CompileError for an exception of a user's pattern function, located at the operation."""
+    """Return a CompileError for an exception of a user's pattern function, located at the operation."""
     ours = str(Path(__file__).parents[3])
     lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(ours)]
     note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None
@@ -165,7 +165,7 @@ class MatchInfo:
         raise AttributeError(f"the match has no size '{name}'; sizes: {', '.join(sizes) or 'none'}")
 
     def value(self, name: str) -> SSAValue:
-        """An input, or 'out', 'out1', ..."""
+        """Return an input, or 'out', 'out1', ..."""
         found = self.inputs.get(name)
         if found is None and name.startswith("out"):
             found = self.outputs[int(name[3:] or 0)]
@@ -174,19 +174,19 @@ class MatchInfo:
         return found
 
     def shape(self, name: str) -> tuple[int | Dynamic, ...]:
-        """The sizes of an input or output."""
+        """Return the sizes of an input or output."""
         value = self.value(name)
         if not isinstance(value.type, TensorType):
             return ()
         return tuple(_size(f"size {i} of {name}", value, i) for i in range(len(value.type.get_shape())))
 
     def dtype(self, name: str) -> str:
-        """The element type of an input or output, such as 'f32'."""
+        """Return the element type of an input or output, such as 'f32'."""
         type = self.value(name).type
         return str(type.element_type if isinstance(type, TensorType) else type)
 
     def constant(self, name: str) -> float | int | None:
-        """The number that a scalar input always is; None when it is not one."""
+        """Return the number that a scalar input always is; None when it is not one."""
         owner = self.value(name).owner
         value = owner.properties.get("value") if isinstance(owner, Operation) else None
         return value.value.data if isinstance(value, (IntegerAttr, FloatAttr)) else None

@@ -18,7 +18,7 @@ from pydispatch.patterns import Pattern
 
 
 def function_of(pattern: Pattern) -> FuncOp:
-    """A copy of the function of a pattern that is a program, without what only states sizes."""
+    """Return a copy of the function of a pattern that is a program, without what only states sizes."""
     module: ModuleOp = pattern.program
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == pattern.name)
     made = function.clone()
@@ -31,7 +31,8 @@ def function_of(pattern: Pattern) -> FuncOp:
 
 
 def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
-    """The operation that gives the results, and which of its results they are. CompileError where there is none."""
+    """Return the operation that gives the results, and which of its results they are. CompileError where there is none.
+    """
     last = block.last_op
     assert last is not None
     results = [source_of(value) for value in last.operands]
@@ -50,7 +51,7 @@ def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
 
 
 def join_sizes(block: Block, same: SameSizes) -> None:
-    """States which axes of the arguments are equal wherever the operations are computed."""
+    """State which axes of the arguments are equal wherever the operations are computed."""
     known: dict[SSAValue, list[tuple[int, int]]] = {
         argument: [(number, axis) for axis in range(argument.type.get_num_dims())]
         for number, argument in enumerate(block.args)

@@ -31,7 +31,7 @@ class Replacer:
         self.known: dict[tuple[str, str], str] = {}
 
     def describe(self, chosen: Replacement | None) -> str:
-        """The replacement of a match, for the report."""
+        """Return the replacement of a match, for the report."""
         kernel = None if chosen is None else chosen.kernel
         if isinstance(kernel, CFunction):
             return f"C function {kernel.symbol}"
@@ -65,7 +65,9 @@ class Replacer:
         call_in_place(function, function.properties["sym_name"].data, inputs, outputs, at, match.root)  # type: ignore[attr-defined]
 
     def _generated(self, compiled: Compiled, match: Match, kernel: Generated) -> Any:
-        """What the user's function makes for this match: C text and the bytes of an object are called as its symbol."""
+        """Return what the user's function makes for this match: C text and the bytes of an object are called as its
+        symbol.
+        """
         info = MatchInfo(compiled, match, self.targets)
         try:
             made = kernel.make(info)
@@ -87,7 +89,7 @@ class Replacer:
     def _text(
         self, pattern: Pattern, kernel: Any, inputs: list[SSAValue], outputs: list[SSAValue], match: Match
     ) -> tuple[str, str]:
-        """The symbols that do the work, as text, and the name of the function among them."""
+        """Return the symbols that do the work, as text, and the name of the function among them."""
         signature = signature_of(pattern, inputs, outputs, match, not isinstance(kernel, Traced))
         if isinstance(kernel, Traced):
             return self._traced(pattern, kernel, signature), pattern.name
@@ -122,7 +124,7 @@ class Replacer:
         )
 
     def _function(self, name: str, text: str, place: Operation) -> Operation:
-        """The function of `text`; its symbols are called NAME and NAME_kernel there."""
+        """Return the function of `text`; its symbols are called NAME and NAME_kernel there."""
         key = (name, text)
         known = table_of(self.program)
         if key in self.known and self.known[key] in known:

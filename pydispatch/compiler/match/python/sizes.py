@@ -57,7 +57,7 @@ def disagreement(
 
 
 def _axes(value: Value, same: SameSizes, done: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
-    """The axes of inputs that the axes of a value are."""
+    """Return the axes of inputs that the axes of a value are."""
     if value not in done:
         done[value] = _made(value, [_axes(v, same, done) for v in value.operands], same)
     return done[value]

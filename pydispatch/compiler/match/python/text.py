@@ -46,11 +46,11 @@ class Signature:
         return [(n, t) for n, t in self.inputs if t.shape is None and not self.is_size(n)]
 
     def is_size(self, input: str) -> bool:
-        """Whether an input is a size itself, and no size of a tensor."""
+        """Return whether an input is a size itself, and no size of a tensor."""
         return self.sizes.get(input) == (input, OWN)
 
     def name_of(self, asked: str) -> str:
-        """The name here of what a kernel asks for."""
+        """Return the name here of what a kernel asks for."""
         own = {name for name, _ in (*self.inputs, *self.outputs)} | self.sizes.keys()
         return asked if asked in own else self.others.get(asked, asked)
 
@@ -137,7 +137,7 @@ def _actual(name: str, value: SSAValue) -> TensorType:
 
 
 def _result(value: SSAValue, match: Match) -> TensorType:
-    """The type of a matched result; its dynamic sizes are those of the inputs with the same loop."""
+    """Return the type of a matched result; its dynamic sizes are those of the inputs with the same loop."""
     assert isinstance(value.type, IrTensor)
     shape: list[Size] = list(value.type.get_shape())
     structure = as_structured(match.root)
@@ -158,7 +158,7 @@ def _result(value: SSAValue, match: Match) -> TensorType:
 
 
 def _function(signature: Signature, lines: list[str], dispatch: str) -> str:
-    """The function around a dispatch; NAME is its name."""
+    """Return the function around a dispatch; NAME is its name."""
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     types = [t.mlir for _, t in signature.outputs]
     results = ", ".join(f"%r#{i}" for i in range(len(types))) if len(types) > 1 else "%r"
@@ -207,7 +207,7 @@ def _text(text: str) -> str:
 
 
 def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
-    """An executable whose workgroups call a C function, and the function that dispatches it."""
+    """Return an executable whose workgroups call a C function, and the function that dispatches it."""
     values = _values(name, kernel, signature)
     file = kernel.source_file()
     parameters = parameters_of(file.name, file.data, kernel.symbol)
@@ -281,7 +281,7 @@ def _default_arguments(kernel: CFunction, signature: Signature) -> list[str]:
 
 
 def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tuple[str, str]]:
-    """Name of an argument -> (value, type) in the kernel."""
+    """Return name of an argument -> (value, type) in the kernel."""
     found = {n: (f"%m_{n}", f"memref<{t.dtype}>") for n, t in (*signature.tensors, *signature.outputs)}
     found |= {n: (f"%in_{n}", t.dtype) for n, t in signature.scalars}
     found |= {s: (f"%size_{s}", "index") for s in signature.sizes if s not in found}
@@ -291,12 +291,12 @@ def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tup
 
 
 def _backend_of(format: str) -> str:
-    """The name of the backend with a format; that of the format where there is none, for messages."""
+    """Return the name of the backend with a format; that of the format where there is none, for messages."""
     return next((each.name for each in backends() if each.has_format(format)), format)
 
 
 def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> str:
-    """A function around a `hal.dispatch.extern`."""
+    """Return a function around a `hal.dispatch.extern`."""
     kernel = replace(
         kernel, constants=tuple(map(signature.name_of, kernel.constants)),
         workgroups=tuple((signature.name_of(w[0]), w[1]) if isinstance(w, tuple) else w for w in kernel.workgroups),

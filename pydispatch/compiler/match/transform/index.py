@@ -33,14 +33,14 @@ _LOCAL = frozenset(
 
 
 def _is_local(matcher: Any) -> bool:
-    """Whether a matcher looks at the operation itself and at nothing around it."""
+    """Return whether a matcher looks at the operation itself and at nothing around it."""
     return len(matcher.body.block.args) == 1 and all(
         op.name in _LOCAL for op in _steps(matcher)
     )
 
 
 def _steps(matcher: Any) -> Iterator[Operation]:
-    """The operations of a matcher, without what `iree.match.regions` compares with."""
+    """Yield the operations of a matcher, without what `iree.match.regions` compares with."""
     pending = list(matcher.body.block.ops)
     while pending:
         op = pending.pop()
@@ -50,7 +50,7 @@ def _steps(matcher: Any) -> Iterator[Operation]:
 
 
 def kind_of(op: Operation) -> Hashable:
-    """Operations of one kind differ in nothing but their operands, their place and discardable attributes."""
+    """Return operations of one kind differ in nothing but their operands, their place and discardable attributes."""
     regions = tuple(expressions.region_key(op, [])) if op.regions else ()
     types = (tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
     segments = op.properties.get("operandSegmentSizes")
@@ -108,7 +108,9 @@ class Index:
             self.any.append(number)
 
     def candidates(self, op: Operation) -> list[int]:
-        """The indices of the matchers to try, in order; without those that rejected an operation of the same kind."""
+        """Return the indices of the matchers to try, in order; without those that rejected an operation of the same
+        kind.
+        """
         if not self.local:
             return self._candidates(op)
         kind = kind_of(op)
@@ -118,7 +120,7 @@ class Index:
         return [number for number in self._candidates(op) if number not in refused]
 
     def refuse(self, number: int, op: Operation) -> None:
-        """Records that a matcher rejected an operation."""
+        """Record that a matcher rejected an operation."""
         if number in self.local:
             self.refused.setdefault(kind_of(op), set()).add(number)
 
@@ -132,7 +134,7 @@ class Index:
         return sorted(found)
 
     def near(self, number: int, op: Operation) -> bool:
-        """Whether a matcher can come near to `op`: it is like the root."""
+        """Return whether a matcher can come near to `op`: it is like the root."""
         if number not in self.roots:
             names = {name for name, numbers in self.by_name.items() if number in numbers}
             return not names or op.name in names

@@ -44,7 +44,7 @@ class Interpreter:
         self.depth = 0
 
     def run(self) -> None:
-        """Runs the entry point of the spec. CompileError when something in the spec or its effect is wrong."""
+        """Run the entry point of the spec. CompileError when something in the spec or its effect is wrong."""
         entry = next((self.top[e] for e in ENTRIES if isinstance(self.top.get(e), NamedSequenceOp)), None)
         if entry is None:
             names = [f"@{n}" for n, op in self.top.items() if isinstance(op, NamedSequenceOp)]
@@ -59,7 +59,7 @@ class Interpreter:
             self.fail(entry, f"a matcher outside of transform.foreach_match said no: {no.mismatch.reason}")
 
     def call(self, sequence: NamedSequenceOp, arguments: Sequence[list[Any]]) -> list[list[Any]]:
-        """Runs a sequence; returns the values it yields."""
+        """Run a sequence; returns the values it yields."""
         block = sequence.body.block
         if len(arguments) != len(block.args):
             self.fail(sequence, f"@{sequence.sym_name.data} takes {len(block.args)} handle(s), got {len(arguments)}")
@@ -73,7 +73,7 @@ class Interpreter:
             self.depth -= 1
 
     def block(self, block: Block, env: Env) -> list[list[Any]]:
-        """Runs the operations of a block; the operands of its last one when that yields."""
+        """Run the operations of a block; the operands of its last one when that yields."""
         for op in block.ops:
             if op.name in ("transform.yield", "transform.match.structured.yield"):
                 return [env[v] for v in op.operands]
@@ -84,7 +84,7 @@ class Interpreter:
         return []
 
     def sequence(self, op: Operation, reference: SymbolRefAttr) -> NamedSequenceOp:
-        """The sequence that a symbol names."""
+        """Return the sequence that a symbol names."""
         name = reference.root_reference.data
         found = self.top.get(name) or self.symbols.get(name)
         if not isinstance(found, NamedSequenceOp):
@@ -97,7 +97,7 @@ class Interpreter:
         raise CompileError(message, location_of(op), note)
 
     def ops(self, op: Operation, env: Env, index: int = 0) -> list[Operation]:
-        """The operations that operand `index` holds; those that are gone are an error."""
+        """Return the operations that operand `index` holds; those that are gone are an error."""
         return self.check(op, env[op.operands[index]])
 
     def check(self, op: Operation, held: list[Any]) -> list[Operation]:
@@ -111,14 +111,14 @@ class Interpreter:
         return held
 
     def one(self, op: Operation, env: Env, index: int = 0) -> Operation:
-        """The one operation that operand `index` holds."""
+        """Return the one operation that operand `index` holds."""
         found = self.ops(op, env, index)
         if len(found) != 1:
             self.fail(op, f"'{op.name}' needs a handle of one operation, this one holds {len(found)}")
         return found[0]
 
     def value(self, op: Operation, held: list[Any]) -> SSAValue:
-        """The one value that a handle holds."""
+        """Return the one value that a handle holds."""
         if len(held) != 1 or not isinstance(held[0], SSAValue):
             self.fail(op, f"'{op.name}' needs a handle of one value, this one holds {len(held)}")
         return held[0]

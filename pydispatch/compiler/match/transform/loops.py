@@ -117,7 +117,7 @@ EXPLAINED = 8
 
 
 def _post_order(root: Operation) -> list[Operation]:
-    """Every operation under `root`, those nested in an operation before it."""
+    """Return every operation under `root`, those nested in an operation before it."""
     found: list[Operation] = []
     pending: list[tuple[Operation, bool]] = [(root, False)]
     while pending:

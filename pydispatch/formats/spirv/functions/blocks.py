@@ -19,7 +19,7 @@ _ALLOWED_AFTER = {LOOP_MERGE: (BRANCH, BRANCH_CONDITIONAL), SELECTION_MERGE: (BR
 
 
 def check_blocks(declared: Declared, body: Body) -> None:
-    """Checks a function that has code. ArtifactError with the word."""
+    """Check a function that has code. ArtifactError with the word."""
     code = [inst for inst in body.code if inst.op not in NO_CODE]
     labels, first = {inst.id for inst in code if inst.op == LABEL}, code[0].id
     for inst in code:
@@ -85,7 +85,7 @@ def _check_merges(declared: Declared, code: Sequence[Inst], edges: dict[int, lis
 
 
 def _labels_of(inst: Inst) -> list[int]:
-    """The words of an instruction that name blocks."""
+    """Return the words of an instruction that name blocks."""
     if inst.op in (BRANCH_CONDITIONAL, SWITCH):
         return [place for place in inst.ids if place > 1]
     return inst.ids if inst.op in (BRANCH, LOOP_MERGE, SELECTION_MERGE) else []

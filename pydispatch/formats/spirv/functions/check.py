@@ -19,7 +19,7 @@ _IN_CONSTANTS = frozenset((
 
 
 def check_functions(declared: Declared, is_open: bool) -> None:
-    """Checks the functions. is_open: the module has instructions that are not known, whose results may be anything."""
+    """Check the functions. is_open: the module has instructions that are not known, whose results may be anything."""
     calls: dict[int, list[int]] = {}
     for id, body in declared.bodies.items():
         calls[id] = _check(Function(declared, body, is_open))
@@ -37,7 +37,7 @@ def check_constant(declared: Declared, inst: Inst) -> None:
 
 
 def _check(code: Function) -> list[int]:
-    """Checks one function; the functions that it calls."""
+    """Check one function; the functions that it calls."""
     declared, body = code.declared, code.body
     op, words = declared.type(body.head.words[4])
     given = [p.type_id for p in body.parameters]

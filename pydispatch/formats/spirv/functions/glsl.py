@@ -27,7 +27,7 @@ _PACKED = {
 
 
 def check_extended(code: Function, inst: Inst) -> None:
-    """Checks an OpExtInst."""
+    """Check an OpExtInst."""
     name = code.declared.sets.get(inst.words[3])
     if name is None:
         raise code.fail(inst.at + 3, f"id {inst.words[3]} is no set of instructions")

@@ -28,11 +28,11 @@ class Function:
         return self.declared.fail(at, text)
 
     def type_of(self, id: int) -> int:
-        """The type of a value, 0 for another id."""
+        """Return the type of a value, 0 for another id."""
         return self.values.get(id) or self.declared.values.get(id, 0)
 
     def value(self, inst: Inst, place: int) -> int:
-        """The type of the value that a word of an instruction names."""
+        """Return the type of the value that a word of an instruction names."""
         id = inst.words[place]
         type_ = self.type_of(id)
         if not type_ or self.declared.type(type_)[0] == Op.TYPE_VOID:
@@ -84,7 +84,7 @@ class Function:
         return bool(self.type_of(id)) or id in self.labels or id in declared.bodies or id in declared.sets
 
     def components(self, inst: Inst, mapping: str, places: Sequence[int]) -> None:
-        """Checks an instruction that works component by component.
+        """Check an instruction that works component by component.
 
         mapping: the kinds of the result and of each operand: i, f, b any of that kind, = the same as the result, s and
         S integers alone. Operands of the same kind, written twice, have the same width.

@@ -39,7 +39,7 @@ _MAPS = {
 
 
 def check_instruction(code: Function, inst: Inst) -> None:
-    """Checks the operands of one instruction."""
+    """Check the operands of one instruction."""
     op = inst.op
     if code.is_open and any(not code.is_known(inst.words[place]) for place in inst.ids):
         return

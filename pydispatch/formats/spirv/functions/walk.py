@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 def back_edges(roots: Iterable[int], edges: Mapping[int, Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """The edges (from, to) that close a loop: `to` is reached from a root before `from`, on the way there."""
+    """Yield the edges (from, to) that close a loop: `to` is reached from a root before `from`, on the way there."""
     entered: set[int] = set()
     on_path: set[int] = set()
     for root in roots:

@@ -51,7 +51,7 @@ def nothing(content: bytearray, offset: int, value: int) -> None:
 
 
 def word(layout: str) -> Put:
-    """A number of this layout, as of module struct."""
+    """Return a number of this layout, as of module struct."""
 
     def put(content: bytearray, offset: int, value: int) -> None:
         try:
@@ -63,7 +63,7 @@ def word(layout: str) -> Put:
 
 
 def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scale: int = 0, signed: bool = True) -> Put:
-    """An instruction with an immediate in pieces (lowest bit of the value, bits, lowest bit in the instruction).
+    """Return an instruction with an immediate in pieces (lowest bit of the value, bits, lowest bit in the instruction).
 
     bits: of the value. scale: how many of its low bits must be zero.
     """

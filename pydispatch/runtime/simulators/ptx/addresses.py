@@ -23,12 +23,14 @@ _SPACES = {
 
 
 def space_of(i: Instruction) -> str:
-    """The state space of an instruction: global (includes const and kernel parameters), shared, local or generic."""
+    """Return the state space of an instruction: global (includes const and kernel parameters), shared, local or
+    generic.
+    """
     return next((_SPACES[m] for m in i.modifiers if m in _SPACES), "generic")
 
 
 def finder(b: Builder, i: Instruction, operand: Operand | None, size: int, write: bool, atomic: bool = False) -> Finder:
-    """Returns a function that resolves an address operand of `size` bytes for each thread. size is also the
+    """Return a function that resolves an address operand of `size` bytes for each thread. size is also the
     alignment."""
     if not isinstance(operand, Address):
         b.fail(i, "has no [address] where one is expected")
@@ -115,7 +117,7 @@ class Slow:
             races.access(frame, self.i, positions, store, at, self.size, self.write, self.strong)
 
     def find(self, frame: Frame, addresses: Any) -> list[Piece]:
-        """Parts of an access, by address window and allocation."""
+        """Return parts of an access, by address window and allocation."""
         self._aligned(frame, None, addresses)
         pieces: list[Piece] = []
         lowest, highest = int(addresses.min()), int(addresses.max())
@@ -138,7 +140,7 @@ class Slow:
         return pieces
 
     def _allocation(self, frame: Frame, addresses: Any, taken: Any) -> Piece:
-        """The allocation of the first unresolved thread, and all threads that access it."""
+        """Return the allocation of the first unresolved thread, and all threads that access it."""
         first = int(np.argmin(taken))
         address = int(addresses[first])
         store = frame.batch.launch.params if PARAM <= address < PARAM + WINDOW else frame.batch.memory.find(address)
@@ -172,7 +174,7 @@ class Slow:
             )  # fmt: skip
 
     def window(self, frame: Frame, positions: Any, offsets: Any, shared: bool) -> Piece:
-        """A piece of shared or local memory."""
+        """Return a piece of shared or local memory."""
         batch, size = frame.batch, self.size
         limit = batch.launch.shared_bytes if shared else batch.local_stride
         every = int(np.bitwise_or.reduce(offsets))

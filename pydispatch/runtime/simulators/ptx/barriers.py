@@ -91,7 +91,7 @@ class Barriers:
                 )
 
     def release(self) -> bool:
-        """Opens barriers where all threads have arrived. Whether any thread continues."""
+        """Open barriers where all threads have arrived. Whether any thread continues."""
         if not self.waiting and not self._arrived.any():
             return False
         batch = self._batch

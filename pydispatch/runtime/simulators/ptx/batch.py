@@ -28,7 +28,7 @@ class Running(Launched, Protocol):
     check_at: int
 
     def check(self, batch: Threads, block: Block, frame: Frame) -> None:
-        """Raises KernelError when the launch must end."""
+        """Raise KernelError when the launch must end."""
 
 
 class Batch(Threads):
@@ -58,7 +58,7 @@ class Batch(Threads):
         return activation
 
     def put(self, group: Group) -> None:
-        """Makes a group ready to run, merged with the group at the same program counter."""
+        """Make a group ready to run, merged with the group at the same program counter."""
         key = (group.activation.order, group.block)
         other = self._ready.pop(key, None) or self._parked.pop(key, None)
         if other is not None:
@@ -94,7 +94,7 @@ class Batch(Threads):
             activation.frame.code.pool.give(activation.frame.n, activation.frame.stores)
 
     def _advance(self, group: Group) -> None:
-        """Runs a group until it diverges, waits or ends, or until another has a lower program counter."""
+        """Run a group until it diverges, waits or ends, or until another has a lower program counter."""
         activation, launch, ready = group.activation, self._clock, self._ready
         blocks = activation.frame.code.blocks
         frame, at, blocks_run = group.ready_frame(), group.block, 0
@@ -132,7 +132,7 @@ class Batch(Threads):
                     return
 
     def _yields(self, blocks_run: int, rotating: bool) -> bool:
-        """Whether a group has run long enough that it may be spinning on another one."""
+        """Return whether a group has run long enough that it may be spinning on another one."""
         if blocks_run < self._patience:
             return False
         if not rotating:
@@ -143,7 +143,9 @@ class Batch(Threads):
     # -- Waiting -------------------------------------------------------------------------------------------------
 
     def _meet(self, group: Group, block: Block) -> bool:
-        """Whether a group may run an instruction that waits for others of the warp. Those that may not are parked."""
+        """Return whether a group may run an instruction that waits for others of the warp. Those that may not are
+        parked.
+        """
         assert block.sync is not None
         frame = group.ready_frame()
         if frame.full is not None:
@@ -174,7 +176,7 @@ class Batch(Threads):
         return False
 
     def _run_met(self, key: tuple[Any, int]) -> None:
-        """Runs the block of a complete group, and makes the group ready after it."""
+        """Run the block of a complete group, and makes the group ready after it."""
         group = self._ready.pop(key)
         frame = group.ready_frame()
         block = frame.code.blocks[group.block]

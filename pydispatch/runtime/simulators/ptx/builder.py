@@ -49,7 +49,7 @@ class View:
     offset: int = 0
 
     def of(self, base: Any) -> Any:
-        """The view of the register's array."""
+        """Return the view of the register's array."""
         if base.ndim == 2:
             return base[:, self.offset : self.offset + self.dtype.itemsize].view(self.dtype)[:, 0]
         if base.dtype == self.dtype:
@@ -102,7 +102,8 @@ class Builder:
         self._prelude: list[Step] = []
 
     def declare(self, name: str, dtype: np.dtype[Any] | None, count: int = 0) -> int:
-        """A register (None: of a type that no instruction here accepts), or a `.param` variable of count bytes."""
+        """Return a register (None: of a type that no instruction here accepts), or a `.param` variable of count bytes.
+        """
         if dtype is not None and dtype != BOOL:
             dtype = UNSIGNED[dtype.itemsize]
         self._index[name] = len(self.storages)
@@ -117,11 +118,11 @@ class Builder:
         raise ArtifactError(f"{self.module}:{instruction.line}: '{self.text(instruction)}' {why}; {RUNS}")
 
     def text(self, instruction: Instruction) -> str:
-        """The source line of an instruction."""
+        """Return the source line of an instruction."""
         return self.line(instruction.line) or ".".join((instruction.opcode, *instruction.modifiers))
 
     def line(self, number: int) -> str:
-        """A line of the text, from 1."""
+        """Return a line of the text, from 1."""
         return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
 
     def _slot(self, key: Any, value: Any) -> int:
@@ -132,12 +133,12 @@ class Builder:
         return found
 
     def scratch(self) -> int:
-        """A slot for temporary values of one instruction."""
+        """Return a slot for temporary values of one instruction."""
         self.slots.append(None)
         return len(self.slots) - 1
 
     def constant(self, value: Any) -> int:
-        """The slot of a NumPy scalar."""
+        """Return the slot of a NumPy scalar."""
         return self._slot((value.dtype.str, value.tobytes()), value)
 
     def special(self, name: str, dtype: np.dtype[Any], offset: int = 0) -> int:
@@ -149,7 +150,7 @@ class Builder:
         return self._slot((storage, dtype.str, offset), View(storage, dtype, offset))
 
     def source(self, i: Instruction, operand: Operand | None, type_: str | np.dtype[Any]) -> int:
-        """The slot of an operand that an instruction reads as a type: the low bytes of a wider register."""
+        """Return the slot of an operand that an instruction reads as a type: the low bytes of a wider register."""
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if isinstance(operand, Immediate):
             return self.constant(literal(operand, dtype))
@@ -189,7 +190,7 @@ class Builder:
         return slot
 
     def target(self, i: Instruction, operand: Operand | None, type_: str | np.dtype[Any], widen: bool = False) -> int:
-        """The slot of a result. widen: a wider register gets the sign-extended value."""
+        """Return the slot of a result. widen: a wider register gets the sign-extended value."""
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if operand is None or (isinstance(operand, Register) and operand.name == "_"):
             slot = self._slot(("unused", dtype.str), Unused(dtype))
@@ -208,18 +209,18 @@ class Builder:
         return slot
 
     def register_size(self, operand: Operand | None) -> int | None:
-        """Bytes of a declared register, else None."""
+        """Return bytes of a declared register, else None."""
         storage = self._index.get(operand.name) if isinstance(operand, Register) else None
         return None if storage is None else self.storages[storage].dtype.itemsize
 
     def operands(self, i: Instruction, least: int, most: int | None = None) -> tuple[Operand | None, ...]:
-        """The operands, whose number is checked."""
+        """Return the operands, whose number is checked."""
         if not least <= len(i.operands) <= (most or least):
             self.fail(i, f"has {len(i.operands)} operands, expected {least}" + (f" to {most}" if most else ""))
         return i.operands
 
     def take(self, step: Step) -> Step:
-        """The closure, preceded by the steps that compute its operands; resets them for the next instruction."""
+        """Return the closure, preceded by the steps that compute its operands; resets them for the next instruction."""
         if self._prelude:
             before, self._prelude = tuple(self._prelude), []
 

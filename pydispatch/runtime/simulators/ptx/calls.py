@@ -20,7 +20,7 @@ Label = Callable[[str], int]
 
 
 def is_call(i: Instruction) -> bool:
-    """Whether the callee runs here as PTX, and not as a function of the host's."""
+    """Return whether the callee runs here as PTX, and not as a function of the host's."""
     _, callee, _, _ = parts(i)
     return not (isinstance(callee, Symbol) and callee.name in HOST)
 
@@ -41,7 +41,7 @@ def parts(i: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]
 
 
 def call(b: Builder, i: Instruction, function: Function) -> Callable[[Label, int], End]:
-    """The end of a block that calls: the group waits in its activation until the callee's threads return."""
+    """Return the end of a block that calls: the group waits in its activation until the callee's threads return."""
     made = _Call(b, i)
     return lambda label, after: lambda batch, group, frame: made.run(batch, group, frame, after)
 
@@ -113,7 +113,7 @@ class _Call:
 
 
 def _why_not(name: str, function: Function | None) -> str | None:
-    """Why a name of a module cannot be called, or None."""
+    """Return why a name of a module cannot be called, or None."""
     if function is None:
         return "which is no function"
     if function.is_entry:
@@ -124,19 +124,19 @@ def _why_not(name: str, function: Function | None) -> str | None:
 
 
 def _placed(code: Code, name: str) -> int:
-    """The store of a parameter; -1 where the function never looks at it."""
+    """Return the store of a parameter; -1 where the function never looks at it."""
     index = code.builder.storage(name)
     assert index is not None
     return code.placed[index]
 
 
 def _whole(b: Builder, storage: int) -> int:
-    """The slot of a whole register or .param variable."""
+    """Return the slot of a whole register or .param variable."""
     return b.view(storage, np.dtype("u1") if b.storages[storage].count else b.storages[storage].dtype)
 
 
 def _copy(target: Any, index: Any, value: Any) -> None:
-    """Copies arguments by bytes, as many as both sizes have."""
+    """Copy arguments by bytes, as many as both sizes have."""
     if target.ndim == 2 and value.ndim == 2:
         size = min(target.shape[1], value.shape[1])
         target[index, :size] = value[:, :size]

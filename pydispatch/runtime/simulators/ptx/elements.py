@@ -22,12 +22,12 @@ BOOL: np.dtype[Any] = np.dtype("?")
 
 
 def is_type(name: str) -> bool:
-    """Whether a modifier is a type that a register may have."""
+    """Return whether a modifier is a type that a register may have."""
     return name in SIZES and name != "b128"
 
 
 def dtype_of(type_: str) -> np.dtype[Any]:
-    """The NumPy type that computes a PTX type: unsigned integers for b8..b64, bf16, tf32 and packed types."""
+    """Return the NumPy type that computes a PTX type: unsigned integers for b8..b64, bf16, tf32 and packed types."""
     named = _NAMED.get(type_)
     return np.dtype(named) if named else UNSIGNED[SIZES[type_]]
 
@@ -37,7 +37,8 @@ def is_float(type_: str) -> bool:
 
 
 def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
-    """A literal as a scalar of dtype: 0f and 0d literals by their bits where these have its size, else by value."""
+    """Return a literal as a scalar of dtype: 0f and 0d literals by their bits where these have its size, else by value.
+    """
     number, bits = value.value, value.bits
     if dtype == BOOL:
         return np.bool_(bool(number))
@@ -61,7 +62,7 @@ def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
 
 
 def _is_single(number: float, bits: int) -> bool:
-    """Whether the bits are those of a 32-bit float of that value."""
+    """Return whether the bits are those of a 32-bit float of that value."""
     try:
         return bool(np.uint32(bits).view(np.float32) == number) or (number != number and bits >> 32 == 0)
     except OverflowError:

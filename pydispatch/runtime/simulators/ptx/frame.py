@@ -55,7 +55,7 @@ class Frame:
                 self.regs[slot] = specials.value(self.batch, self.code.builder.module, self.threads, self.local, what)
 
     def enter(self, block: Block) -> None:
-        """Loads the registers that a block of code uses. Only parts need it."""
+        """Load the registers that a block of code uses. Only parts need it."""
         if block.index in self._prepared:
             return
         self._prepared.add(block.index)
@@ -74,7 +74,7 @@ class Frame:
         self._dirty |= block.writes
 
     def flush(self) -> None:
-        """Writes a part's results to the full frame."""
+        """Write a part's results to the full frame."""
         if self.full is not None:
             for store in self._dirty:
                 if self.stores[store] is not None:
@@ -94,7 +94,7 @@ class Frame:
         return part
 
     def shared_bases(self) -> Any:
-        """Where the shared memory of each thread's block begins, int64 [n]."""
+        """Return where the shared memory of each thread's block begins, int64 [n]."""
         if self._shared is None:
             batch = self.batch
             stride = batch.launch.shared_stride
@@ -103,7 +103,8 @@ class Frame:
         return self._shared
 
     def lanes(self) -> Any:
-        """The position of each lane of each warp of the batch in this frame, int64 [warps * 32]; -1 when absent."""
+        """Return the position of each lane of each warp of the batch in this frame, int64 [warps * 32]; -1 when absent.
+        """
         if self._lanes is None:
             batch = self.batch
             self._lanes = np.full(batch.warps * 32, -1, np.int64)

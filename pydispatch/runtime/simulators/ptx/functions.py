@@ -50,7 +50,7 @@ def host_call(b: Builder, i: Instruction) -> Step:
 
 
 def _string(frame: Frame, address: int) -> str:
-    """The text at an address, up to its zero."""
+    """Return the text at an address, up to its zero."""
     found = bytearray()
     while len(found) < 4096:
         byte = read_bytes(frame, 0, address + len(found), 1)

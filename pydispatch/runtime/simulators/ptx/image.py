@@ -80,7 +80,7 @@ class Loaded:
     # -- Queries -------------------------------------------------------------------------------------------------
 
     def entry(self, name: str) -> Kernel:
-        """A kernel. InvalidArgumentError names those that there are."""
+        """Return a kernel. InvalidArgumentError names those that there are."""
         if name not in self._kernels:
             there = ", ".join(self._kernels) or "none"
             raise InvalidArgumentError(f"'{self.module.name}' has no entry '{name}'; it has: {there}")
@@ -105,14 +105,14 @@ class Loaded:
         return self._codes.get(name)
 
     def code_at(self, address: int) -> Code | None:
-        """The function at a synthetic address."""
+        """Return the function at a synthetic address."""
         number, rest = divmod(address - FUNCTIONS, 16)
         if rest or not 0 <= number < len(self._functions):
             return None
         return self._codes.get(self._functions[number].name)
 
     def free(self) -> None:
-        """Gives the variables' memory back."""
+        """Give the variables' memory back."""
         for address, _ in self._variables.values():
             self.memory.free(address)
         self._variables.clear()
@@ -194,7 +194,7 @@ class Loaded:
 
 
 def offsets_of(function: Function) -> tuple[int, ...]:
-    """Where the parameters of an entry begin: each at the next multiple of its alignment."""
+    """Return where the parameters of an entry begin: each at the next multiple of its alignment."""
     offsets, end = [], 0
     for param in function.params:
         align = max(param.align, SIZES[param.type])
@@ -232,7 +232,7 @@ class _SharedLayout:
                 self.ends[kernel] = start + variable.size
 
     def _reached(self, kernel: str, used: dict[str, set[str]], module: PtxModule) -> set[str]:
-        """All names that a kernel and what it may call mention."""
+        """Return all names that a kernel and what it may call mention."""
         found: set[str] = set()
         left = [kernel, *(v.name for var in module.variables for v in var.values if isinstance(v, Symbol))]
         while left:

@@ -30,7 +30,9 @@ _MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
 
 
 def waits_for(i: Instruction) -> int | None:
-    """The index of the operand with the lane mask of a synchronising instruction; -1: the whole warp; None: none."""
+    """Return the index of the operand with the lane mask of a synchronising instruction; -1: the whole warp; None:
+    none.
+    """
     if i.opcode in ("mma", "ldmatrix", "stmatrix", "wmma", "movmatrix"):
         return -1
     if i.opcode == "bar" and i.modifiers[:2] == ("warp", "sync"):

@@ -23,7 +23,7 @@ class Machine:
         """Instructions run so far, each counted once for all threads that ran it together."""
 
     def load(self, source: str | bytes | PtxModule, name: str = "module.ptx") -> Loaded:
-        """Loads a PTX text or a parsed module. ArtifactError names unsupported code."""
+        """Load a PTX text or a parsed module. ArtifactError names unsupported code."""
         if not isinstance(source, PtxModule):
             from pydispatch.formats.ptx.read import read
 
@@ -48,7 +48,7 @@ class Machine:
         cancel: Callable[[], bool] | None = None,
         max_steps: int = MAX_STEPS,
     ) -> None:
-        """Runs a kernel to its end.
+        """Run a kernel to its end.
 
         params: laid out as in `.param` space, each at the next multiple of its size (kernel.offsets). dynamic_shared:
         bytes. cancel: polled; true ends the launch. max_steps: instructions, counted once for all threads that

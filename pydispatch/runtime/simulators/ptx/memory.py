@@ -46,7 +46,7 @@ class Allocation:
     views: dict[str, Any] = field(default_factory=dict)
 
     def view(self, dtype: np.dtype[Any]) -> Any:
-        """The bytes as elements of dtype, without an incomplete one at the end."""
+        """Return the bytes as elements of dtype, without an incomplete one at the end."""
         found = self.views.get(dtype.str)
         if found is None:
             whole = self.data.size // dtype.itemsize * dtype.itemsize
@@ -79,7 +79,7 @@ class Memory:
         self._freed: list[Allocation] = []
 
     def allocate(self, nbytes: int, kind: str = "global", name: str = "") -> int:
-        """The address of nbytes of zeros, a multiple of 256. OutOfMemoryError states the bytes in use."""
+        """Return the address of nbytes of zeros, a multiple of 256. OutOfMemoryError states the bytes in use."""
         if nbytes < 0:
             raise InvalidArgumentError(f"memory: expected a size of 0 or more bytes, got {nbytes}")
         if self._used + nbytes > self._limit:
@@ -95,7 +95,9 @@ class Memory:
         return self._place(data, nbytes, kind, name)
 
     def adopt(self, array: np.ndarray[Any, Any]) -> int:
-        """The address of a C-contiguous array's own bytes: kernels read and write the array itself, until `free`."""
+        """Return the address of a C-contiguous array's own bytes: kernels read and write the array itself, until
+        `free`.
+        """
         if not array.flags.c_contiguous:
             raise InvalidArgumentError("memory: only C-contiguous arrays can be adopted; copy it first")
         return self._place(array.reshape(-1).view(np.uint8), array.nbytes, "global", "")
@@ -108,7 +110,7 @@ class Memory:
         return start
 
     def free(self, address: int) -> None:
-        """Ends an allocation; its address is never reused."""
+        """End an allocation; its address is never reused."""
         at = bisect_right(self._starts, address) - 1
         if at < 0 or self._starts[at] != address:
             raise InvalidArgumentError(f"memory: {address:#x} is no address of an allocation{self.near(address)}")
@@ -123,7 +125,7 @@ class Memory:
         del self._freed[:-_FREED_KEPT]
 
     def find(self, address: int) -> Allocation | None:
-        """The allocation that holds the byte at an address."""
+        """Return the allocation that holds the byte at an address."""
         at = bisect_right(self._starts, address) - 1
         if at < 0:
             return None
@@ -131,7 +133,7 @@ class Memory:
         return allocation if address < allocation.start + max(allocation.size, 1) else None
 
     def near(self, address: int) -> str:
-        """The allocation at or nearest to an address, for messages: '; nearest: …'."""
+        """Return the allocation at or nearest to an address, for messages: '; nearest: …'."""
         for freed in reversed(self._freed):
             if freed.start <= address < freed.start + max(freed.size, 1):
                 return f"; it was freed: {freed}"
@@ -147,7 +149,7 @@ class Memory:
         return f"; nearest: {address - nearest.end} bytes past the end of the {nearest}"
 
     def view(self, address: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The bytes themselves, uint8 [nbytes]. InvalidArgumentError when they leave the allocation."""
+        """Return the bytes themselves, uint8 [nbytes]. InvalidArgumentError when they leave the allocation."""
         allocation = self.find(address)
         if allocation is None or nbytes < 0 or nbytes > allocation.end - address:
             raise InvalidArgumentError(
@@ -157,17 +159,17 @@ class Memory:
         return allocation.data[start : start + nbytes]
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """A copy of the bytes."""
+        """Return a copy of the bytes."""
         return self.view(address, nbytes).tobytes()
 
     def write(self, address: int, data: bytes | bytearray | memoryview | np.ndarray[Any, Any]) -> None:
-        """Copies bytes, or an array's bytes, to an address."""
+        """Copy bytes, or an array's bytes, to an address."""
         source = np.ascontiguousarray(data).reshape(-1).view(np.uint8) if isinstance(data, np.ndarray) else None
         if source is None:
             source = np.frombuffer(data, np.uint8)
         self.view(address, source.size)[:] = source
 
     def fill(self, address: int, pattern: bytes, count: int) -> None:
-        """Writes a pattern count times in sequence."""
+        """Write a pattern count times in sequence."""
         target = self.view(address, len(pattern) * count)
         target.reshape(count, len(pattern))[:] = np.frombuffer(pattern, np.uint8)

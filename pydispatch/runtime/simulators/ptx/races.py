@@ -50,7 +50,7 @@ class _Table:
         self.readers = (np.zeros(count, _FIELDS), np.zeros(count, _FIELDS))
 
     def allow(self, at: Any, size: int) -> None:
-        """Makes pieces as small as accesses of size bytes at byte offsets at need."""
+        """Make pieces as small as accesses of size bytes at byte offsets at need."""
         bits = int(np.bitwise_or.reduce(at)) | size | self.step
         step = bits & -bits
         if step < self.step:
@@ -87,7 +87,7 @@ class Races:
         return frame.batch.first + threads // frame.batch.T
 
     def _threads(self, frame: Frame, threads: Any) -> Any:
-        """Numbers in the launch."""
+        """Return numbers in the launch."""
         return frame.batch.first * frame.batch.T + threads
 
     def _warp(self, threads: Any) -> Any:

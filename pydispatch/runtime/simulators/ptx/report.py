@@ -21,7 +21,7 @@ def _threads(batch: Threads, threads: Any) -> str:
 
 
 def deadlock(batch: Threads, parked: list[Group], waiting: list[Waiting]) -> str:
-    """The waiting threads and their locations in a deadlock."""
+    """Return the waiting threads and their locations in a deadlock."""
     lines = []
     code: Code | None = None
     for group in parked:

@@ -101,7 +101,7 @@ def clock(name: str) -> int:
 
 
 def value(batch: Threads, module: str, threads: Any, local: int, what: Special) -> Any:
-    """A scalar for values uniform across threads, else an array over `threads`.
+    """Return a scalar for values uniform across threads, else an array over `threads`.
 
     module: its name, for errors. local: where local memory of the function begins.
     """

@@ -72,14 +72,14 @@ class Threads:
         self._numbers: dict[str, Any] = {}
 
     def number(self, name: str, make: Callable[[], Any]) -> Any:
-        """An array over the batch's threads, computed once."""
+        """Return an array over the batch's threads, computed once."""
         found = self._numbers.get(name)
         if found is None:
             found = self._numbers[name] = make()
         return found
 
     def block_slots(self) -> Any:
-        """Which block of the batch each thread belongs to, int64 [n]."""
+        """Return which block of the batch each thread belongs to, int64 [n]."""
         return self.number("slot", lambda: np.repeat(np.arange(self.count), self.T))
 
     def lane_numbers(self) -> Any:
@@ -106,7 +106,7 @@ class Threads:
         self.local, self.local_stride = Allocation(0, grown.size, grown.reshape(-1), "local"), stride
 
     def block_of(self, thread: int) -> Three:
-        """The block of a thread."""
+        """Return the block of a thread."""
         gx, gy, _ = self.launch.grid
         block = self.first + thread // self.T
         return block % gx, block // gx % gy, block // (gx * gy)

@@ -65,7 +65,7 @@ class Translator:
         return self.labels[name]
 
     def _next(self) -> Block:
-        """A new block, unless the last one is empty."""
+        """Return a new block, unless the last one is empty."""
         last = self.blocks[-1]
         if last.steps or last.end or last.sync or self._closed:
             self.blocks.append(Block(len(self.blocks)))
@@ -171,7 +171,7 @@ class Translator:
         return [what.storage for slot in slots if isinstance(what := self.b.slots[slot], View)]
 
     def _place_inner(self, inner: set[int], placed: list[int], kinds: list[tuple[Any, int]]) -> None:
-        """Registers that live inside one block share arrays: an array is free after its register's last use."""
+        """Register that live inside one block share arrays: an array is free after its register's last use."""
         spare: dict[tuple[Any, int], list[int]] = {}
         for block in self.blocks:
             last: dict[int, int] = {}
@@ -208,7 +208,7 @@ class Translator:
 
 
 def guard_of(b: Builder, i: Instruction) -> tuple[int, bool]:
-    """The slot of an instruction's guard and the value at which the instruction runs."""
+    """Return the slot of an instruction's guard and the value at which the instruction runs."""
     wanted = not isinstance(i.guard, Not)
     register = i.guard.operand if isinstance(i.guard, Not) else i.guard
     assert isinstance(register, Register)
@@ -216,7 +216,7 @@ def guard_of(b: Builder, i: Instruction) -> tuple[int, bool]:
 
 
 def guarded(b: Builder, i: Instruction, step: Step) -> Step:
-    """The closure for only the threads whose guard holds: on copies of the registers unless all do."""
+    """Return the closure for only the threads whose guard holds: on copies of the registers unless all do."""
     used, written = sorted(b.reads | b.writes), sorted(b.writes)
     slot, wanted = guard_of(b, i)
 

@@ -41,23 +41,23 @@ class Import:
 
 
 def bare_symbol(function: FuncOp) -> str:
-    """The symbol of an import without the mark of an optional one."""
+    """Return the symbol of an import without the mark of an optional one."""
     return import_symbol(function).removeprefix("?")
 
 
 def is_optional(function: FuncOp) -> bool:
-    """Whether this declaration can do without its symbol."""
+    """Return whether this declaration can do without its symbol."""
     return is_set(function, "hal.import.optional") or import_symbol(function).startswith("?")
 
 
 def reached_imports(functions: Mapping[str, FuncOp], export: str) -> list[FuncOp]:
-    """The declarations of imports that an export reaches, in the order of the module."""
+    """Return the declarations of imports that an export reaches, in the order of the module."""
     reached = reachable(functions, export) if export in functions else set()
     return [function for name, function in functions.items() if name in reached and is_import(function)]
 
 
 def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[Import, ...]:
-    """The imports that the exports reach, sorted by symbol. One that any declaration requires is required."""
+    """Return the imports that the exports reach, sorted by symbol. One that any declaration requires is required."""
     found: dict[str, bool] = {}
     for export in exports:
         for function in reached_imports(functions, export):
@@ -67,7 +67,7 @@ def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple
 
 
 def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
-    """How a declaration calls its symbol."""
+    """Return how a declaration calls its symbol."""
     bare = is_set(function, "llvm.bareptr")
     arguments: list[str] = []
     for type_ in function.function_type.inputs.data:
@@ -83,7 +83,7 @@ def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
 
 
 def signatures_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[ImportSignature, ...]:
-    """Every way in which the exports call their imports, sorted by symbol."""
+    """Return every way in which the exports call their imports, sorted by symbol."""
     optional = {entry.symbol: entry.optional for entry in imports_of(functions, exports)}
     users: dict[ImportSignature, list[str]] = {}
     for export in exports:
@@ -104,7 +104,8 @@ class ImportCalls:
         self._load = load
 
     def call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
-        """A structure of results, arguments and fields through the thunk; a status other than 0 ends the workgroup.
+        """Return a structure of results, arguments and fields through the thunk; a status other than 0 ends the
+        workgroup.
 
         The structure is on the stack once per function and size, not per call.
         """
@@ -132,7 +133,7 @@ class ImportCalls:
         return [_result(f, params, m.offset, t) for m, t in zip(made.members, results, strict=False)]
 
     def available(self, f: FunctionEmitter, callee: FuncOp) -> str:
-        """Whether the import is there, as an i1."""
+        """Return whether the import is there, as an i1."""
         ordinal = self._ordinal(callee)
         if not self.table[ordinal].optional:
             return "true"

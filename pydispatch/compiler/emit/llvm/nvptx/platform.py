@@ -137,7 +137,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return f.once(("constant", ordinal, words, str(type_)), make)
 
     def _scalar(self, f: FunctionEmitter, whole: str, type_: Attribute, words: int) -> str:
-        """A scalar in the low bits of one word or two."""
+        """Return a scalar in the low bits of one word or two."""
         let, wide = f.body.let_entry, 32 * words
         if isinstance(type_, IndexType):
             return whole if words == 2 else let(f"zext i32 {whole} to i64")
@@ -228,7 +228,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
 
 
 def _elements(function: FuncOp) -> dict[int, int]:
-    """The natural alignment of each binding.
+    """Return the natural alignment of each binding.
 
     Bindings have more, but where LLVM knew it, it would read whole vectors beyond the end of small ones.
     """
@@ -241,13 +241,14 @@ def _elements(function: FuncOp) -> dict[int, int]:
 
 
 def binding_alignment(function: FuncOp) -> int:
-    """Bytes that the bindings of a kernel must be aligned to: what its elements need, and what accesses state."""
+    """Return bytes that the bindings of a kernel must be aligned to: what its elements need, and what accesses state.
+    """
     stated = [integer(op, "alignment", 1) for op in function.walk() if op.name in ("memref.load", "memref.store")]
     return max([1, *_elements(function).values(), *stated])
 
 
 def entry_symbol(name: str) -> str:
-    """The name of an export's entry: PTX has letters, digits, _ and $."""
+    """Return the name of an export's entry: PTX has letters, digits, _ and $."""
     kept = "".join(c if _IDENTIFIER.fullmatch("_" + c) else f"${ord(c):x}" for c in name)
     return kept if _IDENTIFIER.fullmatch(kept) else f"${kept}"
 

@@ -26,7 +26,7 @@ FLOAT_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
 
 def fast(op: Operation) -> str:
-    """The op's fast-math flags."""
+    """Return the op's fast-math flags."""
     found = flags(op, "fastmath")
     return "fast " if len(found.split()) == 7 else found
 
@@ -148,7 +148,7 @@ def _intrinsic_float(name: str) -> Lowering:
 
 
 def _extreme(name: str) -> Lowering:
-    """A maximum or minimum that propagates NaN, of floats or of what a loop carries for them."""
+    """Return a maximum or minimum that propagates NaN, of floats or of what a loop carries for them."""
     plain = _intrinsic_float(name)
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
@@ -246,8 +246,9 @@ INEXACT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
 
 
 def _saturated(f: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
-    """A conversion to an integer by selects: on x86, LLVM makes branches for each lane of a vector of its own where the
-    limits are inexact."""
+    """Return a conversion to an integer by selects: on x86, LLVM makes branches for each lane of a vector of its own
+    where the limits are inexact.
+    """
     bits, signed = int(target[1:]), instruction == "fptosi"
     least, beyond = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
     inside = f.body.let(f"freeze {target} {f.body.let(f'{instruction} {type_} {operand} to {target}')}")

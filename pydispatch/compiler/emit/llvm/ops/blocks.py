@@ -34,19 +34,19 @@ class Piece:
 
 
 def vector_bits(f: FunctionEmitter) -> int:
-    """The width of the target's vectors."""
+    """Return the width of the target's vectors."""
     return next((bits for name, bits in VECTOR_BITS.items() if name in f.platform.features), 128)
 
 
 def pieces_of(f: FunctionEmitter, size: int, element: Attribute) -> list[Piece]:
-    """A row cut into vectors; the last may be narrower."""
+    """Return a row cut into vectors; the last may be narrower."""
     lanes = max(1, vector_bits(f) // bit_width(element))
     return [Piece(first, min(lanes, size - first), element) for first in range(0, size, lanes)]
 
 
 
 def address(f: FunctionEmitter, m: MemRef, *indices: Index) -> str:
-    """A pointer to an element: what is known goes last, so that it ends in the instruction's displacement."""
+    """Return a pointer to an element: what is known goes last, so that it ends in the instruction's displacement."""
     known, open_ = m.offset if isinstance(m.offset, int) else 0, m.offset if isinstance(m.offset, str) else 0
     for index, stride in zip(indices, m.strides, strict=True):
         if isinstance(index, int) and isinstance(stride, int):
@@ -149,7 +149,7 @@ def run_all(
 def run_dims(
     f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, types: Sequence[str], start: list[str], step: Steps
 ) -> list[str]:
-    """What `step` makes of values of these types in all steps of K, of which the last dimension is innermost."""
+    """Return what `step` makes of values of these types in all steps of K, of which the last dimension is innermost."""
     dims = len(b.sizes) - (2 if a.element != c.element else 1)
     sizes = [x if isinstance(x, int) else y for x, y in zip(a.sizes[1 : dims + 1], b.sizes[:dims], strict=True)]
 
@@ -163,7 +163,7 @@ def run_dims(
 
 
 def unrolling(independent: int) -> int:
-    """A power of two."""
+    """Return a power of two."""
     return 1 << max(1, min(8, BUSY // max(1, independent))).bit_length() - 1
 
 

@@ -49,12 +49,12 @@ def c_arguments(f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> li
 
 
 def first_element(f: FunctionEmitter, memref: MemRef) -> str:
-    """A pointer to the element at index 0."""
+    """Return a pointer to the element at index 0."""
     return address(f, memref, [0] * len(memref.sizes))
 
 
 def extension(f: FunctionEmitter, type_: Attribute | None, attributes: Attribute | None) -> str:
-    """How a narrow integer travels: see the top of this file."""
+    """Return how a narrow integer travels: see the top of this file."""
     if type_ is None or not is_integer(type_) or bit_width(type_) > 32:
         return ""
     stated = attributes.data if isinstance(attributes, DictionaryAttr) else {}
@@ -71,7 +71,7 @@ def _nth(attributes: Attribute | None, number: int) -> Attribute | None:
 
 
 def linked_call(f: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
-    """A plain C call of the symbol `name`."""
+    """Return a plain C call of the symbol `name`."""
     outputs = callee.function_type.outputs.data
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
         raise f.error(
@@ -107,12 +107,12 @@ def linked_call(f: FunctionEmitter, callee: FuncOp, operands: list[Value], name:
 
 
 def _as_bits(f: FunctionEmitter, type_: Attribute | None) -> bool:
-    """Whether a float of 16 bits and less is passed as an integer."""
+    """Return whether a float of 16 bits and less is passed as an integer."""
     return f.platform.halves_as_bits and type_ is not None and is_float(type_) and bit_width(type_) <= 16
 
 
 def _helper_call(f: FunctionEmitter, callee: FuncOp, op: Operation) -> list[str]:
-    """A function of the program: it gets the platform's parameters first, and may return a status first."""
+    """Return a function of the program: it gets the platform's parameters first, and may return a status first."""
     name = callee.sym_name.data
     f.module.need(name)
     arguments = list(f.platform.parameters)
@@ -134,7 +134,7 @@ def _helper_call(f: FunctionEmitter, callee: FuncOp, op: Operation) -> list[str]
 
 
 def stop_on_failure(f: FunctionEmitter, status: str) -> None:
-    """Leaves the function with `status` unless it is zero."""
+    """Leave the function with `status` unless it is zero."""
     failed, fine = f.body.new_label("failed"), f.body.new_label("fine")
     bad = f.body.let(f"icmp ne i32 {status}, 0")
     weights = f.once("unlikely", lambda: str(f.module.metadata('!{!"branch_weights", i32 1, i32 1048575}')))

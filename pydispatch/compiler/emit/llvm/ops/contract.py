@@ -68,7 +68,7 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _clobber_vectors(f: FunctionEmitter) -> None:
-    """States that no vector register lives across a product, where what follows it has many constants. LLVM hoists
+    """State that no vector register lives across a product, where what follows it has many constants. LLVM hoists
     these out of the loop over blocks, and then sums move and are spilled in every step of K: 16x536x544 with tanh took
     120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantisation 545 instead of 300. Where there are few, the
     sums had better stay in registers for what follows: a convolution of 8x14x14x32 with bias and relu takes 225 us, or
@@ -78,7 +78,7 @@ def _clobber_vectors(f: FunctionEmitter) -> None:
 
 
 def _vector_registers(f: FunctionEmitter) -> str:
-    """All of the target's, as inline assembly states that it changes them."""
+    """Return all of the target's, as inline assembly states that it changes them."""
     arch, has = f.platform.arch, f.platform.features
     count = {"x86_64": 32 if "avx512f" in has else 16, "aarch64": 32, "riscv64": 32 * ("v" in has)}.get(arch, 0)
     return ",".join(f"~{{{'xmm' if arch == 'x86_64' else 'v'}{number}}}" for number in range(count))
@@ -99,7 +99,7 @@ def _constants(f: FunctionEmitter) -> int:
 
 
 def _widened(f: FunctionEmitter, m: MemRef, piece: Piece, *indices: Index) -> str:
-    """A load of an operand whose elements may be shorter floats than those of the sums."""
+    """Return a load of an operand whose elements may be shorter floats than those of the sums."""
     if m.element == piece.element:
         return load(f, m, piece.type, *indices)
     type_ = f"<{piece.lanes} x {memory(m.element)}>"
@@ -196,8 +196,9 @@ def _sum(f: FunctionEmitter, type_: str, a: str, b: str, element: Attribute) -> 
 
 
 def _sums_of_lanes(f: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
-    """The sum of the lanes of each vector: the upper half is added to the lower one, until a lane is left. Halves of
-    two vectors share one: the same bits as one vector after the other."""
+    """Return the sum of the lanes of each vector: the upper half is added to the lower one, until a lane is left.
+    Halves of two vectors share one: the same bits as one vector after the other.
+    """
     element, lanes = piece.element, piece.lanes
     if len(values) > lanes:
         return _sums_of_lanes(f, piece, values[:lanes]) + _sums_of_lanes(f, piece, values[lanes:])

@@ -106,7 +106,7 @@ def _pairs_of_halves(f: FunctionEmitter, piece: Piece, type_: str, factors: tupl
 
 
 def _byte_products(f: FunctionEmitter, lanes: int, unsigned: Unsigned) -> str:
-    """The intrinsic that adds four products of bytes to each lane, "" where the machine has none."""
+    """Return the intrinsic that adds four products of bytes to each lane, "" where the machine has none."""
     has = f.platform.features
     mixed = unsigned[0] != unsigned[1]
     if f.platform.arch == "x86_64" and mixed and lanes in VPDPBUSD:
@@ -166,7 +166,7 @@ def _multiply_matrices(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fres
 
 
 def _matrices_of(f: FunctionEmitter, values: Sequence[str], pieces: Sequence[Piece], turned: bool) -> list[str]:
-    """The vectors of sums of two rows and columns each, from rows in pieces."""
+    """Return the vectors of sums of two rows and columns each, from rows in pieces."""
     out: list[str] = []
     by_row = [values[at : at + len(pieces)] for at in range(0, len(values), len(pieces))]
     for number in range(0, len(by_row), 2):
@@ -180,7 +180,7 @@ def _matrices_of(f: FunctionEmitter, values: Sequence[str], pieces: Sequence[Pie
 
 
 def _rows_of(f: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], turned: bool) -> list[str]:
-    """Rows in pieces from vectors of sums of two rows and columns each."""
+    """Return rows in pieces from vectors of sums of two rows and columns each."""
     out: list[str] = []
     width = sum(-(-piece.lanes // 2) for piece in pieces)
     for row in range(rows):

@@ -71,7 +71,7 @@ def _constant(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
-    """How many words a constant takes.
+    """Return how many words a constant takes.
 
     An index in a hand-written kernel (the load names its layout) is one word; in a kernel that was lowered from
     arguments it is two, low first. Without a layout, a next word that something else loads is not part of it.

@@ -40,7 +40,9 @@ def _call(*names: str) -> Lowering:
 
 
 def _where(feature: str, name: str) -> Lowering:
-    """The intrinsic where the target has the instruction, else the C function, which inlines; LLVM would call it."""
+    """Return the intrinsic where the target has the instruction, else the C function, which inlines; LLVM would call
+    it.
+    """
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         if f.platform.arch != "x86_64" or feature in f.platform.features:

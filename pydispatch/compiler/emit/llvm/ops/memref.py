@@ -32,7 +32,7 @@ from pydispatch.compiler.kernel_ir.types import (
 
 
 def _offset(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
-    """The place of an element, in elements."""
+    """Return the place of an element, in elements."""
     if len(indices) != len(memref.strides):
         raise f.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
     offset: Index = memref.offset
@@ -42,7 +42,7 @@ def _offset(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Ind
 
 
 def address(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
-    """A pointer to an element that has bytes of its own."""
+    """Return a pointer to an element that has bytes of its own."""
     return _pointer(f, memref, _offset(f, memref, indices))
 
 
@@ -63,7 +63,7 @@ def _packed_place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) 
 
 
 def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: int = 1) -> str:
-    """The element at `indices`. least: bytes that its address is said to be a multiple of."""
+    """Return the element at `indices`. least: bytes that its address is said to be a multiple of."""
     element = memref.element
     if packed(element):
         pointer, shift = _packed_place(f, memref, indices)
@@ -83,7 +83,7 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: in
 def store(
     f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], least: int = 1, own_byte: bool = False
 ) -> None:
-    """Writes the element at `indices` and no other, also where elements share a byte. own_byte: no other iteration
+    """Write the element at `indices` and no other, also where elements share a byte. own_byte: no other iteration
     writes elements of that byte."""
     element = memref.element
     if packed(element):
@@ -202,7 +202,7 @@ def _initializer(f: FunctionEmitter, op: Operation, memref: MemRefType, size: in
 
 
 def _bytes(codes: list[int], type_: Attribute) -> list[str]:
-    """The bytes of elements of less than 8 bits, as LLVM text."""
+    """Return the bytes of elements of less than 8 bits, as LLVM text."""
     width, step = bit_width(type_), 8 // storage_bits(type_)
     groups = (codes[start : start + step] for start in range(0, len(codes), step))
     data = (sum((code & ((1 << width) - 1)) << (width * i) for i, code in enumerate(group)) for group in groups)

@@ -77,7 +77,7 @@ def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> No
 def _iteration(
     f: FunctionEmitter, loop: scf.ParallelOp, carried: list[str], orders: Sequence[Order | None]
 ) -> list[str]:
-    """The body once; what it gives is combined with `carried`."""
+    """Return the body once; what it gives is combined with `carried`."""
     combined: list[str] = []
 
     def leave(terminator: Operation) -> None:

@@ -24,7 +24,7 @@ def result_phis(f: FunctionEmitter, results: list[SSAValue] | tuple[SSAValue, ..
 
 
 def place(f: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | tuple[SSAValue, ...]) -> None:
-    """Puts the phis at the start of the current block and defines the results."""
+    """Put the phis at the start of the current block and defines the results."""
     rest = iter(phis)
     for result in results:
         mine = [next(rest) for _ in components(result.type)]
@@ -197,7 +197,7 @@ FAILED_ASSERTION = 0x50594409
 
 
 def _assert(f: FunctionEmitter, op: Operation) -> None:
-    """Leaves the workgroup with a failure, where the platform has a status to leave with."""
+    """Leave the workgroup with a failure, where the platform has a status to leave with."""
     if not f.platform.fallible:
         message = attribute(op, "msg")
         text = message.data if isinstance(message, StringAttr) else ""

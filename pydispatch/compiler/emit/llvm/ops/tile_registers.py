@@ -39,7 +39,8 @@ Shape = tuple[int, int, int]
 
 
 def tile_shape(f: FunctionEmitter, op: Operation) -> Shape | None:
-    """What the matrix registers are set up for where an operation is; None where they are not, or are not there."""
+    """Return what the matrix registers are set up for where an operation is; None where they are not, or are not there.
+    """
     if "amx-tile" not in f.platform.features:
         return None
     at: Operation | None = op
@@ -56,7 +57,7 @@ def tile_shape(f: FunctionEmitter, op: Operation) -> Shape | None:
 
 
 def holds_block(f: FunctionEmitter, shape: Shape, a: MemRef, b: MemRef, c: MemRef) -> bool:
-    """Whether a product of groups is one that registers of a shape multiply."""
+    """Return whether a product of groups is one that registers of a shape multiply."""
     group = GROUP * 8 // bit_width(b.element)
     return (
         FEATURES.get(str(b.element), "") in f.platform.features and c.sizes == shape[:2] and b.sizes[-1] == group
@@ -112,14 +113,14 @@ def multiply_tiles(
 
 
 def _from(f: FunctionEmitter, m: MemRef, dim: int, start: Index) -> MemRef:
-    """What follows `start` along a dimension."""
+    """Return what follows `start` along a dimension."""
     size = f.body.minus(m.sizes[dim], start)
     offset = f.body.plus(m.offset, f.body.times(start, m.strides[dim]))
     return replace(m, offset=offset, sizes=(*m.sizes[:dim], size, *m.sizes[dim + 1 :]))
 
 
 def _move(f: FunctionEmitter, name: str, register: int, m: MemRef, at: tuple[Index, ...], stride: Index) -> None:
-    """Loads or stores a register, whose rows are `stride` elements apart."""
+    """Load or stores a register, whose rows are `stride` elements apart."""
     pointer, size = address(f, m, *at), bit_width(m.element) // 8
     f.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}(i8 immarg, ptr, i64)")
     f.body.emit(f"call void @llvm.x86.{name}(i8 {register}, ptr {pointer}, i64 {f.body.times(stride, size)})")
@@ -145,7 +146,7 @@ def _configure(f: FunctionEmitter, op: Operation) -> None:
 
 
 def configuration(rows: int, columns: int, steps: int) -> bytes:
-    """The 64 bytes that `ldtilecfg` reads: palette 1, then bytes of a row, then rows, of each register."""
+    """Return the 64 bytes that `ldtilecfg` reads: palette 1, then bytes of a row, then rows, of each register."""
     down = [min(SIDE, rows - at) for at in range(0, rows, SIDE)]
     along = [min(SIDE, columns - at) for at in range(0, columns, SIDE)]
     width, height = [0] * 16, [0] * 16

@@ -52,7 +52,7 @@ def _square(f: FunctionEmitter, source: MemRef, target: MemRef, row: int, column
 
 
 def _exchange(f: FunctionEmitter, type_: str, low: str, high: str, side: int, distance: int) -> tuple[str, str]:
-    """Two rows `distance` apart with their off-diagonal squares exchanged."""
+    """Return two rows `distance` apart with their off-diagonal squares exchanged."""
     upper = [c if not c & distance else side + c - distance for c in range(side)]
     lower = [c + distance if not c & distance else side + c for c in range(side)]
     return _shuffled(f, type_, low, high, upper), _shuffled(f, type_, low, high, lower)

@@ -29,7 +29,7 @@ INT_COMPARISONS = dict(
 
 
 def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
-    """Bits that a value of an integer type means; its register may have more."""
+    """Return bits that a value of an integer type means; its register may have more."""
     if not is_integer(type_):
         raise f.error(
             f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
@@ -39,7 +39,7 @@ def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
 
 
 def wrap(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
-    """A register whose upper bits are the sign of the low `bits` again."""
+    """Return a register whose upper bits are the sign of the low `bits` again."""
     if bits == width:
         return value
     if width == 32:
@@ -50,7 +50,7 @@ def wrap(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
 
 
 def zero_extended(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
-    """The number without sign."""
+    """Return the number without sign."""
     if bits == width:
         return value
     return f.code.let("BitwiseAnd", f.m.int(width), value, f.m.integer((1 << bits) - 1, width))
@@ -250,7 +250,7 @@ def _extreme(name: str, compare: str) -> Lowering:
 
 
 def extreme(f: FunctionEmitter, name: str, compare: str, width: int, a: Id, b: Id) -> Id:
-    """The smaller or the larger. Registers extended with their sign compare right without sign too."""
+    """Return the smaller or the larger. Registers extended with their sign compare right without sign too."""
     if width == 1:  # true is -1 where there is a sign
         return f.code.let("LogicalOr" if name in ("SMin", "UMax") else "LogicalAnd", f.m.bool(), a, b)
     if width == 32:
@@ -259,7 +259,7 @@ def extreme(f: FunctionEmitter, name: str, compare: str, width: int, a: Id, b: I
 
 
 def _wide_product(is_signed: bool) -> Lowering:
-    """The two halves of a product."""
+    """Return the two halves of a product."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
@@ -306,7 +306,7 @@ def _cmpi(f: FunctionEmitter, op: Operation) -> None:
 
 
 def compared(f: FunctionEmitter, predicate: str, width: int, a: Id, b: Id) -> Id:
-    """An i1. Registers extended with their sign keep their order without sign as well."""
+    """Return an i1. Registers extended with their sign keep their order without sign as well."""
     m, let = f.m, f.code.let
     if width > 1:
         return let(INT_COMPARISONS[predicate], m.bool(), a, b)

@@ -71,7 +71,7 @@ def _exchanged(f: FunctionEmitter, kind: str, element: Attribute, pointer: Id, v
 
 
 def _exchanged_part(f: FunctionEmitter, kind: str, memref: MemRef, index: Index, value: Id, bits: int) -> Id:
-    """The same for an element of a binding that shares its word with others."""
+    """Return the same for an element of a binding that shares its word with others."""
     m, let, word = f.m, f.code.let, f.m.int(32)
     within = f.times(f.divide(index, 32 // bits, remainder=True), bits)
     shift = within if isinstance(within, Id) else m.integer(within)

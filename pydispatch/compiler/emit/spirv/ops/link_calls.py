@@ -67,7 +67,7 @@ def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is
 
 
 def available(f: FunctionEmitter, callee: FuncOp, name: str) -> Id:
-    """Whether an external function is there: linking answers."""
+    """Return whether an external function is there: linking answers."""
     name = name.removeprefix("?")
     if not is_import(callee) or not is_optional(callee):
         return f.m.truth(True)
@@ -79,7 +79,7 @@ def available(f: FunctionEmitter, callee: FuncOp, name: str) -> Id:
 
 
 def _type(f: FunctionEmitter, type_: Attribute) -> Id:
-    """What a scalar is passed as."""
+    """Return what a scalar is passed as."""
     return f.m.int(32) if isinstance(type_, IndexType) else f.type(type_)
 
 
@@ -110,7 +110,7 @@ def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]
 
 
 def _declare(f: FunctionEmitter, name: str, result: Id, types: tuple[Id, ...]) -> Id:
-    """The declaration of a symbol with these types, made once for the module."""
+    """Return the declaration of a symbol with these types, made once for the module."""
     m = f.m
 
     def make() -> Id:
@@ -129,7 +129,7 @@ def _declare(f: FunctionEmitter, name: str, result: Id, types: tuple[Id, ...]) -
 
 
 def _returned(f: FunctionEmitter, made: Id, type_: Attribute) -> Id:
-    """A result as a register: an index may be wider, narrow integers get their sign."""
+    """Return a result as a register: an index may be wider, narrow integers get their sign."""
     if isinstance(type_, IndexType):
         return f.code.let("UConvert", f.m.int(64), made) if f.index_width == 64 else made
     width = f.width(type_)

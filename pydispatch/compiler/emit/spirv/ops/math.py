@@ -18,7 +18,7 @@ from pydispatch.compiler.kernel_ir.readers import operands_of
 
 
 def _glsl(name: str) -> Lowering:
-    """An instruction that is exact, or right to the last place, in f32 and f64."""
+    """Return an instruction that is exact, or right to the last place, in f32 and f64."""
 
     head, which = 5 << 16 | OP["ExtInst"], GLSL[name]
 
@@ -62,7 +62,7 @@ def _absi(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _halves(f: FunctionEmitter, value: Id) -> tuple[Id, Id]:
-    """The low and the high word of a 64-bit number."""
+    """Return the low and the high word of a 64-bit number."""
     m, let = f.m, f.code.let
     high = let("ShiftRightLogical", m.int(64), value, m.integer(32))
     return let("UConvert", m.int(32), value), let("UConvert", m.int(32), high)

@@ -26,7 +26,7 @@ _ACCESS, _LOAD, _STORE = 6 << 16 | OP["AccessChain"], 4 << 16 | OP["Load"], 3 <<
 
 
 def place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
-    """The place of an element, in elements."""
+    """Return the place of an element, in elements."""
     strides = memref.strides
     if len(indices) != len(strides):
         raise f.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
@@ -41,7 +41,7 @@ def place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index
 
 
 def buffer_variable(f: FunctionEmitter, root: Root, unit: Unit) -> Id:
-    """The variable through which this function sees a binding as an array of `unit`."""
+    """Return the variable through which this function sees a binding as an array of `unit`."""
     m = f.m
 
     def make() -> Id:
@@ -58,7 +58,7 @@ def buffer_variable(f: FunctionEmitter, root: Root, unit: Unit) -> Id:
 
 
 def buffer_pointer(f: FunctionEmitter, root: Root, unit: Unit, index: Index) -> Id:
-    """A pointer to a unit of a binding."""
+    """Return a pointer to a unit of a binding."""
     m, variable = f.m, buffer_variable(f, root, unit)
     pointer = m.pointer("StorageBuffer", unit.type(m))
     return f.code.let("AccessChain", pointer, variable, m.integer(0), f.idx(index))
@@ -81,22 +81,23 @@ def _plain(f: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
 
 
 def variable_pointer(f: FunctionEmitter, memref: MemRef, index: Index) -> Id:
-    """A pointer to an element of memory that is one variable."""
+    """Return a pointer to an element of memory that is one variable."""
     storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
     pointer = f.m.pointer(storage, _held(f, memref.element, memref.root.key))
     return f.code.let("AccessChain", pointer, memref.root.variable, f.idx(index))
 
 
 def _held(f: FunctionEmitter, element: Attribute, key: object) -> Id:
-    """The type of elements outside buffers: that of registers, with integers for i1, and for floats that are exchanged
-    by atomic operations. key: of the storage."""
+    """Return the type of elements outside buffers: that of registers, with integers for i1, and for floats that are
+    exchanged by atomic operations. key: of the storage.
+    """
     if key in f.exchanged:
         return f.m.int(f.width(element))
     return f.m.int(32) if f.width(element) == 1 else f.type(element)
 
 
 def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Id:
-    """The element at `indices`."""
+    """Return the element at `indices`."""
     element, index = memref.element, place(f, memref, indices)
     if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
         type_, pointer, variable, zero = plain
@@ -117,7 +118,7 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Id:
 
 
 def from_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -> Id:
-    """A unit that was loaded, in the register of its element."""
+    """Return a unit that was loaded, in the register of its element."""
     width, m, let = f.width(element), f.m, f.code.let
     if width == 1:
         return let("INotEqual", m.bool(), let("UConvert", m.int(32), value), m.integer(0))
@@ -128,7 +129,7 @@ def from_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -
 
 
 def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index], own_byte: bool = False) -> None:
-    """Writes the element at `indices` and no other, also where elements share a byte. own_byte: nobody else writes
+    """Write the element at `indices` and no other, also where elements share a byte. own_byte: nobody else writes
     elements of that byte."""
     element, index = memref.element, place(f, memref, indices)
     if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
@@ -153,7 +154,7 @@ def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index
 
 
 def to_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -> Id:
-    """A register as its unit in memory."""
+    """Return a register as its unit in memory."""
     width, m, let = f.width(element), f.m, f.code.let
     if width == 1:
         return let("UConvert", unit.type(m), let("Select", m.int(32), value, m.integer(1), m.integer(0)))

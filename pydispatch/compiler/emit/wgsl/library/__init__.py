@@ -12,7 +12,7 @@ _CALL = re.compile(r"\bpyd_\w+(?=\()")
 
 @cache
 def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Name -> (text with the comment before it, the names of what it calls)."""
+    """Return name -> (text with the comment before it, the names of what it calls)."""
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
     for path in sorted(Path(__file__).parent.glob("*.wgsl")):
         before = ""

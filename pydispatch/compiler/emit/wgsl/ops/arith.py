@@ -25,7 +25,7 @@ COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": "
 
 
 def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
-    """Bits that a value of an integer type means; its register may have more."""
+    """Return bits that a value of an integer type means; its register may have more."""
     if not is_integer(type_):
         raise f.error(
             f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
@@ -35,7 +35,7 @@ def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
 
 
 def wrap(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
-    """A register whose upper bits are the sign of the low `bits` again."""
+    """Return a register whose upper bits are the sign of the low `bits` again."""
     if bits == width:
         return value
     if width == 32:
@@ -45,7 +45,7 @@ def wrap(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
 
 
 def zero_extended(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
-    """The number without sign."""
+    """Return the number without sign."""
     if bits == width:
         return value
     return f.let(f"{value} & {f.number((1 << bits) - 1, width)}")
@@ -179,7 +179,7 @@ def _shift(kind: str) -> Lowering:
 
 
 def _shifted(kind: str, a: Name, count: int) -> str:
-    """Two words by a number of bits that is known, 1 to 63."""
+    """Return two words by a number of bits that is known, 1 to 63."""
     rest = f"{abs(32 - count)}u"
     if kind == "i_shl":
         if count >= 32:
@@ -196,12 +196,14 @@ def _shifted(kind: str, a: Name, count: int) -> str:
 
 
 def _word(text: str) -> str:
-    """An expression of either sign as a u32."""
+    """Return an expression of either sign as a u32."""
     return f"u32({text})" if text.startswith("i32") else text
 
 
 def _rounded(up: bool, kind: str = "i") -> Lowering:
-    """The quotient, moved where the remainder asks. By zero the remainder is the dividend, and the quotient stays 0."""
+    """Return the quotient, moved where the remainder asks. By zero the remainder is the dividend, and the quotient
+    stays 0.
+    """
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         (first, second), (result,) = operands_of(op), op.results
@@ -232,7 +234,7 @@ def _rounded(up: bool, kind: str = "i") -> Lowering:
 
 
 def _extreme(is_signed: bool, larger: bool) -> Lowering:
-    """Registers extended with their sign compare right without sign too."""
+    """Return registers extended with their sign compare right without sign too."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         (first, second), (result,) = operands_of(op), op.results
@@ -257,7 +259,7 @@ def _extreme(is_signed: bool, larger: bool) -> Lowering:
 
 
 def _wide_product(is_signed: bool) -> Lowering:
-    """The two halves of a product."""
+    """Return the two halves of a product."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
@@ -311,7 +313,7 @@ def _cmpi(f: FunctionEmitter, op: Operation) -> None:
 
 
 def compared(f: FunctionEmitter, predicate: str, width: int, a: Name, b: Name) -> str:
-    """A truth value. Registers extended with their sign keep their order without sign as well."""
+    """Return a truth value. Registers extended with their sign keep their order without sign as well."""
     is_unsigned, order = predicate[0] == "u", predicate[-2:]
     if width == 1:
         if predicate in ("eq", "ne"):

@@ -88,7 +88,7 @@ def _callee(f: FunctionEmitter, op: Operation) -> FuncOp:
 
 
 def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, bool]:
-    """The variable of a buffer, and whether the function may write it."""
+    """Return the variable of a buffer, and whether the function may write it."""
     if memref.root.kind != "binding":
         raise f.error(
             f"the memref that '{name}' is called with lies in {memref.root.kind} memory; functions of this target take "
@@ -105,7 +105,7 @@ def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, bool]:
 def _declared(
     f: FunctionEmitter, symbol: str, types: tuple[str, ...], result: str, buffers: tuple[tuple[str, bool], ...]
 ) -> str:
-    """The name of an import, declared once for each set of buffers."""
+    """Return the name of an import, declared once for each set of buffers."""
     key = (symbol, types, result, buffers)
     found = f.module.imports.get(key)
     if found is None:

@@ -15,7 +15,7 @@ from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
 
 def resized(f: FunctionEmitter, value: Name, from_width: int, to_width: int) -> Name:
-    """A register in another width, keeping the sign."""
+    """Return a register in another width, keeping the sign."""
     if from_width == to_width:
         return value
     if from_width == 1:
@@ -26,7 +26,7 @@ def resized(f: FunctionEmitter, value: Name, from_width: int, to_width: int) -> 
 
 
 def unsigned_resized(f: FunctionEmitter, value: Name, bits: int, from_width: int, to_width: int) -> Name:
-    """A register as a number without sign in another, wider or equal, width."""
+    """Return a register as a number without sign in another, wider or equal, width."""
     if from_width == 1:
         return f.let(f"select({f.number(0, to_width)}, {f.number(1, to_width)}, {value})")
     plain = zero_extended(f, value, bits, from_width)

@@ -25,7 +25,7 @@ def variable(f: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
 
 
 def element_place(f: ShaderFunction[Name], memref: MemRef, indices: Sequence[Index]) -> Index:
-    """The place of an element, in elements."""
+    """Return the place of an element, in elements."""
     strides = memref.strides
     if len(indices) != len(strides):
         raise f.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
@@ -36,7 +36,7 @@ def element_place(f: ShaderFunction[Name], memref: MemRef, indices: Sequence[Ind
 
 
 def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Name:
-    """The element at `indices` of a binding."""
+    """Return the element at `indices` of a binding."""
     element, index = memref.element, element_place(f, memref, indices)
     name, buffer = variable(f, memref.root.binding)
     bits = element_bits(element)
@@ -83,7 +83,7 @@ def part(f: FunctionEmitter, index: Index, bits: int) -> tuple[str, str]:
 
 
 def store(f: FunctionEmitter, value: Name, memref: MemRef, indices: Sequence[Index]) -> None:
-    """Writes the element at `indices` of a binding and no other."""
+    """Write the element at `indices` of a binding and no other."""
     element, index = memref.element, element_place(f, memref, indices)
     name, buffer = variable(f, memref.root.binding)
     bits = element_bits(element)

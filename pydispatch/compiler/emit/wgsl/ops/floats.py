@@ -17,7 +17,7 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 
 
 def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Name:
-    """A float in its register."""
+    """Return a float in its register."""
     bits = float_bits(value, type_)
     if type(type_) is Float32Type:
         found = single(bits)
@@ -28,7 +28,7 @@ def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Name:
 
 
 def special(f: FunctionEmitter, bits: int) -> Name:
-    """An infinity or a NaN: through a name, since constants of WGSL are finite."""
+    """Return an infinity or a NaN: through a name, since constants of WGSL are finite."""
 
     def make() -> Name:
         held = f.let(unsigned(bits), "k")
@@ -41,8 +41,9 @@ _CANCEL = frozenset(("arith.addf", "arith.subf", "arith.negf"))
 
 
 def as_written(f: FunctionEmitter, op: Operation, expression: str) -> str:
-    """An f32 that no compiler sees through, where a definition needs sums to be rounded as they are written: WGSL lets
-    compilers regroup, and they take (x + c) - c to be x. Its bits meet a zero that only the device knows."""
+    """Return an f32 that no compiler sees through, where a definition needs sums to be rounded as they are written:
+    WGSL lets compilers regroup, and they take (x + c) - c to be x. Its bits meet a zero that only the device knows.
+    """
     if not f.is_definition or all(use.operation.name not in _CANCEL for use in op.results[0].uses):
         return expression
     zero = f.module.declare(ZERO, lambda: f"var<private> {ZERO}: u32;")
@@ -94,7 +95,7 @@ def _extreme(name: str) -> Lowering:
 
 
 def is_nan(f: FunctionEmitter, type_: Attribute, value: Name) -> str:
-    """Whether an f32 or f64 is no number."""
+    """Return whether an f32 or f64 is no number."""
     return f"{f.module.library('pyd_f32_is_nan' if type(type_) is Float32Type else 'pyd_f64_is_nan')}({value})"
 
 

@@ -32,7 +32,7 @@ def _constant(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[int], str]) -> Name:
-    """A scalar from its words. A narrow one is the low bits of a word; an index of 32 bits the low word."""
+    """Return a scalar from its words. A narrow one is the low bits of a word; an index of 32 bits the low word."""
     width, low = f.width(type_), word(0)
     if width == 64:
         return f.let(f"vec2u({low}, {word(1) if count == 2 else '0u'})")

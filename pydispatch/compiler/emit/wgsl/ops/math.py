@@ -16,7 +16,7 @@ from pydispatch.compiler.kernel_ir.readers import operands_of
 
 
 def _exact(name: str, wide: str) -> Lowering:
-    """A function that is exact, or right to the last place. wide: of f64."""
+    """Return a function that is exact, or right to the last place. wide: of f64."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         (result,) = op.results

@@ -55,8 +55,9 @@ class Block:
 
 
 def block_of(frame: Frame, nest: Nest, pairs: bool = True) -> Block | None:
-    """The block of an elementwise nest with one reduction; None where elements share nothing. pairs: whether the device
-    has integers of 64 bits."""
+    """Return the block of an elementwise nest with one reduction; None where elements share nothing. pairs: whether the
+    device has integers of 64 bits.
+    """
     trial = _try(frame, nest, None)
     dims, e = trial.dims, trial.e
     if len(dims) < 2 or len({id(op) for op, _ in e.reduced}) != 1 or len({v for v, _, _ in e.finished}) != 1:
@@ -92,7 +93,7 @@ def block_of(frame: Frame, nest: Nest, pairs: bool = True) -> Block | None:
 
 
 def _shared(g: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
-    """The dimension, not the last, along which the most inputs are the same; -1 for none."""
+    """Return the dimension, not the last, along which the most inputs are the same; -1 for none."""
     best, found = 0, -1
     for dim in range(len(point) - 1):
         size = dims[dim]
@@ -106,7 +107,7 @@ def _shared(g: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
 
 
 def cut_block(block: Block, dims: Sequence[Index], build: Builder) -> Cut:
-    """One workgroup for each block and run of lanes."""
+    """Return one workgroup for each block and run of lanes."""
     outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.dim])
     blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
     width = LANES * block.columns
@@ -185,14 +186,14 @@ def _point(g: Structured, block: Block, indices: Sequence[Index]) -> list[Index]
 
 
 def _where(e: Elements, build: Builder, block: Block, indices: Sequence[Index]) -> list[Index]:
-    """The indices of the reduction's result."""
+    """Return the indices of the reduction's result."""
     assert isinstance(block.value, OpResult)
     g = view_of(e, block.value.op)
     return list(evaluate(build, g.output_maps[0], _point(g, block, indices)))
 
 
 def _reduce(e: Elements, build: Builder, block: Block, places: Sequence[Sequence[Index]]) -> list[SSAValue]:
-    """The reduction at several places, in one nest of loops."""
+    """Return the reduction at several places, in one nest of loops."""
     assert isinstance(block.value, OpResult)
     g = view_of(e, block.value.op)
     sizes = loop_sizes(e, g)

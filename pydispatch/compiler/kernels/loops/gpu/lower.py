@@ -103,7 +103,7 @@ def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], No
 
 
 def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plans: Sequence[Plan] = ()) -> Kernel:
-    """The kernel, with what the emitter may rely on."""
+    """Return the kernel, with what the emitter may rely on."""
     kernel = frame.finish(grid)
     function = kernel.function
     kept = {buffer for plan in plans for buffer in plan.nest.kept.values() if buffer is not None}
@@ -121,8 +121,9 @@ def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plan
 
 
 def _large(frame: Frame) -> bool:
-    """Whether a tensor has more elements than an index of 32 bits counts, or may have where buffers are that large, or
-    has such numbers for elements."""
+    """Return whether a tensor has more elements than an index of 32 bits counts, or may have where buffers are that
+    large, or has such numbers for elements.
+    """
     values = [v for op in frame.source.walk() for v in (*op.operands, *op.results)]
     types = [v.type for v in values if isinstance(v.type, TensorType)]
     if any(isinstance(t.element_type, IndexType) for t in types):
@@ -141,7 +142,7 @@ def _grid(frame: Frame, plans: Sequence[Plan], e: Elements, build: Builder) -> I
 
 
 def _can_count(frame: Frame, plans: Sequence[Plan]) -> bool:
-    """Whether the grid follows from the sizes; otherwise one workgroup does everything."""
+    """Return whether the grid follows from the sizes; otherwise one workgroup does everything."""
     try:
         count_region(frame.source, lambda e, b: _grid(frame, plans, e, b), frame.elements)
     except CompileError:

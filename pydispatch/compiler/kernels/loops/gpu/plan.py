@@ -55,7 +55,7 @@ class Plan:
 
 
 def plan_nest(frame: Frame, nest: Nest, pairs: bool) -> Plan:
-    """Decides how a nest is done. pairs: of `Backend.loads_pairs`."""
+    """Decide how a nest is done. pairs: of `Backend.loads_pairs`."""
     e = frame.elements
     nest.columns, nest.along = [], -1
     if isinstance(nest.space, RecurrenceOp):
@@ -83,7 +83,7 @@ def plan_nest(frame: Frame, nest: Nest, pairs: bool) -> Plan:
 
 
 def row_size(nest: Nest, e: Elements) -> int:
-    """Elements of a row that are known, of its results and of what they reduce."""
+    """Return elements of a row that are known, of its results and of what they reduce."""
     sizes = [1]
     for value, _ in nest.all_stores():
         pending, seen = [value], set[SSAValue]()
@@ -102,7 +102,7 @@ def row_size(nest: Nest, e: Elements) -> int:
 
 
 def _is_tall(e: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
-    """Whether few elements reduce much each: then a workgroup does one element."""
+    """Return whether few elements reduce much each: then a workgroup does one element."""
     results = prod(n for n in dims if isinstance(n, int))
     if results > FEW_RESULTS:
         return False
@@ -110,7 +110,7 @@ def _is_tall(e: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
 
 
 def _most_steps(e: Elements, nest: Nest) -> int:
-    """The steps of the longest reduction; open sizes count as a long row."""
+    """Return the steps of the longest reduction; open sizes count as a long row."""
     most, pending, seen = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         at = pending.pop()
@@ -127,7 +127,7 @@ def _most_steps(e: Elements, nest: Nest) -> int:
 
 
 def _together(dims: Sequence[Index]) -> int:
-    """How many of the last dimensions make one loop, so that every invocation has something to do."""
+    """Return how many of the last dimensions make one loop, so that every invocation has something to do."""
     size, count = 1, 0
     for n in reversed(dims):
         count += 1
@@ -140,7 +140,7 @@ def _together(dims: Sequence[Index]) -> int:
 
 
 def _orderless(e: Elements, nest: Nest) -> bool:
-    """Whether all reductions of a row may be distributed."""
+    """Return whether all reductions of a row may be distributed."""
     pending, seen = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         at = pending.pop()
@@ -156,7 +156,7 @@ def _orderless(e: Elements, nest: Nest) -> bool:
 
 
 def cut_nest(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
-    """How many workgroups there are, and what each takes."""
+    """Return how many workgroups there are, and what each takes."""
     nest, backend = plan.nest, frame.backend
     dims = nest.dims(e)
     if plan.way in ("recurrence", "in order"):
@@ -185,7 +185,9 @@ def cut_nest(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
 
 
 def side_by_side(e: Elements, nest: Nest, build: Builder) -> list[Index]:
-    """The sizes of what runs side by side: rows of a recurrence, or parts of an update in order and slices in these."""
+    """Return the sizes of what runs side by side: rows of a recurrence, or parts of an update in order and slices in
+    these.
+    """
     if isinstance(nest.space, RecurrenceOp):
         return row_dims(e, nest.space)
     assert isinstance(nest.space, UpdateStep)

@@ -29,7 +29,7 @@ FEW = 32
 
 
 def combiners(g: Structured, reassociate: bool) -> list[Operation] | None:
-    """The operation that combines each result with what a step gives; None when there is more to it."""
+    """Return the operation that combines each result with what a step gives; None when there is more to it."""
     last = g.block.last_op
     assert last is not None
     found: list[Operation] = []
@@ -50,7 +50,7 @@ def combiners(g: Structured, reassociate: bool) -> list[Operation] | None:
 def distributed_reduction(
     e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]
 ) -> list[SSAValue] | None:
-    """The results at `point`, by a loop that is distributed; None where it should not be."""
+    """Return the results at `point`, by a loop that is distributed; None where it should not be."""
     if build.in_parallel or combiners(g, e.reassociate) is None:
         return None
     sizes = loop_sizes(e, g)
@@ -78,7 +78,7 @@ def _parallel(
     e: Elements, build: Builder, g: Structured, known: Sequence[Index], sizes: Sequence[Index],
     outermost: tuple[Index, Index], initial: list[SSAValue],
 ) -> list[SSAValue]:  # fmt: skip
-    """One loop that is distributed, over all steps that have their outermost index in a range."""
+    """Return one loop that is distributed, over all steps that have their outermost index in a range."""
     block = Block(arg_types=[IndexType() for _ in g.loops])
     inner = build.nested(block)
     inner.in_parallel = True

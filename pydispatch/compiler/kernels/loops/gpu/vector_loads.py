@@ -48,8 +48,9 @@ class Wide:
 
 
 def wide_inputs(e: Elements, g: Structured, dims: tuple[int, int]) -> tuple[Wide, ...]:
-    """The inputs that can be read in pairs along the dimensions `dims`, of rows and columns, or the innermost loop;
-    none of them when one that changes in that loop, or with the column, cannot."""
+    """Return the inputs that can be read in pairs along the dimensions `dims`, of rows and columns, or the innermost
+    loop; none of them when one that changes in that loop, or with the column, cannot.
+    """
     if not g.loops:
         return ()
     step, sizes = g.loops[-1], loop_sizes(e, g)
@@ -72,7 +73,7 @@ def wide_inputs(e: Elements, g: Structured, dims: tuple[int, int]) -> tuple[Wide
 
 
 def _is_plain(e: Elements, value: SSAValue) -> bool:
-    """Whether a value is a read-only buffer of 32-bit elements, with rows of an even number of them."""
+    """Return whether a value is a read-only buffer of 32-bit elements, with rows of an even number of them."""
     type_ = tensor_type(value)
     shape = type_.get_shape()
     if not isinstance(value, BlockArgument) or type_.element_type not in (Float32Type(), i32):
@@ -86,7 +87,7 @@ def _is_plain(e: Elements, value: SSAValue) -> bool:
 
 
 def _pairs_of(e: Elements, value: SSAValue) -> SSAValue:
-    """The buffer of a value as one row of 64-bit integers."""
+    """Return the buffer of a value as one row of 64-bit integers."""
     key = ("pairs", value)
     known = e.entry.recall(key)
     if known is not None:
@@ -105,7 +106,7 @@ def _pairs_of(e: Elements, value: SSAValue) -> SSAValue:
 
 
 def _fused(e: Elements, g: Structured, wide: Sequence[Wide]) -> bool:
-    """Whether the body is one product added to what is carried, of floats, both factors read in pairs."""
+    """Return whether the body is one product added to what is carried, of floats, both factors read in pairs."""
     ops = list(g.block.ops)
     if not e.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
         return False
@@ -130,8 +131,9 @@ def reduce_wide(
     offsets: Sequence[tuple[int, int]],
     half: Index,
 ) -> list[SSAValue]:
-    """The reduction at places `offsets` (row, column) from `corner`, the point of the first. dims: which dimensions
-    rows and columns are; half: the column of the corner over two."""
+    """Return the reduction at places `offsets` (row, column) from `corner`, the point of the first. dims: which
+    dimensions rows and columns are; half: the column of the corner over two.
+    """
     iterations = _iterations(build, corner, dims, offsets)
     initial = [e.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
     sizes, where, step = loop_sizes(e, g), dict[int, Index](), g.loops[-1]
@@ -178,7 +180,7 @@ def reduce_wide(
 
 
 def _place(b: Builder, w: Wide, corner: Sequence[Index], dims: tuple[int, int], step: int, half: Index) -> SSAValue:
-    """Where the pair of the corner lies in the first step of the innermost loop."""
+    """Return where the pair of the corner lies in the first step of the innermost loop."""
     total: Index = half if w.along == dims[1] else 0
     if w.along == dims[0]:
         total = b.quotient(corner[dims[0]], 2)
@@ -210,7 +212,7 @@ class _Pairs:
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
-        """The element so many elements after the corner."""
+        """Return the element so many elements after the corner."""
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
             b = self.build

@@ -49,7 +49,7 @@ class Arithmetic:
     matrix_steps: int = 0
 
     def plain(self, acc: Attribute) -> bool:
-        """Whether operands of the type `acc` may be read in place."""
+        """Return whether operands of the type `acc` may be read in place."""
         return self.compute == acc == self.sums and self.group == 1
 
 
@@ -65,7 +65,7 @@ UNSIGNED = {
 
 
 def arithmetic_of(c: Contraction, level: Level) -> Arithmetic | None:
-    """How a contraction is computed; None for types that have no block."""
+    """Return how a contraction is computed; None for types that have no block."""
     if "bf16" in level.matrices and (steps := _matrix_steps(c, 2)) and _lies_plainly(c) and _are_halves(c):
         return Arithmetic(BFloat16Type(), Float32Type(), 2, matrix_steps=steps)
     if c.acc in HALVES:
@@ -78,8 +78,9 @@ def arithmetic_of(c: Contraction, level: Level) -> Arithmetic | None:
 
 
 def halves_of_b(c: Contraction, level: Level) -> SSAValue | None:
-    """The tensor of f16 or bf16 that B is an element of, which blocks widen in registers, into sums of f32; None where
-    B is something else, and where blocks multiply it as it is."""
+    """Return the tensor of f16 or bf16 that B is an element of, which blocks widen in registers, into sums of f32; None
+    where B is something else, and where blocks multiply it as it is.
+    """
     value, element = c.generic.inputs[c.b.main], c.generic.block.args[c.b.main]
     if not level.halves or not isinstance(value.type, TensorType):
         return None
@@ -94,13 +95,13 @@ def _element(value: SSAValue) -> Attribute | None:
 
 
 def _is_widened(value: SSAValue, source: SSAValue, to: Attribute) -> bool:
-    """Whether a value is another one in f32, which is what `to` has to be."""
+    """Return whether a value is another one in f32, which is what `to` has to be."""
     widened = isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input is source
     return widened and value.type == to == Float32Type()
 
 
 def _widened_tensor(value: SSAValue) -> SSAValue | None:
-    """The tensor whose elements, each in its place, a tensor has in a wider type."""
+    """Return the tensor whose elements, each in its place, a tensor has in a wider type."""
     if not isinstance(value, OpResult):
         return None
     if isinstance(value.op, arith.ExtFOp):
@@ -113,7 +114,7 @@ def _widened_tensor(value: SSAValue) -> SSAValue | None:
 
 
 def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
-    """Groups of bytes, or pairs of i16, into i32 where the factors' values fit."""
+    """Return groups of bytes, or pairs of i16, into i32 where the factors' values fit."""
     a, b = (factor_range(factor) for factor in (c.a, c.b))
     if a is None or b is None or not _lies_plainly(c):
         return None
@@ -131,19 +132,19 @@ def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
 
 
 def _lies_plainly(c: Contraction) -> bool:
-    """Whether steps of K, and columns, are coordinates of the factors: groups can be packed."""
+    """Return whether steps of K, and columns, are coordinates of the factors: groups can be packed."""
     plain = all(any(f.coordinates[p].is_plain(c.k) for p in f.where(c.k)) for f in (c.a, c.b))
     return plain and c.n is not None and c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n)
 
 
 def _are_halves(c: Contraction) -> bool:
-    """Whether both factors are bf16, or widened from it into sums of f32."""
+    """Return whether both factors are bf16, or widened from it into sums of f32."""
     sums = BFloat16Type(), Float32Type()
     return c.acc in sums and all(narrow_of(f.value, BFloat16Type()) is not None for f in (c.a, c.b))
 
 
 def narrow_of(value: SSAValue, type_: Attribute) -> SSAValue | None:
-    """The value of a float type that a value is, or is widened from; None where it is neither."""
+    """Return the value of a float type that a value is, or is widened from; None where it is neither."""
     if value.type == type_:
         return value
     if isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input.type == type_:
@@ -152,7 +153,7 @@ def narrow_of(value: SSAValue, type_: Attribute) -> SSAValue | None:
 
 
 def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic, unsigned: bool) -> bool:
-    """Whether a factor is an element as it is packed, widened or not. unsigned: where it is a byte."""
+    """Return whether a factor is an element as it is packed, widened or not. unsigned: where it is a byte."""
     if element.type != arithmetic.compute or not isinstance(element.type, IntegerType):
         return element.type == arithmetic.compute and narrow_of(value, element.type) is element
     extend = arith.ExtUIOp if unsigned else arith.ExtSIOp
@@ -160,8 +161,9 @@ def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic
 
 
 def _matrix_steps(c: Contraction, group: int) -> int:
-    """How many groups of steps of K matrix registers multiply at once: the most of which K is a multiple. 0 where it is
-    one of too few, or unknown: then it would end in steps of another length."""
+    """Return how many groups of steps of K matrix registers multiply at once: the most of which K is a multiple. 0
+    where it is one of too few, or unknown: then it would end in steps of another length.
+    """
     place = next((p for p in c.a.where(c.k) if c.a.coordinates[p].is_plain(c.k)), None)
     type_ = c.generic.inputs[c.a.main].type
     if place is None or not isinstance(type_, TensorType):
@@ -171,6 +173,6 @@ def _matrix_steps(c: Contraction, group: int) -> int:
 
 
 def _offset(values: tuple[int, int], least: int) -> int:
-    """What is subtracted from values for them to be bytes from `least` on."""
+    """Return what is subtracted from values for them to be bytes from `least` on."""
     low, high = values
     return 0 if least <= low and high < least + 256 else low - least

@@ -41,7 +41,9 @@ class BlockProducts:
         self.tile = tile
 
     def loops(self) -> Sequence[int]:
-        """The reductions that are loops around blocks; the others are dimensions of K, whose sums stay in registers."""
+        """Return the reductions that are loops around blocks; the others are dimensions of K, whose sums stay in
+        registers.
+        """
         return self._reductions()[1]
 
     def _reductions(self) -> tuple[Index, Sequence[int], Sequence[int]]:
@@ -111,8 +113,9 @@ class BlockProducts:
         self, build: Builder, side: Side, at: dict[int, Index], sizes: tuple[Index, Index], window: Sequence[int],
         place: Place | None,
     ) -> SSAValue:  # fmt: skip
-        """An operand of a block as a memref: A where `place` is None, else B. sizes: (rows or columns, steps of K).
-        window: reductions that are dimensions of K too."""
+        """Return an operand of a block as a memref: A where `place` is None, else B. sizes: (rows or columns, steps of
+        K). window: reductions that are dimensions of K too.
+        """
         w, offset = self.tile, 0  # type: tuple[TileOfSums, Index]
         panel = side.panel is not None and place is not None
         for coordinate, stride in zip(side.factor.coordinates, side.strides, strict=True):
@@ -142,7 +145,9 @@ class BlockProducts:
         return view_as(build, side.buffer, offset, [*shape, *groups], [*strides, *[1] * len(groups)])
 
     def _in_panel(self, build: Builder, side: Side, place: Place) -> Index:
-        """Where the columns of a block begin: packed panels are those of the tile, panels of an argument all of B's."""
+        """Return where the columns of a block begin: packed panels are those of the tile, panels of an argument all of
+        B's.
+        """
         w = self.tile
         assert side.panel is not None and w.c.n is not None
         if w.plan.panels is None:

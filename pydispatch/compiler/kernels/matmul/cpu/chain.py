@@ -31,7 +31,7 @@ FEWEST = 8
 
 
 def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
-    """The kernel of a dispatch function that is a chain, else None. machine: for whose registers it is cut."""
+    """Return the kernel of a dispatch function that is a chain, else None. machine: for whose registers it is cut."""
     chain = chain_of([op for op in source.body.block.ops if op.results])
     if chain is None:
         return None
@@ -84,7 +84,7 @@ class _Chained:
         return frame.finish(lambda elements, b: count)
 
     def _place(self, build: Builder, low: Index, indices: list[Index]) -> Index:
-        """Where the buffer has an element of the rows."""
+        """Return where the buffer has an element of the rows."""
         row = 0 if self.axis is None else build.minus(indices[self.axis], low)
         return build.plus(build.times(row, self.stride), indices[-1])
 

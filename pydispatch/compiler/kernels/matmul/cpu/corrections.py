@@ -48,7 +48,7 @@ class Corrections:
         self.right = Side(b, ones, [int(n is not None and c.of(n) != 0) for c in b.coordinates], False)
 
     def add(self, build: Builder) -> None:
-        """Adds the sums over what is packed now."""
+        """Add the sums over what is packed now."""
         w, c, t = self.tile, self.tile.c, self.tile.t
         if (columns := self.columns) is not None:
             panels = 1 if c.n is None else build.ceil_quotient(w.valid[c.n], t.nr)
@@ -66,7 +66,7 @@ class Corrections:
         return sums
 
     def applied(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
-        """A sum of products of packed factors as one of the factors; (i, j): the element of the block."""
+        """Return a sum of products of packed factors as one of the factors; (i, j): the element of the block."""
         w, t = self.tile, self.tile.t
         if self.columns is not None:
             column = _at(build, self.columns, build.plus(build.times(block[1], t.nr), j))

@@ -20,14 +20,16 @@ filters come from beyond it, in 0.85 of the time without; 2048, 8192 and 16384 b
 
 
 def fetched_ahead(level: Level, mr: int, width: int) -> int:
-    """How far ahead blocks of mr rows fetch rows of `width` bytes of B, which follow each other in memory: 0 where the
-    CPU brings them from beyond the second-level cache as fast as blocks multiply them."""
+    """Return how far ahead blocks of mr rows fetch rows of `width` bytes of B, which follow each other in memory: 0
+    where the CPU brings them from beyond the second-level cache as fast as blocks multiply them.
+    """
     return AHEAD if width > level.model.bandwidth * level.cycles(mr, width) else 0
 
 
 def b_in_place(level: Level, rows: int, mr: int, width: int, stride: int, steps: int) -> bool:
-    """Whether blocks of mr of the rows of A may read a panel of B in place: `steps` rows of `width` bytes, `stride`
-    apart."""
+    """Return whether blocks of mr of the rows of A may read a panel of B in place: `steps` rows of `width` bytes,
+    `stride` apart.
+    """
     if b_stays(level, width, stride, steps):
         return True
     model, panel = level.model, steps * width
@@ -40,7 +42,7 @@ def b_in_place(level: Level, rows: int, mr: int, width: int, stride: int, steps:
 
 
 def b_stays(level: Level, width: int, stride: int, steps: int) -> bool:
-    """Whether a panel of B stays in a cache between the blocks of rows that read it in place."""
+    """Return whether a panel of B stays in a cache between the blocks of rows that read it in place."""
     model, panel = level.model, steps * width
     if panel <= model.l1.reachable(width, stride) // 2 and _pages(level, stride, steps) <= model.tlb1 // 2:
         return True
@@ -52,18 +54,20 @@ def _pages(level: Level, stride: int, steps: int) -> int:
 
 
 def beyond_tlb(level: Level, stride: int, steps: int) -> bool:
-    """Whether rows lie in more pages than the second level of address translation holds, next to others."""
+    """Return whether rows lie in more pages than the second level of address translation holds, next to others."""
     return _pages(level, stride, steps) > level.model.tlb2 // 2
 
 
 def _is_prefetched(level: Level, stride: int, steps: int) -> bool:
-    """Whether each row of a panel comes in time from the second-level cache."""
+    """Return whether each row of a panel comes in time from the second-level cache."""
     model = level.model
     return stride <= min(model.prefetch_stride, model.page) and not beyond_tlb(level, stride, steps)
 
 
 def a_in_place(level: Level, mr: int, stride: int) -> bool:
-    """Whether a block may read its rows of A, `stride` bytes apart, in place: their lines leave a third of the ways
-    that they fall into to B. On Zen 5, 14 rows that are 2048 bytes apart take 0.97x the time of packing, 4096 1.08x."""
+    """Return whether a block may read its rows of A, `stride` bytes apart, in place: their lines leave a third of the
+    ways that they fall into to B. On Zen 5, 14 rows that are 2048 bytes apart take 0.97x the time of packing, 4096
+    1.08x.
+    """
     model = level.model
     return 3 * mr * model.line <= 2 * model.l1.reachable(model.line, stride)

@@ -34,8 +34,9 @@ from pydispatch.ir.structured import is_reduction
 
 
 def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
-    """The kernel of a dispatch function that is one contraction, a chain of two, or one reduction over windows, with
-    elementwise code around it, else None. machine: for whose registers it is cut into blocks."""
+    """Return the kernel of a dispatch function that is one contraction, a chain of two, or one reduction over windows,
+    with elementwise code around it, else None. machine: for whose registers it is cut into blocks.
+    """
     schedule = schedule_of(source)
     kernel = lower_windows(source, backend)
     if kernel is None and schedule is None:
@@ -52,7 +53,7 @@ def _lower(
     source: func.FuncOp, backend: Backend, level: Level, found: tuple[Contraction, list[list[int]]],
     schedule: Schedule | None,
 ) -> Kernel | None:  # fmt: skip
-    """The kernel of a function that is one contraction. found: see `contraction_in`."""
+    """Return the kernel of a function that is one contraction. found: see `contraction_in`."""
     c, results = found
     frame = Frame(source, backend)
     try:
@@ -73,7 +74,7 @@ def _plans(frame: Frame, c: Contraction, level: Level, schedule: Schedule | None
 
 
 def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | None:
-    """The plan that `lower_contraction` has for a function that is one contraction of known sizes and states no
+    """Return the plan that `lower_contraction` has for a function that is one contraction of known sizes and states no
     schedule; None for others."""
     found = None if lower_windows(source, backend) is not None else contraction_in(source)
     plans = [] if found is None else _plans(Frame(source, backend), found[0], level_of(machine))
@@ -99,8 +100,9 @@ def _choose(frame: Frame, plans: Sequence[Plan], results: list[list[int]]) -> No
 
 
 def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] | None:
-    """The contraction of a dispatch function, and for each result the dimensions of the contraction's result that its
-    own are. None when there is not exactly one, or something else in the function reduces."""
+    """Return the contraction of a dispatch function, and for each result the dimensions of the contraction's result
+    that its own are. None when there is not exactly one, or something else in the function reduces.
+    """
     operations = list(source.body.block.ops)
     found = contractions(operations)
     if len(found) != 1:

@@ -26,12 +26,12 @@ class Output:
 
     @staticmethod
     def to(e: Elements, value: SSAValue, dims: list[int], buffer: SSAValue) -> Output:
-        """A value that is stored in a memref of its shape."""
+        """Return a value that is stored in a memref of its shape."""
         return Output(value, dims, lambda build, element, places: e.store(build, element, buffer, places))
 
 
 def outputs_of(frame: Frame, results: Sequence[list[int]]) -> list[Output]:
-    """The results of a dispatch. results: see `Output.dims`."""
+    """Return the results of a dispatch. results: see `Output.dims`."""
     return [
         Output.to(frame.elements, value, dims, buffer)
         for value, dims, buffer in zip(frame.returned, results, frame.results, strict=True)

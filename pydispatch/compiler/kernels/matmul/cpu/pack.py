@@ -83,7 +83,7 @@ class Packing:
         self._level(fence, 0, [])
 
     def _extent(self, build: Builder, position: int) -> Index:
-        """How many values a coordinate takes."""
+        """Return how many values a coordinate takes."""
         total: Index = 1
         for dim, times in self.factor.coordinates[position].terms:
             total = build.plus(total, build.times(build.minus(self.w.valid[dim], 1), times))
@@ -109,7 +109,7 @@ class Packing:
             build.parallel(extent, end, lambda b, i: self._level(b, position + 1, [*at, Missing(i)]))  # type: ignore[list-item]
 
     def _beyond(self, build: Builder, coordinate: Linear) -> Index:
-        """How far blocks read beyond the values of a coordinate, when the last one hangs over the edge."""
+        """Return how far blocks read beyond the values of a coordinate, when the last one hangs over the edge."""
         w = self.w
         dim, block = (w.c.n, w.t.nr) if self.is_b else (w.c.m, w.t.mr)
         if dim is None or not coordinate.of(dim) or w.plan.rows_of_k or w.plan.fills(dim, w.sizes[dim], block):
@@ -149,7 +149,7 @@ class Packing:
         build.parallel(0, build.ceil_quotient(w.valid[n], nr), panel)
 
     def _lies_along_k(self, position: int) -> bool:
-        """Whether the columns are rows of an argument, contiguous in K, that blocks of registers can turn."""
+        """Return whether the columns are rows of an argument, contiguous in K, that blocks of registers can turn."""
         w, coordinates = self.w, self.factor.coordinates
         value = w.c.generic.inputs[self.factor.main]
         return (
@@ -212,7 +212,7 @@ class Packing:
                 self._store(build, zero, at, step)
 
     def _element(self, build: Builder, at: Sequence[object], step: int) -> None:
-        """Copies one element. step: its number in the group of steps of K."""
+        """Copy one element. step: its number in the group of steps of K."""
         w = self.w
         where: list[Index] = []
         for coordinate, index in zip(self.factor.coordinates, at, strict=True):
@@ -248,7 +248,7 @@ class Packing:
 
 
 def factor_at(e: Elements, build: Builder, c: Contraction, factor: Factor, where: Sequence[Index]) -> SSAValue:
-    """The value of a factor where its coordinates are `where`."""
+    """Return the value of a factor where its coordinates are `where`."""
     mapping: dict[SSAValue, SSAValue] = {}
     for number, places in factor.inputs.items():
         operand = c.generic.inputs[number]
@@ -263,7 +263,7 @@ def factor_at(e: Elements, build: Builder, c: Contraction, factor: Factor, where
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """An element in the type of packed ones, which holds every value that it can have."""
+    """Return an element in the type of packed ones, which holds every value that it can have."""
     if value.type == to:
         return value
     if isinstance(to, IntegerType):
@@ -276,7 +276,7 @@ def widened(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
 
 
 def narrowed(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """A sum in the type that the program gives it, rounded once."""
+    """Return a sum in the type that the program gives it, rounded once."""
     return value if value.type == to else build.add(arith.TruncFOp(value, to))
 
 

@@ -39,7 +39,7 @@ class Pads:
                 self.found.append((number, value.op))
 
     def inside(self, build: Builder, at: Sequence[Index], low: Index, width: int) -> SSAValue | bool:
-        """Whether all steps of a block, `width` neighbours from `low`, read what is padded."""
+        """Return whether all steps of a block, `width` neighbours from `low`, read what is padded."""
         first, last = list(at), list(at)
         for d in self.g.loops:
             first[d], last[d] = 0, build.minus(self.sizes[d], 1)
@@ -58,7 +58,7 @@ class Pads:
         return inside
 
     def prepare(self, build: Builder, point: Sequence[Index], edge: bool) -> None:
-        """Computes the padded elements of a point, so that the body finds them."""
+        """Compute the padded elements of a point, so that the body finds them."""
         for number, op in self.found:
             value = self.g.inputs[number]
             where = evaluate(build, self.g.maps[number], point)
@@ -73,12 +73,12 @@ class Pads:
                 build.remember(key, self._chosen(build, op, where))
 
     def _has_nearest(self, op: Any) -> bool:
-        """Whether there is a nearest element for each: where nothing is padded, its own place is inside."""
+        """Return whether there is a nearest element for each: where nothing is padded, its own place is inside."""
         widths, sizes = pad_amounts(self.e, op), tensor_type(op.source).get_shape()
         return all(size > 0 for a, b, size in zip(*widths, sizes, strict=True) if a != 0 or b != 0)
 
     def _chosen(self, build: Builder, op: Any, where: Sequence[Index]) -> SSAValue:
-        """The nearest element that exists, or the padding in its place."""
+        """Return the nearest element that exists, or the padding in its place."""
         low, high = pad_amounts(self.e, op)
         places: list[Index] = []
         inside: SSAValue | bool = True

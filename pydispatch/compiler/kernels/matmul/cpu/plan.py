@@ -82,7 +82,9 @@ class Plan:
         return n % self.schedule.nr if ragged and n is not None else 0
 
     def fills(self, dim: int, size: Index, block: int) -> bool:
-        """Whether a dimension is known to have a whole block, so that the last one may move back over its neighbour."""
+        """Return whether a dimension is known to have a whole block, so that the last one may move back over its
+        neighbour.
+        """
         if dim == self.c.n and self.tail:
             return False
         if isinstance(size, int):
@@ -107,7 +109,7 @@ MANY, FEW = 256, 4
 
 
 def plans_of(c: Contraction, e: Elements, level: Level, schedule: Schedule | None = None) -> list[Plan]:
-    """One plan; for rows that only the call knows three: for a single one, for less than a block and for more.
+    """Return one plan; for rows that only the call knows three: for a single one, for less than a block and for more.
     schedule: of the last, or the only one. Raises IllegalSchedule."""
     sizes = loop_sizes(e, c.generic)
     if c.m is not None and not isinstance(sizes[c.m], int):
@@ -128,7 +130,7 @@ def plans_of(c: Contraction, e: Elements, level: Level, schedule: Schedule | Non
 def plan_of(
     c: Contraction, e: Elements, level: Level, rows: Rows | None = None, schedule: Schedule | None = None
 ) -> Plan | None:
-    """Types, and the given schedule or the default. None for element types that have no block; raises
+    """Return types, and the given schedule or the default. None for element types that have no block; raises
     IllegalSchedule."""
     arithmetic = arithmetic_of(c, level)
     if arithmetic is None:
@@ -168,7 +170,7 @@ def plan_of(
 
 
 def _repeated(c: Contraction, sizes: Sequence[int | None]) -> list[int]:
-    """The outer dimensions of known size at whose indices B is the same; none where a reduction is not known."""
+    """Return the outer dimensions of known size at whose indices B is the same; none where a reduction is not known."""
     known = all(sizes[d] is not None for d in c.reductions)
     return [d for d in c.outer if known and sizes[d] is not None and not c.b.where(d)]
 
@@ -176,8 +178,9 @@ def _repeated(c: Contraction, sizes: Sequence[int | None]) -> list[int]:
 def _widens_for_few(
     c: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic
 ) -> bool:  # fmt: skip
-    """Whether elements are better widened than packed in groups: bringing groups of one column next to those of others
-    takes longer than a few rows' products. 1x2048x2048 of bytes along K took 2,711 us in groups."""
+    """Return whether elements are better widened than packed in groups: bringing groups of one column next to those of
+    others takes longer than a few rows' products. 1x2048x2048 of bytes along K took 2,711 us in groups.
+    """
     p = _problem(c, sizes, rows, Arithmetic(arithmetic.sums, arithmetic.sums))
     most = p.most or p.m or 0
     if isinstance(arithmetic.compute, BFloat16Type):
@@ -193,7 +196,7 @@ def _problem(
     c: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic,
     panels: Panels | None = None,
 ) -> Problem:  # fmt: skip
-    """What of a contraction decides its schedule."""
+    """Return what of a contraction decides its schedule."""
     compute, plain = arithmetic.compute, arithmetic.plain(c.acc)
     size = (bit_width(arithmetic.sums) or 64) // 8
     m = 1 if c.m is None else sizes[c.m] if rows is None else rows.typical
@@ -212,7 +215,7 @@ def _problem(
 
 
 def _operand(factor: Factor, c: Contraction, direct: bool, rows: int | None, size: int) -> Operand:
-    """A factor whose rows lie along the dimension `rows`."""
+    """Return a factor whose rows lie along the dimension `rows`."""
     type_ = c.generic.inputs[factor.main].type
     stride = 0
     if isinstance(type_, TensorType) and rows is not None and (at := factor.where(rows)):
@@ -237,13 +240,13 @@ HALF = 2
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
-    """The argument that a value is, through ops that only state sizes."""
+    """Return the argument that a value is, through ops that only state sizes."""
     value = source_of(value)
     return value if isinstance(value, BlockArgument) else None
 
 
 def _in_place(factor: Factor, c: Contraction, compute: Attribute) -> bool:
-    """Whether a factor is an element of an argument and nothing else."""
+    """Return whether a factor is an element of an argument and nothing else."""
     value = c.generic.inputs[factor.main]
     return (
         factor.direct and isinstance(value.type, TensorType) and value.type.element_type == compute
@@ -252,7 +255,7 @@ def _in_place(factor: Factor, c: Contraction, compute: Attribute) -> bool:
 
 
 def _is_packed_row(c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic) -> bool:
-    """Whether A is an argument whose elements, whole groups of K side by side, are multiplied as they are."""
+    """Return whether A is an argument whose elements, whole groups of K side by side, are multiplied as they are."""
     element, type_ = c.generic.block.args[c.a.main], c.generic.inputs[c.a.main].type
     direct = set(c.a.inputs) == {c.a.main} and isinstance(type_, TensorType) and type_.has_static_shape()
     same = not arithmetic.a_offset and is_packed_element(c.a.value, element, arithmetic, arithmetic.unsigned_a)
@@ -263,7 +266,7 @@ def _is_packed_row(c: Contraction, sizes: Sequence[int | None], arithmetic: Arit
 def _panels(
     c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic, halves: SSAValue | None
 ) -> Panels | None:
-    """The panels of columns that B lies in, as it is multiplied or as its `halves`."""
+    """Return the panels of columns that B lies in, as it is multiplied or as its `halves`."""
     panels = panels_of(c.generic.inputs[c.b.main] if halves is None else halves)
     if panels is None or c.n is None or c.b.where(c.n) != [panels.layout.axis]:
         return None
@@ -277,7 +280,7 @@ def _panels(
 
 
 def _is_packed(c: Contraction, arithmetic: Arithmetic) -> bool:
-    """Whether the elements of B's tensor are those that packing would make of the factor."""
+    """Return whether the elements of B's tensor are those that packing would make of the factor."""
     value, offset = c.b.value, 0
     if isinstance(value, OpResult) and isinstance(value.op, arith.AddiOp):
         constant = value.op.rhs.owner
@@ -291,7 +294,7 @@ Extents = dict[int, int]
 
 
 def extents_of(c: Contraction, tiles: Tiles, kc: int, sizes: Sequence[int | None], inside: Sequence[int]) -> Extents:
-    """How far each dimension runs inside a packed operand."""
+    """Return how far each dimension runs inside a packed operand."""
     extents = dict.fromkeys(range(len(sizes)), 1)
     extents.update({d: max(1, sizes[d] or 1) for d in inside})
     extents[c.k] = kc
@@ -306,7 +309,7 @@ def _volume(factor: Factor, extents: Extents) -> int:
 
 
 def counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> list[Index]:
-    """The grid: outer dimensions, batches of those that are batched, then tiles of rows and columns."""
+    """Return the grid: outer dimensions, batches of those that are batched, then tiles of rows and columns."""
     c, tiles = plan.c, plan.schedule
     outer = [sizes[d] for d in c.outer if d not in plan.batched]
     batches = build.ceil_quotient(build.product([sizes[d] for d in plan.batched]), tiles.batch)
@@ -316,19 +319,19 @@ def counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> list[Index]:
 
 
 def sizes_of(plan: Plan, sizes: Sequence[Index]) -> list[Index]:
-    """The sizes of all dimensions where a plan holds."""
+    """Return the sizes of all dimensions where a plan holds."""
     known = plan.rows is not None and plan.rows.least == plan.rows.most
     return [plan.rows.least if known and d == plan.c.m and plan.rows else s for d, s in enumerate(sizes)]
 
 
 def holds(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
-    """Whether the rows of A are as many as the plan is for, if it is not the one for many."""
+    """Return whether the rows of A are as many as the plan is for, if it is not the one for many."""
     assert plan.c.m is not None and plan.rows is not None and plan.rows.most is not None
     return build.less(sizes[plan.c.m], plan.rows.most + 1)
 
 
 def groups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
-    """The number of workgroups."""
+    """Return the number of workgroups."""
     total, *few = (build.product(counts(p, build, sizes_of(p, sizes))) for p in plans)
     for plan, count in zip(reversed(plans[1:]), reversed(few), strict=True):
         condition = holds(plan, build, sizes)

@@ -101,7 +101,7 @@ class Planes:
 
 
 def lower_planes(source: func.FuncOp, backend: Backend) -> Kernel | None:
-    """The kernel of a dispatch function that reduces windows of planes, None for others."""
+    """Return the kernel of a dispatch function that reduces windows of planes, None for others."""
     g = reduction_in(source)
     if g is None:
         return None
@@ -144,14 +144,14 @@ def _planes(g: Structured, frame: Frame) -> Planes | None:
 
 
 def _start_dims(g: Structured) -> set[int]:
-    """The dimensions that what sums begin with depends on; none for a value that is the same everywhere."""
+    """Return the dimensions that what sums begin with depends on; none for a value that is the same everywhere."""
     owner = g.outputs[0].owner
     same = isinstance(owner, Operation) and owner.name == "tensor.splat"
     return set() if same else dims_in(g.output_maps[0])
 
 
 def _axis(g: Structured, coordinate: Linear, place: int, sizes: list[int]) -> Axis | None:
-    """The axis of a window that a coordinate is: places times a stride, and steps times a dilation."""
+    """Return the axis of a window that a coordinate is: places times a stride, and steps times a dilation."""
     steps = [d for d, _ in coordinate.terms if d in g.loops]
     if coordinate.constant or not coordinate.of(place) or len(coordinate.terms) != 1 + len(steps) or len(steps) > 1:
         return None
@@ -161,12 +161,12 @@ def _axis(g: Structured, coordinate: Linear, place: int, sizes: list[int]) -> Ax
 
 
 def _items(p: Planes) -> int:
-    """Tiles of all planes."""
+    """Return tiles of all planes."""
     return prod(p.sizes[d] for d in p.outer) * ceil(p.axes[0].size, p.rows)
 
 
 def _share(p: Planes) -> int:
-    """Tiles of a workgroup."""
+    """Return tiles of a workgroup."""
     return max(1, WORK // (p.rows * p.axes[1].size * 4))
 
 
@@ -256,7 +256,7 @@ class _Writer:
             build.parallel(0, p.rows + rows.phases[phase], row)
 
     def _source(self, build: Builder) -> tuple[SSAValue, list[int], SSAValue | None]:
-        """What the planes are copied from, how far its first element is inside, and what is around it."""
+        """Return what the planes are copied from, how far its first element is inside, and what is around it."""
         pad: Any = self.value.owner
         rank = tensor_type(self.value).get_num_dims()
         if not isinstance(self.value, OpResult) or pad.name != "tensor.pad" or self.e.is_materialized(self.value):
@@ -300,7 +300,7 @@ class _Writer:
         build.parallel(0, (p.rows - 1) * p.length + p.axes[1].size, place)
 
     def _store(self, build: Builder, at: list[Index], low: Index) -> None:
-        """Computes the results of the dispatch from the sums of a tile."""
+        """Compute the results of the dispatch from the sums of a tile."""
         p, result = self.p, self.g.op.results[0]
 
         def element(b: Builder, y: Index, x: Index) -> None:

@@ -65,7 +65,7 @@ class Problem:
         return known and self.group == 1 and self.along_k and self.a.along_k and not self.b.direct and few_rows(self)
 
     def runs_along_k(self, pack_b: bool) -> bool:
-        """Whether vectors lie along K."""
+        """Return whether vectors lie along K."""
         return self.converts_along_k if pack_b else self.along_k
 
     @property
@@ -81,5 +81,5 @@ class Problem:
 
 
 def few_rows(p: Problem) -> bool:
-    """Whether a transposed B is used by so few rows that vectors along K are faster than transposing it."""
+    """Return whether a transposed B is used by so few rows that vectors along K are faster than transposing it."""
     return p.m is not None and (p.m <= 4 or (p.m <= FEW_ROWS and (p.k or 0) >= 64))

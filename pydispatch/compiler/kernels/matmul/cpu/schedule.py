@@ -51,7 +51,7 @@ class Schedule(Tiles):
     batch: int = 1
 
     def attribute(self) -> DictionaryAttr:
-        """The value of `pydispatch.schedule`."""
+        """Return the value of `pydispatch.schedule`."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return DictionaryAttr(
             {n: BoolAttr.from_bool(v) if isinstance(v, bool) else IntegerAttr(v, i64) for n, v in values.items()}
@@ -59,7 +59,7 @@ class Schedule(Tiles):
 
 
 def default_schedule(level: Level, p: Problem) -> Schedule:
-    """The schedule of a contraction that states none."""
+    """Return the schedule of a contraction that states none."""
     few_passes = p.b_in_place and not p.panel and not p.along_k and not _keeps_b(level, p)
     whole_rows = streams(level, p)
     pack_b = not (whole_rows or (p.b_in_place and (p.panel or _reads_b_well(level, p, few_passes))))
@@ -96,8 +96,9 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
 
 
 def _packed_once(level: Level, p: Problem, s: Schedule) -> Schedule:
-    """Where tiles have few rows: columns of B, all their steps of K, that are packed once for several tiles and stay in
-    the second-level cache. The same schedule where they do not fit, or no tiles share them."""
+    """Return where tiles have few rows: columns of B, all their steps of K, that are packed once for several tiles and
+    stay in the second-level cache. The same schedule where they do not fit, or no tiles share them.
+    """
     if not (p.m and p.n and p.k and p.reductions) or p.few or p.repeated == 1 or p.m > s.mt:
         return s
     kc, columns = ceil(p.k, p.group) * p.group, ceil(p.n, s.nr)
@@ -120,12 +121,12 @@ def _packed_once(level: Level, p: Problem, s: Schedule) -> Schedule:
 
 
 def _reads_a(level: Level, p: Problem, mr: int) -> bool:
-    """Whether blocks of mr rows read A in place."""
+    """Return whether blocks of mr rows read A in place."""
     return p.a_in_place and (p.m or 0) >= mr and a_in_place(level, mr, p.a.stride)
 
 
 def _reads_b_well(level: Level, p: Problem, few_passes: bool) -> bool:
-    """Whether B, which may be read in place, is."""
+    """Return whether B, which may be read in place, is."""
     assert p.m is not None and p.n is not None
     if p.along_k:
         return few_rows(p) or (2 * p.n * p.size <= level.vector and (p.k or 0) >= 64)  # columns are half a vector
@@ -134,7 +135,7 @@ def _reads_b_well(level: Level, p: Problem, few_passes: bool) -> bool:
 
 
 def _keeps_b(level: Level, p: Problem) -> bool:
-    """Whether a panel of B stays in a cache when it is read in place."""
+    """Return whether a panel of B stays in a cache when it is read in place."""
     return b_stays(level, *_panel(p, choose(level, p.size, p.m, p.n, p.k, p.outer, p.reductions)))
 
 
@@ -145,13 +146,14 @@ def _panel(p: Problem, tiles: Tiles) -> tuple[int, int, int]:
 
 
 def converts_once(p: Problem, tiles: Tiles) -> bool:
-    """Whether each element of B is computed for a single block of rows."""
+    """Return whether each element of B is computed for a single block of rows."""
     return p.group == 1 and not p.b.direct and p.n is not None and 0 < (p.most or p.m or 0) <= tiles.mr
 
 
 def _converted_in_parts(level: Level, p: Problem, tiles: Tiles, along_k: bool) -> Tiles:
-    """Parts of B that stay in the first cache between converting and multiplying them: whole columns of a block where
-    they lie along K, else short rows, as wide as leaves parts for several workers."""
+    """Return parts of B that stay in the first cache between converting and multiplying them: whole columns of a block
+    where they lie along K, else short rows, as wide as leaves parts for several workers.
+    """
     assert p.n is not None
     most = level.near // p.size
     if along_k:
@@ -164,9 +166,10 @@ def _converted_in_parts(level: Level, p: Problem, tiles: Tiles, along_k: bool) -
 
 
 def _tiles_along_k(level: Level, p: Problem, kc: int) -> Tiles:
-    """Blocks whose vectors lie along K: mr rows of A times nr columns of B. One or two rows stream B, which few columns
-    at a time do faster. In 16 sums, not 8, 1x4096x4096 takes 1.44x as long on Zen 5, 2x4096x4096 1.05x, 3x2048x2048
-    0.86x, 4x4096x1024 0.79x, 4x512x4096 0.85x."""
+    """Return blocks whose vectors lie along K: mr rows of A times nr columns of B. One or two rows stream B, which few
+    columns at a time do faster. In 16 sums, not 8, 1x4096x4096 takes 1.44x as long on Zen 5, 2x4096x4096 1.05x,
+    3x2048x2048 0.86x, 4x4096x1024 0.79x, 4x512x4096 0.85x.
+    """
     assert p.m is not None and p.n is not None
     mr = max(1, min(p.m, 4))
     sums = 16 if mr > 2 and level.accumulators >= 20 else 8
@@ -177,7 +180,7 @@ def _tiles_along_k(level: Level, p: Problem, kc: int) -> Tiles:
 
 
 def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
-    """Why a schedule is none of a contraction, None where it is one."""
+    """Return why a schedule is none of a contraction, None where it is one."""
     if min(s.mr, s.nr, s.mt, s.nt, s.kc) < 1:
         return "sizes are at least 1"
     if s.mt % s.mr or s.nt % s.nr:
@@ -203,7 +206,7 @@ def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
 
 
 def _unreadable(p: Problem, s: Schedule) -> str | None:
-    """Why what a schedule leaves where it lies cannot be read there, None where it can."""
+    """Return why what a schedule leaves where it lies cannot be read there, None where it can."""
     if not s.pack_a and not (p.a_in_place and (p.m or 0) >= s.mr):
         return "A cannot be read in place: it is computed, has fewer rows than a block, or an unknown number of them"
     if not s.pack_b and not p.b_in_place:
@@ -218,7 +221,7 @@ def _unreadable(p: Problem, s: Schedule) -> str | None:
 
 
 def schedule_of(source: func.FuncOp) -> Schedule | None:
-    """The schedule that a dispatch function states. CompileError for a malformed one."""
+    """Return the schedule that a dispatch function states. CompileError for a malformed one."""
     stated = source.attributes.get(SCHEDULE)
     if stated is None:
         return None
@@ -233,13 +236,13 @@ def schedule_of(source: func.FuncOp) -> Schedule | None:
 
 
 def refused(source: func.FuncOp, reason: str) -> CompileError:
-    """The error for a schedule that cannot be used."""
+    """Return the error for a schedule that cannot be used."""
     note = f"drop the attribute `{SCHEDULE}` for the default, or state another schedule"
     return CompileError(f"the schedule of '@{source.sym_name.data}': {reason}", location_of(source), note)
 
 
 def _value(attribute: Attribute, truth: bool) -> int | bool | None:
-    """A number, or a truth value; None for anything else."""
+    """Return a number, or a truth value; None for anything else."""
     if not isinstance(attribute, IntegerAttr) or (attribute.type == BoolAttr.from_bool(True).type) != truth:
         return None
     return bool(attribute.value.data) if truth else attribute.value.data

@@ -34,7 +34,7 @@ STEPS = (8, 4, 5, 7, 6, 3)
 
 
 def streams(level: Level, p: Problem) -> bool:
-    """Whether B, which may be read in place, is streamed: for up to two rows always, for more where its rows are
+    """Return whether B, which may be read in place, is streamed: for up to two rows always, for more where its rows are
     further apart than the CPU prefetches and do not stay in the second-level cache."""
     if not p.b_in_place or p.along_k or p.panel or not p.m or not p.n or (p.k or 0) < FEWEST_STEPS:
         return False
@@ -47,7 +47,7 @@ def streams(level: Level, p: Problem) -> bool:
 
 
 def streamed(level: Level, p: Problem, tiles: Tiles) -> Tiles:
-    """Blocks and tiles for it. tiles: those without; up to two rows keep the block."""
+    """Return blocks and tiles for it. tiles: those without; up to two rows keep the block."""
     assert p.m is not None and p.n is not None and p.k is not None
     if p.m == 1 and _keeps_sums(level, p):
         return Tiles(1, WIDE // p.size, 1, WIDE // p.size, p.k)
@@ -69,8 +69,9 @@ def streamed(level: Level, p: Problem, tiles: Tiles) -> Tiles:
 
 
 def _block(level: Level, m: int, n: int, size: int) -> tuple[int, int]:
-    """Rows and columns of a block of three rows and more: four vectors where several blocks of at least three rows use
-    what is streamed, else two; so many rows that few are computed twice."""
+    """Return rows and columns of a block of three rows and more: four vectors where several blocks of at least three
+    rows use what is streamed, else two; so many rows that few are computed twice.
+    """
     most = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
     vectors = 4 if m > most[4] >= 3 else 2
     top = max(1, min(m, most[vectors]))
@@ -79,6 +80,6 @@ def _block(level: Level, m: int, n: int, size: int) -> tuple[int, int]:
 
 
 def _keeps_sums(level: Level, p: Problem) -> bool:
-    """Whether one row of A keeps the sums of columns in registers for all of K, see `WIDE`."""
+    """Return whether one row of A keeps the sums of columns in registers for all of K, see `WIDE`."""
     fits = level.registers // 2 * level.vector >= WIDE and (p.n or 0) * p.size >= WIDE
     return fits and p.b.stride <= level.model.prefetch_stride

@@ -91,7 +91,7 @@ with 2 MiB of L2, in 32 of 128 11,700."""
 
 
 def level_of(machine: Machine) -> Level:
-    """The level of a machine, with its model."""
+    """Return the level of a machine, with its model."""
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
     halves = machine.arch == "aarch64" or "f16c" in machine.has
     steps = 8 if machine.arch == "aarch64" and "i8mm" in machine.has else 4
@@ -100,8 +100,9 @@ def level_of(machine: Machine) -> Level:
 
 
 def _byte_products(machine: Machine) -> str:
-    """Which bytes the machine multiplies and adds up by four: vpdpbusd in vectors of the level's width, sdot and udot;
-    by eight: smmla, ummla and usmmla."""
+    """Return which bytes the machine multiplies and adds up by four: vpdpbusd in vectors of the level's width, sdot and
+    udot; by eight: smmla, ummla and usmmla.
+    """
     if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):
         return "unsigned by signed"
     if machine.arch == "aarch64" and "dotprod" in machine.has:
@@ -125,8 +126,9 @@ def ceil(a: int, b: int) -> int:
 
 
 def _rows(level: Level, vectors: int, m: int | None, few_passes: bool) -> int:
-    """Rows of the register block: of the heights that fill the registers the one that leaves the least over, or that
-    is enough for the fewest passes over B."""
+    """Return rows of the register block: of the heights that fill the registers the one that leaves the least over, or
+    that is enough for the fewest passes over B.
+    """
     most = min(level.rows + (vectors == 1) * 2, level.accumulators // vectors)
     if m is None:
         return most
@@ -149,7 +151,7 @@ def choose(
     padded: bool = True, packed: bool = False, panel: int | None = None, few_passes: bool = False,
     even: bool = False, matrices: bool = False, packs_a: bool = False,
 ) -> Tiles:  # fmt: skip
-    """Tiles for elements of `size` bytes.
+    """Return tiles for elements of `size` bytes.
 
     m, n, k: the sizes, None when not known while compiling; outer: the product of the outer dimensions; reductions: of
     the other reductions; padded: nr is whole vectors also where n is smaller; packed: tiles are larger, for what is

@@ -68,7 +68,7 @@ class Windows:
 
 
 def lower_windows(source: func.FuncOp, backend: Backend) -> Kernel | None:
-    """The kernel of a dispatch function that reduces windows along channels, None for others."""
+    """Return the kernel of a dispatch function that reduces windows along channels, None for others."""
     g = reduction_in(source)
     if g is None:
         return None
@@ -83,7 +83,7 @@ def lower_windows(source: func.FuncOp, backend: Backend) -> Kernel | None:
 
 
 def reduction_in(source: func.FuncOp) -> Structured | None:
-    """The only reduction of a function whose results all have its dimensions."""
+    """Return the only reduction of a function whose results all have its dimensions."""
     found: list[Structured] = []
     for op in source.body.block.ops:
         if is_reduction(op):
@@ -101,7 +101,7 @@ def reduction_in(source: func.FuncOp) -> Structured | None:
 
 
 def windows_of(g: Structured, frame: Frame) -> Windows | None:
-    """How a reduction is done, None when it has no windows or no channels beside each other."""
+    """Return how a reduction is done, None when it has no windows or no channels beside each other."""
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, g)]
     if any(g.iterators[d] == "parallel" for d in g.loops) or bits_of(tensor_type(g.op.results[0]).element_type) < 8:
         return None
@@ -137,7 +137,7 @@ def windows_of(g: Structured, frame: Frame) -> Windows | None:
 
 
 def _lies_along(map: AffineMap, n: int, sizes: Sequence[int | None]) -> bool | None:
-    """Whether neighbours along `n` are neighbours in memory; None when they lie apart."""
+    """Return whether neighbours along `n` are neighbours in memory; None when they lie apart."""
     if n not in dims_in(map):
         return False
     results = [r for r in map.results if not (isinstance(r, AffineDimExpr) and sizes[r.position] == 1)]
@@ -158,7 +158,7 @@ def _tiles(w: Windows, build: Builder, sizes: Sequence[Index]) -> tuple[Index, I
 
 
 def _share(w: Windows, build: Builder, sizes: Sequence[Index]) -> Index:
-    """Tiles of a workgroup."""
+    """Return tiles of a workgroup."""
     _, tile, _ = _tiles(w, build, sizes)
     bytes_ = build.times(build.times(1 if w.near is None else tile, sizes[w.n]), 4)
     return build.most(build.quotient(WORK, build.most(bytes_, 1)), 1)
@@ -311,7 +311,7 @@ class _Writer:
         return self.e.at(build, self.g.outputs[0], evaluate(build, self.g.output_maps[0], point))
 
     def _steps(self, build: Builder, points: list[list[Index]], values: list[SSAValue]) -> list[SSAValue]:
-        """The steps that are written out, for all points of a block."""
+        """Return the steps that are written out, for all points of a block."""
         w = self.w
         compared: list[list[SSAValue]] = [[v] for v in values]
         names = set[str]()
@@ -338,7 +338,7 @@ class _Writer:
         return size
 
     def _store(self, build: Builder, points: list[list[Index]], values: list[SSAValue]) -> None:
-        """Computes the results of the dispatch from the sums of a block and stores them, after all loads."""
+        """Compute the results of the dispatch from the sums of a block and stores them, after all loads."""
         result = self.g.op.results[0]
         stores = []
         for point, value in zip(points, values, strict=True):
@@ -351,7 +351,7 @@ class _Writer:
 
 
 def in_order(value: SSAValue) -> SSAValue:
-    """A sum of products as contractions have them: in order, fused where the CPU does."""
+    """Return a sum of products as contractions have them: in order, fused where the CPU does."""
     if isinstance(value, OpResult) and value.op.name == "arith.addf":
         for operand in value.op.operands:
             if isinstance(operand, OpResult) and operand.op.name == "arith.mulf":

@@ -74,7 +74,7 @@ class Writer:
         self.valid.update((d, self.sizes[d]) for d in self.plan.inside)
 
     def _tile(self, build: Builder, dim: int | None, number: Index, tile: int, block: int) -> None:
-        """Sets where a tile of rows or columns begins and how much of it exists."""
+        """Set where a tile of rows or columns begins and how much of it exists."""
         if dim is None:
             return
         size = self.sizes[dim]
@@ -189,7 +189,7 @@ class Writer:
             Packing(self, self.a).run(build)
 
     def starts(self, build: Builder, dim: int | None, number: Index, block: int) -> Index:
-        """Where a block begins in the tile: the last one moves back over its neighbour where there is one."""
+        """Return where a block begins in the tile: the last one moves back over its neighbour where there is one."""
         if dim is None:
             return 0
         start, valid, size = build.times(number, block), self.valid[dim], self.sizes[dim]
@@ -200,7 +200,7 @@ class Writer:
         return start
 
     def left(self, build: Builder, dim: int | None, start: Index, block: int) -> Index:
-        """How much of a block exists."""
+        """Return how much of a block exists."""
         if dim is None:
             return 1
         size = self.sizes[dim]
@@ -247,7 +247,7 @@ class Writer:
             build.when(build.less(build.times(columns, t.nr), self.valid[c.n]), last)
 
     def _keep_columns(self, build: Builder, value: SSAValue, start: Index) -> None:
-        """Computes the elements of `value` for the columns of a panel, which all rows of the tile read."""
+        """Compute the elements of `value` for the columns of a panel, which all rows of the tile read."""
         assert self.c.n is not None
         first = build.plus(self.low[self.c.n], start)
         buffer = self.e.fresh(tensor_type(value).element_type, self.t.nr)
@@ -274,7 +274,7 @@ class Writer:
         return starts_at_zero(self.c.generic.outputs[0])
 
     def _point(self, build: Builder, place: Place, i: Index, j: Index) -> list[Index]:
-        """Indices of the contraction's result at an element of a block."""
+        """Return indices of the contraction's result at an element of a block."""
         c = self.c
         where = dict(self.low)
         if c.m is not None:
@@ -316,7 +316,7 @@ class Writer:
     def _finish(
         self, build: Builder, place: Place, block: SSAValue, offset: Index, corrections: Corrections
     ) -> None:
-        """Computes the results of the dispatch from a block and stores them."""
+        """Compute the results of the dispatch from a block and stores them."""
         result = self.c.op.results[0]
         height = self._turned_height()
         turned = self.e.fresh(self.plan.sums, self.t.nr * height) if height else block
@@ -336,8 +336,9 @@ class Writer:
         self._each(build, place, element, bool(height))
 
     def _turned_height(self) -> int:
-        """Rows of a block that is turned in registers, because its rows are neighbours in all results; they are filled
-        up to whole squares. 0 where it stays as it is."""
+        """Return rows of a block that is turned in registers, because its rows are neighbours in all results; they are
+        filled up to whole squares. 0 where it stays as it is.
+        """
         t, results = self.t, self.c.generic.output_maps[0].results
         along = [output.dims and results[output.dims[-1]] == AffineDimExpr(self.c.m or 0) for output in self.outputs]
         side = min(SIDE, 1 << (t.mr - 1).bit_length())

@@ -33,7 +33,7 @@ from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, RematerializeOp, lane_l
 
 
 def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int) -> Kernel | None:
-    """The kernel of a dispatch function that is one contraction with elementwise code around it, else None.
+    """Return the kernel of a dispatch function that is one contraction with elementwise code around it, else None.
 
     generation: see `Backend.mma_generation`.
     """
@@ -104,7 +104,7 @@ class Writer:
         self._invocations(build, self._finish)
 
     def _locate(self, build: Builder, number: SSAValue) -> None:
-        """Sets the place of the tile of a workgroup."""
+        """Set the place of the tile of a workgroup."""
         batch, row, column = tile_of(self.plan, build, number, self.sizes)
         self.at: dict[int, Index] = dict.fromkeys(range(len(self.sizes)), 0)
         self.at.update(zip(self.plan.outer, batch, strict=True))
@@ -155,7 +155,7 @@ class Writer:
             fence.add(memref.StoreOp.get(fitted(fence, value, self.plan.sums), self.sums, [fence.index(slot)]))
 
     def _finish(self, build: Builder, invocation: Index) -> None:
-        """Computes the results of the dispatch from the sums and stores them."""
+        """Compute the results of the dispatch from the sums and stores them."""
         fence = Builder(build.block, build.source, build, guarded=True)
         result = self.c.op.results[0]
         same = fence.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
@@ -192,7 +192,7 @@ class Writer:
                 build.add(store)
 
     def _run_of(self, dims: Sequence[int]) -> int:
-        """Neighbours of a result that an invocation has, from a multiple of their number on."""
+        """Return neighbours of a result that an invocation has, from a multiple of their number on."""
         n, run = self.c.n, self.layout.right
         size = self.sizes[n] if n is not None else None
         last = self.c.generic.output_maps[0].results[dims[-1]] if dims else None
@@ -257,7 +257,7 @@ def _and(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | b
 
 
 def _view(build: Builder, side: Staging, offset: Index, shape: Sequence[int], strides: Sequence[int]) -> SSAValue:
-    """A part of a tile as a matrix."""
+    """Return a part of a tile as a matrix."""
     layout = StridedLayoutAttr(list(strides), offset if isinstance(offset, int) else None)
     type_ = MemRefType(side.plan.element, list(shape), layout, IntegerAttr(WORKGROUP, 64))
     return build.add(memref.ReinterpretCastOp.from_dynamic(side.buffer, [offset], list(shape), list(strides), type_))

@@ -41,7 +41,7 @@ LINE = 16
 
 
 def storage(build: Builder, element: Attribute, size: int, space: int) -> SSAValue:
-    """Memory of the workgroup or of an invocation, aligned for 16 bytes at a time."""
+    """Return memory of the workgroup or of an invocation, aligned for 16 bytes at a time."""
     made = memref.AllocOp if space == WORKGROUP else memref.AllocaOp
     op = made.get(element, LINE, shape=[size])
     op.results[0]._type = MemRefType(element, [size], NoneAttr(), IntegerAttr(space, 64))
@@ -49,7 +49,7 @@ def storage(build: Builder, element: Attribute, size: int, space: int) -> SSAVal
 
 
 def state_alignment(op: Operation, bytes_: int) -> None:
-    """Says that the address of a load or store is a multiple of so many bytes, 16 at most."""
+    """Say that the address of a load or store is a multiple of so many bytes, 16 at most."""
     op.attributes["alignment"] = IntegerAttr(min(LINE, bytes_), 64)
 
 
@@ -79,7 +79,7 @@ class Staging:
         self.negative = pad_negative
 
     def place(self, build: Builder, row: Index, step: Index) -> Index:
-        """Where an element lies in the tile."""
+        """Return where an element lies in the tile."""
         long, short = (row, step) if self.by_rows else (step, row)
         return build.plus(build.times(long, self.pitch), short)
 
@@ -169,7 +169,7 @@ class Staging:
         return found
 
     def _neighbours(self, build: Builder, value: SSAValue, places: Sequence[list[Index]]) -> list[SSAValue]:
-        """The elements of a run, loaded together; of a padded tensor all of them under one condition."""
+        """Return the elements of a run, loaded together; of a padded tensor all of them under one condition."""
         value = source_of(value)
         if not isinstance(value, OpResult):
             found = [self.e.at(build, value, place) for place in places]
@@ -201,7 +201,7 @@ class Staging:
         return clone_block(self.e, build, block, mapping, [])[0]
 
     def _nothing(self, build: Builder) -> SSAValue:
-        """What adds nothing when it is multiplied: -0 by 0 on floats, so that a sum of -0 stays what it is."""
+        """Return what adds nothing when it is multiplied: -0 by 0 on floats, so that a sum of -0 stays what it is."""
         element = self.plan.element
         if self.negative and not isinstance(element, IntegerType):
             return build.pure(arith.ConstantOp(FloatAttr(-0.0, cast(AnyFloat, element))))
@@ -227,7 +227,7 @@ class Staging:
 
 
 def fitted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """An element in the type that workgroup memory has for it, or a sum in the type that the program has."""
+    """Return an element in the type that workgroup memory has for it, or a sum in the type that the program has."""
     if value.type == to:
         return value
     if isinstance(to, IntegerType):

@@ -111,8 +111,9 @@ class Plan:
 
 
 def plans_of(c: Contraction, e: Elements, architecture: int) -> list[Plan]:
-    """One plan; two where only the call knows the number of rows, the second for `FEW_ROWS` of them and less. None for
-    what has no tiles, or is too small for them."""
+    """Return one plan; two where only the call knows the number of rows, the second for `FEW_ROWS` of them and less.
+    None for what has no tiles, or is too small for them.
+    """
     plan = plan_of(c, e, architecture)
     if plan is None:
         return []
@@ -127,12 +128,12 @@ def plans_of(c: Contraction, e: Elements, architecture: int) -> list[Plan]:
 
 
 def few(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
-    """Whether the rows are as few as the second plan is for."""
+    """Return whether the rows are as few as the second plan is for."""
     return build.less(joined(build, sizes, plan.a.dims), FEW_ROWS + 1)
 
 
 def plan_of(c: Contraction, e: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
-    """Chooses types and tiles; None for what has no tiles, or is too small for them. tile: one that is chosen."""
+    """Choose types and tiles; None for what has no tiles, or is too small for them. tile: one that is chosen."""
     if c.m is None or c.n is None:
         return None
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(e, c.generic)]
@@ -160,7 +161,7 @@ def plan_of(c: Contraction, e: Elements, architecture: int, tile: Tile | None = 
 
 
 def choose(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
-    """The tile with which a device is done first: whole waves of its cores."""
+    """Return the tile with which a device is done first: whole waves of its cores."""
 
     def time(tile: Tile) -> float:
         tiles = -(-(height or UNKNOWN) // tile.height) * -(-(width or UNKNOWN) // tile.width) * outer
@@ -196,7 +197,7 @@ def _types(c: Contraction, architecture: int) -> tuple[str, Attribute, Attribute
 
 
 def _half(factor: Factor) -> SSAValue | None:
-    """The value of 16 bits that a factor is, itself or made wider."""
+    """Return the value of 16 bits that a factor is, itself or made wider."""
     value = factor.value
     if isinstance(value.type, Float16Type | BFloat16Type):
         return value
@@ -208,8 +209,9 @@ def _half(factor: Factor) -> SSAValue | None:
 
 
 def moved(e: Elements, value: SSAValue) -> BlockArgument | None:
-    """The argument that a value is, or is a part of, under padding of other dimensions than the last: neighbours in
-    the value are neighbours in memory, or all of them padding."""
+    """Return the argument that a value is, or is a part of, under padding of other dimensions than the last: neighbours
+    in the value are neighbours in memory, or all of them padding.
+    """
     while isinstance(value, OpResult) and not e.is_materialized(value):
         if looks_through(value.op):
             value = value.op.operands[0]
@@ -236,7 +238,7 @@ def _side(
     e: Elements, c: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile,
     sizes: Sequence[int | None], last: int,
 ) -> Side:  # fmt: skip
-    """Which neighbours an invocation moves together: 16 bytes where they are known to be aligned."""
+    """Return which neighbours an invocation moves together: 16 bytes where they are known to be aligned."""
     value = c.generic.inputs[factor.main]
     plain_steps = factor.is_last(c.k) and factor.coordinates[-1].is_plain(c.k)
     steps = plain_steps or not factor.is_last(last)
@@ -263,18 +265,18 @@ def counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Ind
 
 
 def joined(build: Builder, sizes: Sequence[Index], dims: Sequence[int]) -> Index:
-    """The size of several dimensions as one."""
+    """Return the size of several dimensions as one."""
     return build.product([sizes[d] for d in dims])
 
 
 def groups(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
-    """The number of workgroups of a plan."""
+    """Return the number of workgroups of a plan."""
     outer, rows, columns = counts(plan, build, sizes)
     return build.product([*outer, rows, columns])
 
 
 def grid(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
-    """The number of workgroups."""
+    """Return the number of workgroups."""
     many, *others = (groups(plan, build, sizes) for plan in plans)
     if not others:
         return many

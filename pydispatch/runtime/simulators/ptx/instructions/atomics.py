@@ -130,7 +130,7 @@ def _vector(
 
 
 def in_order(view: Any, index: Any, operands: list[Any], update: Update, plain: np.ufunc | None) -> Any:
-    """The old values seen by threads that update the elements view[index] one after the other."""
+    """Return the old values seen by threads that update the elements view[index] one after the other."""
     order = np.argsort(index, kind="stable")
     places = index[order]
     starts = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1])))

@@ -22,7 +22,7 @@ _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
 def _comparison(b: Builder, i: Instruction, name: str, floating: bool) -> Callable[[Any, Any], Any]:
-    """A comparison of arrays. Unordered ones (equ, ltu, …) hold for NaN, ordered ones (ne too) do not."""
+    """Return a comparison of arrays. Unordered ones (equ, ltu, …) hold for NaN, ordered ones (ne too) do not."""
     if not floating:
         if name not in _ORDERED:
             b.fail(i, f"has '.{name}', no comparison of integers")
@@ -106,7 +106,7 @@ def _packed(b: Builder, i: Instruction, name: str, combine: str, ftz: bool) -> S
 
 @handles("set")
 def set_(b: Builder, i: Instruction) -> Step:
-    """All ones or 1.0 where the comparison holds, else 0."""
+    """Return all ones or 1.0 where the comparison holds, else 0."""
     name, combine, ftz = _words(b, i, 2)
     given, type_ = i.modifiers[-2:]
     d, x, y = b.operands(i, 3, 4)[:3]

@@ -101,7 +101,7 @@ def _to_integer(b: Builder, i: Instruction, to: str, given: str, words: set[str]
 
 
 def _widen(v: Any, given: str, ftz: bool) -> Any:
-    """A float as f64, exactly."""
+    """Return a float as f64, exactly."""
     if given == "bf16":
         v = from_bf16(v)
     if ftz and given == "f32":
@@ -110,7 +110,7 @@ def _widen(v: Any, given: str, ftz: bool) -> Any:
 
 
 def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Callable[[list[Any], Any], None]:
-    """Puts a rounded value (f32 of bf16 as f32) into a register."""
+    """Put a rounded value (f32 of bf16 as f32) into a register."""
 
     def put(regs: list[Any], value: Any) -> None:
         if ftz and to == "f32":

@@ -37,7 +37,7 @@ def narrow8(x: Any, kind: str, relu: bool) -> Any:
 
 
 def widen8(bits: Any, kind: str) -> Any:
-    """The bits of an 8-bit float as f64."""
+    """Return the bits of an 8-bit float as f64."""
     mantissa, least, _, _, _ = _KINDS[kind]
     bits = bits.astype(np.int64)
     field = (bits & 0x7F) >> mantissa

@@ -88,14 +88,14 @@ def directed(s: Any, e: Any, mode: str) -> Any:
 
 
 def zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
-    """Sums that vanish are -0 when rounding down, unless both are +0."""
+    """Return sums that vanish are -0 when rounding down, unless both are +0."""
     if mode != "rm":
         return result
     return np.where((result == 0) & (np.signbit(x) | np.signbit(y)), -result.dtype.type(0), result)
 
 
 def rounded(exact: Fraction, mode: str) -> float:
-    """A rational number as f64."""
+    """Return a rational number as f64."""
     try:
         near = exact.numerator / exact.denominator
     except OverflowError:
@@ -115,7 +115,7 @@ def rounded(exact: Fraction, mode: str) -> float:
 
 
 def _one_by_one(result: Any, hard: Any, exact: Callable[..., float], *values: Any) -> Any:
-    """The elements where hard holds, in rational numbers."""
+    """Return the elements where hard holds, in rational numbers."""
     if not hard.any():
         return result
     result = np.array(result)
@@ -126,7 +126,7 @@ def _one_by_one(result: Any, hard: Any, exact: Callable[..., float], *values: An
 
 
 def _signed(value: float, *signs: float) -> float:
-    """A zero with the sign of a product."""
+    """Return a zero with the sign of a product."""
     negative = sum(copysign(1, sign) < 0 for sign in signs) % 2
     return (-0.0 if negative else 0.0) if value == 0 else value
 

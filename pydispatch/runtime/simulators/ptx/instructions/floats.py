@@ -28,7 +28,7 @@ def float_words(b: Builder, i: Instruction, *more: str) -> tuple[str, set[str], 
 
 
 def finished(b: Builder, i: Instruction, compute: Compute, words: set[str], type_: str, count: int) -> Step:
-    """The closure d = compute(sources), with .ftz, .sat and canonical NaN."""
+    """Return the closure d = compute(sources), with .ftz, .sat and canonical NaN."""
     operands = b.operands(i, count + 1)
     sources = [b.source(i, one, type_) for one in operands[1:]]
     target = b.target(i, operands[0], type_)
@@ -116,7 +116,9 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _approx(function: Callable[[Any], Any]) -> Callable[[Builder, Instruction], Step]:
-    """Functions of f32 that GPUs approximate: computed in f64 and rounded, which is within every stated tolerance."""
+    """Return functions of f32 that GPUs approximate: computed in f64 and rounded, which is within every stated
+    tolerance.
+    """
 
     def make(b: Builder, i: Instruction) -> Step:
         _, words, type_ = float_words(b, i)

@@ -18,7 +18,7 @@ def is_integer(type_: str) -> bool:
 
 
 def integer_type(b: Builder, i: Instruction, *words: str) -> str:
-    """The type, when every other modifier is one of words."""
+    """Return the type, when every other modifier is one of words."""
     type_ = i.modifiers[-1] if i.modifiers else ""
     if not is_integer(type_) or any(m not in words for m in i.modifiers[:-1]):
         b.fail(i)
@@ -110,7 +110,7 @@ def carried(b: Builder, i: Instruction) -> Step:
 
 
 def multiply_high(a: Any, b: Any) -> Any:
-    """The upper half of the exact product, in the arguments' dtype."""
+    """Return the upper half of the exact product, in the arguments' dtype."""
     dtype = a.dtype
     size = dtype.itemsize
     if size < 8:

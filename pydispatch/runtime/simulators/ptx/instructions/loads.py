@@ -22,7 +22,7 @@ _WORDS = frozenset((
 
 
 def _known(b: Builder, i: Instruction) -> str:
-    """The type, when all words are known; cache hints have no effect here."""
+    """Return the type, when all words are known; cache hints have no effect here."""
     if not i.modifiers or not is_type(i.modifiers[-1]):
         b.fail(i, "has no type that is known")
     for word in i.modifiers[:-1]:
@@ -32,7 +32,7 @@ def _known(b: Builder, i: Instruction) -> str:
 
 
 def _dtype(type_: str) -> np.dtype[Any]:
-    """Bits as in memory; signed values are sign-extended into wider registers."""
+    """Return bits as in memory; signed values are sign-extended into wider registers."""
     return (SIGNED if type_.startswith("s") else UNSIGNED)[SIZES[type_]]
 
 
@@ -81,7 +81,7 @@ def load(b: Builder, i: Instruction) -> Step:
 
 
 def _parameter(b: Builder, i: Instruction, source: Address, dtype: np.dtype[Any], count: int) -> list[int] | None:
-    """The slots of kernel parameters, which are the same for all threads, and of `.param` variables."""
+    """Return the slots of kernel parameters, which are the same for all threads, and of `.param` variables."""
     if not isinstance(source.base, Symbol):
         return None
     name, offset = source.base.name, source.base.offset + source.offset
@@ -147,7 +147,7 @@ def store_(b: Builder, i: Instruction) -> Step:
 
 @handles("createpolicy")
 def policy(b: Builder, i: Instruction) -> Step:
-    """A cache policy is a number that only cache hints use."""
+    """Return a cache policy is a number that only cache hints use."""
     target = b.target(i, b.operands(i, 1, 4)[0], "b64")
 
     def step(regs: list[Any]) -> None:
@@ -161,7 +161,7 @@ def policy(b: Builder, i: Instruction) -> Step:
     "setmaxnreg",
 )  # fmt: skip
 def hint(b: Builder, i: Instruction) -> Step:
-    """Memory ordering and hints: execution is in order here. Race detection observes fences."""
+    """Return memory ordering and hints: execution is in order here. Race detection observes fences."""
     wide = any(m in ("gl", "sys", "gpu") for m in i.modifiers)
     if i.opcode not in ("membar", "fence") or not wide:
         return nothing
@@ -175,7 +175,7 @@ def hint(b: Builder, i: Instruction) -> Step:
 
 
 def read_bytes(frame: Frame, position: int, address: int, size: int) -> bytes | None:
-    """What a thread of a frame sees at a generic address, or None where nothing is."""
+    """Return what a thread of a frame sees at a generic address, or None where nothing is."""
     batch = frame.batch
     if LOCAL <= address < LOCAL + batch.local_stride:
         start = int(frame.threads[position]) * batch.local_stride + address - LOCAL

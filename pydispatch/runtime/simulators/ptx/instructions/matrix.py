@@ -36,7 +36,7 @@ class _Rows:
         self._slow = Slow(i, space_of(i), 16, write, False)
 
     def find(self, regs: list[Any], positions: Any) -> list[Piece]:
-        """Pieces for rows, warp by warp; each row is 16 bytes."""
+        """Return pieces for rows, warp by warp; each row is 16 bytes."""
         frame: Frame = regs[0]
         chosen = positions[:, : 8 * self._count].reshape(-1)
         part = frame.some(chosen)
@@ -96,7 +96,7 @@ def stmatrix(b: Builder, i: Instruction) -> Step:
 
 @handles("movmatrix")
 def movmatrix(b: Builder, i: Instruction) -> Step:
-    """A matrix in registers, transposed."""
+    """Return a matrix in registers, transposed."""
     if set(i.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
         b.fail(i)
     d, x = b.operands(i, 2)

@@ -28,7 +28,8 @@ _SHAPES = {
 
 
 def warps_of(i: Instruction, frame: Frame) -> Any:
-    """Positions of the frame's threads by warp and lane, int64 [warps, 32]. A warp that is not whole is a fault."""
+    """Return positions of the frame's threads by warp and lane, int64 [warps, 32]. A warp that is not whole is a fault.
+    """
     positions = frame.lanes().reshape(-1, 32)
     positions = positions[(positions >= 0).any(axis=1)]
     if (positions < 0).any():
@@ -55,7 +56,7 @@ def elements(words: Any, type_: str) -> Any:
 
 
 def _words(regs: list[Any], slots: list[int], positions: Any) -> Any:
-    """Registers by warp and lane, [warps, 32, registers]."""
+    """Return registers by warp and lane, [warps, 32, registers]."""
     n = regs[0].n
     return np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=-1)
 
@@ -65,7 +66,7 @@ _ROW, _COLUMN = _LANE >> 2, _LANE & 3
 
 
 def left(words: Any, type_: str, rows: int, depth: int) -> Any:
-    """A, [warps, rows, depth], from its fragments."""
+    """Return a, [warps, rows, depth], from its fragments."""
     values = elements(words, type_)
     per = values.shape[-1]
     result = np.zeros((words.shape[0], rows, depth), values.dtype)
@@ -157,7 +158,7 @@ def _packed(type_: str) -> int:
 
 
 def accumulators(words: Any, type_: str) -> Any:
-    """Words of C as numbers, [warps, 32, elements]."""
+    """Return words of C as numbers, [warps, 32, elements]."""
     words = np.ascontiguousarray(words)
     if type_ == "f16":
         return words.view(np.float16).astype(np.float64)
@@ -167,7 +168,7 @@ def accumulators(words: Any, type_: str) -> Any:
 
 
 def registers(values: Any, type_: str) -> Any:
-    """Numbers of D as words, [warps, 32, registers]."""
+    """Return numbers of D as words, [warps, 32, registers]."""
     if type_ == "f64":
         return values.view(np.uint64)
     if type_ == "s32":

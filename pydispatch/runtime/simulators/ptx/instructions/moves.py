@@ -143,7 +143,7 @@ def isspacep(b: Builder, i: Instruction) -> Step:
 
 @handles("activemask")
 def activemask(b: Builder, i: Instruction) -> Step:
-    """The lanes that execute this together."""
+    """Return the lanes that execute this together."""
     target = b.target(i, b.operands(i, 1)[0], "u32")
 
     def step(regs: list[Any]) -> None:

@@ -18,7 +18,7 @@ def flush(x: Any) -> Any:
 
 
 def canonical(x: Any) -> None:
-    """Replaces every NaN of an f32 array by the canonical NaN of GPUs, in place."""
+    """Replace every NaN of an f32 array by the canonical NaN of GPUs, in place."""
     nan = np.isnan(x)
     if nan.any():
         x[nan] = _NAN32
@@ -61,12 +61,12 @@ def to_bf16(x: Any, mode: str = "rn") -> Any:
 
 
 def unpacked(value: Any, type_: str) -> Any:
-    """A register's value to compute with: bf16 as f32, others as they are."""
+    """Return a register's value to compute with: bf16 as f32, others as they are."""
     return from_bf16(value) if type_ == "bf16" else value
 
 
 def parts_of(value: Any, type_: str) -> tuple[Any, Any]:
-    """The low and high half of a packed register (u32): f16 as f16, bf16 as f32."""
+    """Return the low and high half of a packed register (u32): f16 as f16, bf16 as f32."""
     value = np.asarray(value)
     low, high = value.astype(np.uint16), (value >> np.uint32(16)).astype(np.uint16)
     if type_ == "bf16x2":
@@ -75,7 +75,7 @@ def parts_of(value: Any, type_: str) -> tuple[Any, Any]:
 
 
 def bits16(value: Any, type_: str) -> Any:
-    """A half's bits, u16, with canonical NaN: from f16, or from f32 for bf16."""
+    """Return a half's bits, u16, with canonical NaN: from f16, or from f32 for bf16."""
     if type_.startswith("bf16"):
         return to_bf16(value)
     value = np.asarray(value, np.float16)
@@ -85,5 +85,5 @@ def bits16(value: Any, type_: str) -> Any:
 
 
 def joined(low: Any, high: Any) -> Any:
-    """Two halves' bits as one u32."""
+    """Return two halves' bits as one u32."""
     return low.astype(np.uint32) | (high.astype(np.uint32) << np.uint32(16))

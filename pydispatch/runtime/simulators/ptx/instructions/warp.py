@@ -34,8 +34,9 @@ def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
 
 @handles("shfl")
 def shuffle(b: Builder, i: Instruction) -> Step:
-    """A value of another lane: up, down, bfly, idx, inside segments given by c. What a lane that is not here holds is
-    not defined; here it is the asker's own value."""
+    """Return a value of another lane: up, down, bfly, idx, inside segments given by c. What a lane that is not here
+    holds is not defined; here it is the asker's own value.
+    """
     words = [m for m in i.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in ("up", "down", "bfly", "idx") or words[1] != "b32":
         b.fail(i)
@@ -110,7 +111,7 @@ def vote(b: Builder, i: Instruction) -> Step:
 
 
 def _groups(frame: Frame, masks: Any) -> Any:
-    """A number for each thread that threads of the same warp with the same mask share, int64 [n]."""
+    """Return a number for each thread that threads of the same warp with the same mask share, int64 [n]."""
     warp = frame.batch.lane_numbers()[frame.threads] >> 5
     keys = warp * (1 << 32) + np.broadcast_to(masks, frame.n).astype(np.int64)
     return np.unique(keys, return_inverse=True)[1].reshape(-1)

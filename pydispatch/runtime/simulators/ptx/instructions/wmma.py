@@ -66,7 +66,7 @@ class _Walk:
         self._slow = Slow(i, space_of(i), self._bytes, write, False)
 
     def pieces(self, regs: list[Any], element: int) -> Any:
-        """The location of each thread's element: pieces as for loads."""
+        """Return the location of each thread's element: pieces as for loads."""
         frame: Frame = regs[0]
         lane = frame.batch.lane_numbers()[frame.threads] & 31
         row, column = np.divmod(lane * self.count + element, self.columns)
