@@ -42,7 +42,7 @@ class _Loader(ExtensionFileLoader):
 
 
 class _Finder:
-    """Finds the modules in the library, as PEP 489 describes it under "Multiple modules in one library"."""
+    """Meta path finder for the modules of the shared library (PEP 489, "Multiple modules in one library")."""
 
     path = _library()
 

@@ -213,8 +213,11 @@ class Request:
 
 
 class _Waiter:
-    """What a task of asyncio waits for: as much of a future as it uses. All that wait for a batch in one loop go on in
-    one callback of it, where futures would make one for each."""
+    """Awaitable that suspends an asyncio task until its batch completes.
+
+    It implements the part of the future interface that a task uses. All waiters of a batch in one event loop resume in
+    a single callback of that loop; asyncio futures would schedule one callback each.
+    """
 
     __slots__ = ("_asyncio_future_blocking", "_context", "_reason", "_wakeup", "loop")
 
@@ -286,7 +289,7 @@ class _Batch:
         self._finish()
 
     def cancel(self) -> None:
-        """In the child of a fork: end the requests of the parent, unless they were done."""
+        """Cancel the parent's requests of this batch in the child of a fork, unless the batch is complete."""
         if not self.done:
             self.event = threading.Event()  # a thread of the parent may have had the lock of the old one
             self.outcomes = [CancelledError("the process was forked")] * self.size
@@ -407,9 +410,9 @@ class _Collector:
         return self._full.popleft()
 
     def cancel_in_child(self) -> None:
-        """In the child of a fork: begin anew, and cancel the requests of the parent.
+        """Reset the collector in the child of a fork and cancel the unfinished requests of the parent.
 
-        Each unfinished batch is in one of the three places at any time, because no lock is held here.
+        Each unfinished batch is in one of the three containers at any time, because no lock is held here.
         """
         batches = [*self._open.values(), *self._full, self._running]
         self._reset()
@@ -422,7 +425,7 @@ _collectors: weakref.WeakSet[_Collector] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """In a child process: its parent's requests are not its own, and threads did not come along."""
+    """Cancel the parent's requests in a forked child, which has neither these requests nor the parent's threads."""
     for collector in _collectors:
         collector.cancel_in_child()
 

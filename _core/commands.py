@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class BufferKind(enum.IntEnum):
-    """What a buffer of a plan is; the numbers are those of program_device.h."""
+    """Role of a buffer in a plan; the values are those of program_device.h."""
 
     ARGUMENT = 0
     RESULT = 1
@@ -39,8 +39,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class Command:
-    """Something that a plan does. region: commands of one region are independent; a region runs after the one before.
-    slots: the ranges that it uses."""
+    """Command of a plan.
+
+    region: commands of one region are independent, and regions run in order. slots: the ranges of buffers that the
+    command uses.
+    """
 
     region: int
     slots: tuple[Slot, ...]
@@ -64,7 +67,10 @@ class Dispatch(Command):
 
 @dataclass(frozen=True)
 class Fill(Command):
-    """Whole patterns over the one slot. pattern: as the plan knows it. pattern_size: 1, 2, 4 or 8 bytes."""
+    """Command that fills its only slot with whole repetitions of a pattern.
+
+    pattern: the encoding of the plan. pattern_size: 1, 2, 4 or 8 bytes.
+    """
 
     pattern: int
     pattern_size: int

@@ -1,4 +1,5 @@
-"""How many operations a dispatch does, by what the artifact says of its export (docs/artifact.md, `flops`)."""
+"""Number of arithmetic operations of a dispatch, from the artifact's entry for its export (docs/artifact.md, `flops`).
+"""
 
 from __future__ import annotations
 
@@ -38,8 +39,16 @@ NONE = Flops(0)
 
 
 def flops_of(command: Command, stated: Mapping[int, list[Any]], constants: bytes) -> Flops:
-    """Of one run of a command. stated: by executable the key `flops` of its variant. constants: words of the plan, as
-    bytes. ArtifactError when `stated` is not what docs/artifact.md says."""
+    """Return the arithmetic operations of one run of a command.
+
+    Args:
+        command: A command of the plan; a custom command has an unknown count, a fill or copy has none.
+        stated: The key `flops` of each executable's variant, by executable.
+        constants: The constant words of the plan, as bytes.
+
+    Raises:
+        ArtifactError: `stated` does not follow docs/artifact.md.
+    """
     if not isinstance(command, Dispatch):
         return UNKNOWN if isinstance(command, Custom) else NONE
     rows = stated.get(command.executable, [])

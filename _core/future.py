@@ -1,4 +1,4 @@
-"""What a submitted call gives: a `concurrent.futures.Future` that can be awaited."""
+"""Awaitable futures of submitted calls: `concurrent.futures.Future` with `await`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers see of a function: names, types and sizes, for people and tools."""
+"""Interfaces of functions (names, types and sizes), for users and tools."""
 
 from __future__ import annotations
 

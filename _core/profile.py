@@ -1,4 +1,4 @@
-"""How long each command of a call takes."""
+"""Execution time of each command of a call."""
 
 from __future__ import annotations
 
@@ -23,10 +23,19 @@ many bytes; None where nothing is known of it."""
 
 @dataclass(frozen=True)
 class Timing:
-    """One command of a call. command: in words; seconds: as the device counts; nbytes: of the ranges of memory that it
-    uses; workgroups: of a dispatch; flops: its operations of arithmetic, None where they are not known, of the type
-    `arithmetic`, "" for several. runs: how often a function with control flow runs it; seconds, nbytes, workgroups and
-    flops are those of all runs."""
+    """Measurement of one command of a call.
+
+    For a function with control flow, seconds, nbytes, workgroups and flops are sums over all runs of the command.
+
+    Attributes:
+        command: Description of the command.
+        seconds: Execution time, measured by the device.
+        nbytes: Size of the memory ranges that the command uses.
+        workgroups: Number of workgroups of a dispatch.
+        flops: Number of arithmetic operations, None when unknown.
+        arithmetic: Type of these operations, "" for several types.
+        runs: Number of times that a function with control flow runs the command.
+    """
 
     command: str
     seconds: float
@@ -146,7 +155,7 @@ class Profile(list[Timing]):
         return None if least is None else least * timing.runs / timing.seconds
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: seconds, and the commands in order."""
+        """Return the seconds of the call and its commands, in order, as values that JSON can represent."""
         return {
             "call_s": self.call, "outside_s": self.outside,
             "commands": [{**vars(timing), "share_of_peak": self.share_of_peak(timing)} for timing in self],

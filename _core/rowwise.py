@@ -1,4 +1,4 @@
-"""How requests become one call: which arguments have a row per request, and whether rows are independent."""
+"""Batching of requests into one call: arguments with one row per request, and the test that rows are independent."""
 
 from __future__ import annotations
 
@@ -150,7 +150,9 @@ class Stacking:
         return tuple(result[:count] for result in results) if made_rows > count else results
 
     def types(self) -> list[tuple[np.dtype[Any], tuple[int, ...]]] | None:
-        """Of each argument the element type and the sizes after the first; None unless all of them are known."""
+        """Return the element type and trailing sizes (all after the first) of each argument, or None unless all are
+        static.
+        """
         tails = [tuple(n for n in a.tail or () if n is not None) for a in self.arguments]
         if any(a.tail != tail for a, tail in zip(self.arguments, tails, strict=True)):
             return None

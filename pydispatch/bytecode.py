@@ -33,7 +33,7 @@ _met: dict[bytes, CodeType] = {}
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """In the block, of any thread, classes get methods whose code is kept."""
+    """Cache the bytecode of generated dataclass methods while the block runs, for classes defined in any thread."""
     global _users
     with _lock:
         _users += 1

@@ -43,14 +43,15 @@ class Samples:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long a call takes as that of another contender. middle: four fifths of the rounds."""
+    """Duration of a call divided by that of another contender. middle: range of the middle four fifths of the rounds.
+    """
 
     median: float
     middle: tuple[float, float]
 
 
 def ratio(samples: Samples, base: Samples) -> Ratio:
-    """Of rounds that were measured together."""
+    """Return the ratio of two contenders' durations over rounds that were measured together."""
     found = [one / other for one, other in zip(samples.seconds, base.seconds, strict=True)]
     return Ratio(statistics.median(found), _middle(found))
 

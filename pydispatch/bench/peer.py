@@ -1,4 +1,4 @@
-"""Which other systems a program is compared with: `--peer=iree,onnxruntime=model.onnx`."""
+"""Other systems that a program is compared with: `--peer=iree,onnxruntime=model.onnx`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,15 @@ from pydispatch.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Question:
-    """What a peer is asked to call. file: as the user gave it, for the peer or as the program. inputs: arrays and
-    numbers, in order. workers: threads that it may use. folder: for what it writes."""
+    """Function call that a peer is to measure.
+
+    Attributes:
+        file: The file that the user passed for the peer, or else the program.
+        function: Name of the function.
+        inputs: Arrays and numbers, in order.
+        workers: Number of threads that the peer may use.
+        folder: Folder for files that the peer writes.
+    """
 
     file: Path
     function: str
@@ -26,7 +33,7 @@ class Question:
 
 
 def names() -> list[str]:
-    """Of all peers."""
+    """Return the names of all peers, sorted."""
     return sorted(each.name for each in pkgutil.iter_modules(peers.__path__))
 
 

@@ -31,8 +31,13 @@ STYLE = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes. series: by name the points (x, y), positive where the axis is logarithmic. x_text, y_text: of a
-    number beside an axis. level: a line across at that y."""
+    """One set of axes of a plot.
+
+    Attributes:
+        series: Points (x, y) of each series by name; positive on a logarithmic axis.
+        x_text, y_text: Format a number beside the axis.
+        level: y position of a horizontal line, None for no line.
+    """
 
     title: str
     x: str
@@ -132,7 +137,7 @@ class Axis:
         values: Sequence[float], begin: float, end: float, is_logarithmic: bool = True,
         text: Callable[[float], str] | None = None,
     ) -> Axis:  # fmt: skip
-        """That has room for all values."""
+        """Return an axis whose range contains all values; a logarithmic axis has a margin."""
         least, most = min(values), max(values)
         if is_logarithmic:
             room = (most / least) ** 0.04 * 1.05

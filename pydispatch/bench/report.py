@@ -12,7 +12,7 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def time_text(seconds: float, digits: int = 3) -> str:
-    """In the unit that leaves one to three digits before the point."""
+    """Format a duration in the unit that leaves one to three digits before the decimal point."""
     scale, unit = next(((s, u) for s, u in UNITS if seconds >= s), UNITS[-1])
     return f"{seconds / scale:.{digits}g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
 

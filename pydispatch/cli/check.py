@@ -27,7 +27,7 @@ _MOST_SECONDS = 10_000_000  # the limit of the waiting functions
 
 @dataclass(frozen=True)
 class Outcome:
-    """One test: the file and function it is, what went wrong ("" when nothing did), and its time."""
+    """Result of one test: its file and function, the failure text ("" when it passed), and its duration."""
 
     file: str
     function: str
@@ -155,7 +155,7 @@ class _Child:
         pipe.send(_run_file(self.file, args))
 
     def receive(self) -> None:
-        """What the child found; nothing when it ended without a word."""
+        """Receive the child's result and wait for the child to end; `found` is unchanged if the child sent nothing."""
         with contextlib.suppress(EOFError):
             self.found = self.pipe.recv()
         self.process.join()

@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of models, for every subcommand that compiles one."""
+    """Add the options for models, which every subcommand that compiles a model has."""
     parser.add_argument(
         "--kernel", dest="kernels", action="append", default=[], metavar="NAME=FILE:SYMBOL[:ARGUMENT,...]",
         help="the C function of a custom operation, with what it is passed: inputs, attributes, out, sizes, count; "
@@ -96,7 +96,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_results_argument(parser: argparse.ArgumentParser) -> None:
-    """The option that states result types of custom operations, for every subcommand that reads models."""
+    """Add the option that declares result types of custom operations, for every subcommand that reads models."""
     parser.add_argument(
         "--results", dest="results", action="append", default=[], metavar="NAME=TYPE[;TYPE...]",
         help="the type of each result of a custom operation, where the model does not state it: an operand (in0, or "
@@ -140,7 +140,7 @@ def _kernel(given: str) -> tuple[str, object]:
 
 
 def add_match_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of match and replace, which `pydispatch match` has too."""
+    """Add the options for matching and replacement, which `pydispatch match` has too."""
     parser.add_argument(
         "--transform-spec", "--iree-preprocessing-transform-spec-filename", dest="transform_spec", action="append",
         default=[], metavar="[PHASE=]FILE", help="a transform spec that matches and replaces; repeatable; attached to "

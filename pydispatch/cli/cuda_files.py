@@ -1,4 +1,4 @@
-"""What `pydispatch inspect` shows of a PTX text or a cubin."""
+"""Contents of a PTX text or a cubin, as `pydispatch inspect` prints them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is, before it is compiled: functions, weights, and the operations that need a kernel of the user's."""
+"""Contents of a model before compilation: functions, weights, and operations that need a kernel of the user."""
 
 from __future__ import annotations
 

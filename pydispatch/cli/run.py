@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of every subcommand that loads programs."""
+    """Add the options of every subcommand that loads programs."""
     parser.add_argument(
         "--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, vulkan:0, cuda:0, ptx-interpreter"
     )
@@ -71,7 +71,7 @@ def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_trace_argument(parser: argparse.ArgumentParser) -> None:
-    """For `traced`."""
+    """Add the option `--trace`, whose value is passed to `traced`."""
     parser.add_argument(
         "--trace", metavar="FILE.json", help="write a timeline of the calls, the latest ones, for ui.perfetto.dev"
     )

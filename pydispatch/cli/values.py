@@ -55,7 +55,7 @@ class Spec:
 
 @dataclass
 class Reader:
-    """Reads values in order; files stay open for `+`, which continues in them."""
+    """Reader of command-line values in order; files stay open so that `+` continues to read from them."""
 
     streams: dict[str, IO[bytes]] = field(default_factory=dict)
 
@@ -259,7 +259,7 @@ def format_number(value: float, kind: ElementType) -> str:
 
 
 def format_result(value: Value, kind: ElementType, limit: int) -> str:
-    """As IREE's runner prints a result, without `result[i]: `."""
+    """Format a result as IREE's runner does, without the prefix `result[i]: `."""
     if isinstance(value, np.ndarray):
         return f"hal.buffer_view\n{format_array(value, kind, limit)}"
     return format_number(value, kind)

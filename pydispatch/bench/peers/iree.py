@@ -34,7 +34,7 @@ def work(question: Question) -> Work:
 
 
 def set_workers(count: int) -> None:
-    """Of devices that are made from now on."""
+    """Set the number of IREE worker threads, for devices that are created afterwards."""
     import iree.runtime as rt
 
     rt.flags.parse_flags(f"--task_topology_group_count={count}")

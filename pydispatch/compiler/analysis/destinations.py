@@ -1,4 +1,4 @@
-"""Where tensors of a dispatch body lie: slices, destinations of microkernels, and where a value goes in the end."""
+"""Slices, microkernel destinations and final locations of the tensors in a dispatch body."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def destination_of(value: SSAValue) -> SSAValue:
 
 
 def check_destinations(op: iree_codegen.UkernelGenericOp) -> None:
-    """Each tensor result is one of the tensors in outs. CompileError when their numbers differ."""
+    """Check that each tensor result has a tensor in outs that it overwrites; raise CompileError if the counts differ.
+    """
     tensors = [r for r in op.results if isinstance(r.type, TensorType)]
     outputs = [o for o in op.outputs if isinstance(o.type, TensorType)]
     if len(tensors) != len(outputs):

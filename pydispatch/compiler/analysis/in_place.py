@@ -1,5 +1,4 @@
-"""What formation and code generation agree on about a dispatch function: its grid, and which results are updates of an
-argument, written where the argument lies."""
+"""Grid and in-place updates of a dispatch function: facts that dispatch formation and code generation share."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ def destination_operand(op: Operation) -> int | None:
 
 
 def updated_arguments(function: func.FuncOp) -> list[int]:
-    """For each result of a dispatch function the argument that it updates in place, -1 when it is a new tensor.
+    """Return, for each result of a dispatch function, the argument that it updates in place, or -1 for a new tensor.
 
-    A result updates an argument in place when it is a chain of updates that begins at the argument, and nothing else in
-    the function reads that argument or a link of the chain: the kernel then writes the updates and
-    leaves all other elements alone.
+    A result updates an argument in place when a sequence of updates leads from the argument to the result, and nothing
+    else in the function reads the argument or an intermediate tensor of the sequence. The kernel then writes the
+    updated elements only.
     """
     end = function.body.block.last_op
     assert isinstance(end, func.ReturnOp)

@@ -1,8 +1,8 @@
-"""What callers are told of a public function: names of its arguments, results and sizes.
+"""Interfaces of public functions: the names of arguments, results and dynamic sizes that callers see.
 
-An argument or result is named by its attribute `pyd.name`, an argument else by its name in the text. Its attribute
-`pyd.shape` has an entry for each axis: a text that names a dynamic size, or the static size. The other dynamic sizes
-are named d0, d1, ..., with one name for sizes that the program states to be equal.
+The attribute `pyd.name` names an argument or result; an argument without it has its name from the program text. The
+attribute `pyd.shape` has an entry for each axis: a string that names a dynamic size, or the static size. Other dynamic
+sizes are named d0, d1, ...; sizes that the program states to be equal share a name.
 """
 
 from __future__ import annotations

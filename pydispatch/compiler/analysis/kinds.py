@@ -1,4 +1,4 @@
-"""What kinds of operations formation tells apart."""
+"""Classification of operations for dispatch formation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MOST_TENSORS = 16  # bindings that every Vulkan device in use has; on a CPU more
 
 @dataclass(frozen=True)
 class Arguments:
-    """What operations read of what is computed before them: tensors, and scalars other than constants."""
+    """Values that a group of operations reads from outside the group: tensors, and scalars other than constants."""
 
     tensors: frozenset[SSAValue]
     scalars: frozenset[SSAValue]

@@ -1,4 +1,4 @@
-"""What host code knows of the sizes in one block: which are equal, and values that hold them."""
+"""Facts about the sizes in one block of host code: which are equal, and which SSA values hold them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pydispatch.ir.values import Dim
 
 
 class Sizes:
-    """What is known about the sizes in one block, and the values made of them.
+    """Dataflow facts about the sizes in one block, with the SSA values that compute them.
 
-    Operations are put before the place where they are wanted first; the block is sorted afterwards.
+    A size computation is inserted before its first use; the block is sorted afterwards.
     """
 
     def __init__(self, outer: Sizes | None = None) -> None:

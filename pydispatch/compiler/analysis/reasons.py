@@ -1,4 +1,4 @@
-"""Why operations are not one dispatch, and what would have to change: sentences of `inspect --dispatches`."""
+"""Explanations for `inspect --dispatches`: why operations do not share a dispatch, and what would have to change."""
 
 from __future__ import annotations
 

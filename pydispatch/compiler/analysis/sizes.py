@@ -121,9 +121,9 @@ def remembered(known: Known) -> Iterator[None]:
 
 
 def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
-    """For each dimension of the smaller tensor of a slice operation its dimension in the larger one.
+    """Return the dimension of the larger tensor for each dimension of the smaller tensor of a slice operation.
 
-    shape: of the smaller tensor. None when the types do not tell.
+    Return None when the types do not determine the mapping. shape: shape of the smaller tensor.
     """
     sizes = [n if isinstance(n, int) else -1 for n in slice_of(op).sizes]
     kept: list[int] = []

@@ -1,4 +1,4 @@
-"""Which slices are one run of memory, or a few."""
+"""Contiguity of slices: slices that cover one contiguous range of memory, or a few."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is computed from constants alone → constants of its own, made once."""
+"""Derivation of constants: values that are computed from constants alone become constants, computed once."""

@@ -190,8 +190,10 @@ def _moves(map_: AffineMap) -> bool:
 
 
 def _order_filter(op: GenericOp, known: Known) -> None:
-    """A constant that windows of an image with channels last are multiplied with has its channels last, too: steps in
-    the order in which an image has them, then rows."""
+    """Store a constant filter that is multiplied with windows of a channels-last image with its channels last.
+
+    The filter's dimensions are ordered as the image's dimensions that it is reduced with, followed by the result's.
+    """
     g = structured(op)
     out = g.maps[-1].results
     images = [m for m in g.maps[: len(g.inputs)] if _moves(m)]

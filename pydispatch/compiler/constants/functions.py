@@ -20,8 +20,10 @@ from pydispatch.ir.functions import FUNCTIONS, symbol_name
 
 @dataclass
 class DerivedFunctions:
-    """Adds functions that derive constants to `module`; equal ones once. made: those that were added, by name.
-    transposed: what those transpose that do nothing else."""
+    """Builder of the functions that derive constants in `module`; equal functions are added once.
+
+    made: the added functions, by name. transposed: the transposed matrix of each function that only transposes.
+    """
 
     module: ModuleOp
     made: dict[str, Operation] = field(default_factory=dict)

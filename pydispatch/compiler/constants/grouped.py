@@ -146,7 +146,10 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
 
 
 def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
-    """The contraction multiplies packed elements, widened; what made the factor goes."""
+    """Make a grouped contraction multiply packed elements, widened in its body.
+
+    Operations that computed the unpacked factor and have no other use are erased.
+    """
     c, arithmetic = grouped.contraction, grouped.arithmetic
     old, position = c.op, grouped.main
     new = old.clone()

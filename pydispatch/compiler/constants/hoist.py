@@ -1,7 +1,7 @@
-"""What functions compute from constants alone becomes constants that the program derives once.
+"""Hoisting of constant expressions out of functions into constants that a program derives once.
 
-A value moves out of its function when that saves work in every call and costs little memory. Where it would cost much
-(a broadcast, weights that are widened), what it is computed from is looked at instead.
+A value is hoisted when this saves work in every call and costs little memory. When a value would be large (a broadcast,
+widened weights), its operands are considered instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which operations of a host function compute on constants alone, and which constants these are."""
+"""Analysis of host functions: operations that compute on constants alone, and the constants that each depends on."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ COMPUTED = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flo
 
 @dataclass
 class Known:
-    """What is known of the operations that compute on constants alone. sources: of each the constants that it depends
-    on, scalars, splats and small ones not counted, which are parts of kernels. costs: of its dearest step."""
+    """Dataflow facts about the operations that compute on constants alone.
+
+    sources: the constants that each operation depends on, without scalars, splats and small constants, which are parts
+    of kernels. costs: the cost of the most expensive step of each operation.
+    """
 
     sources: dict[Operation, frozenset[Operation]] = field(default_factory=dict)
     costs: dict[Operation, Cost] = field(default_factory=dict)

@@ -185,7 +185,7 @@ def _pays(c: Contraction, type_: TensorType[Attribute], size: int, levels: Seque
 
 
 def _use_panels(packed: Packed) -> None:
-    """The function takes panels."""
+    """Change the argument of a dispatch function from a matrix to its packed panels."""
     function, block = packed.function, packed.function.body.block
     argument = block.args[packed.index]
     new = block.insert_arg(packed.panels, argument.index)
@@ -212,7 +212,7 @@ def _constant(op: flow.DispatchOp, packed: Packed) -> OpResult | None:
 
 
 def _give_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunctions) -> None:
-    """The dispatch gives a derived constant."""
+    """Pass a derived constant, which holds the packed panels, to the dispatch instead of the matrix."""
     value = _constant(op, packed)
     assert value is not None
     ops = [] if packed.grouped is not None else _panels_of_matrix(value, packed, functions)

@@ -96,7 +96,10 @@ class _Code:
         self.dims[axis] = size
 
     def copy(self, sizes: Sequence[SSAValue], static: Sequence[int], reads: Sequence[AffineExpr]) -> None:
-        """Elements of the matrix, at `reads`, as a tensor. static: its sizes where the kernel knows them, else -1."""
+        """Add operations that copy the elements of the matrix at the indices `reads` into a tensor.
+
+        static: the tensor's sizes that are known to the kernel, -1 for the others.
+        """
         type_ = TensorType(self.element, static)
         empty = self.put(tensor.EmptyOp(list(sizes), type_))
         body = Block(arg_types=[self.element] * 2)

@@ -49,7 +49,7 @@ def _put(op: Operation, value: SSAValue) -> SSAValue:
 
 
 def _order_of(value: SSAValue) -> list[int] | None:
-    """Of a transposed copy: which of its dimensions those of the tensor are. None for another tensor."""
+    """Return, for each dimension of a transposed copy's source, the dimension of the copy; None for another tensor."""
     copy = copied(value)
     if copy is None or not is_identity(copy.maps[1]) or len(copy.maps[0].results) != len(copy.iterators):
         return None
@@ -87,8 +87,12 @@ def _behind(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue | N
 
 
 def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
-    """Of a generic that computes a tensor of the same dimensions; where others read the copy, too, all that it reads
-    whole is transposed, so that nothing has to be for its sake."""
+    """Compute an elementwise operation in the order of a transposed copy's source.
+
+    Return its result as a transposed copy, or None when the operation cannot be rewritten. The operation has one
+    result, of the copy's dimensions. If the copy has other readers, every operand that the operation reads with an
+    identity map must be a transposed copy, so that no operand needs an additional transposition.
+    """
     g = structured(user)
     if len(user.results) != 1 or not g.is_parallel or not is_identity(g.maps[-1]) or copied(user.results[0]):
         return None
@@ -108,7 +112,7 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
 
 
 def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
-    """Of tensors that are all transposed so."""
+    """Concatenate the sources of transposed copies that all have the order `order`; return None for other operands."""
     if any(_order_of(v) != order for v in concat.operands):
         return None
     sources = [_source(v) for v in concat.operands]
@@ -117,7 +121,7 @@ def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
 
 
 def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
-    """Of a slice at places that are known, which drops no dimension."""
+    """Slice the source of a transposed copy; return None if the slice is not static or drops a dimension."""
     part = slice_of(op)
     if any(not isinstance(n, int) for row in part.rows for n in row) or part.sizes != tuple(shape_of(op.result)):
         return None
@@ -127,7 +131,10 @@ def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAV
 
 
 def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
-    """Of a generic that reads the elements of the copy at computed places."""
+    """Make a generic that reads elements of a transposed copy at computed indices read the copy's source.
+
+    Return its result as a transposed copy, or None when the generic cannot be rewritten.
+    """
     g = structured(op)
     reads = [o for o in g.block.ops if isinstance(o, tensor.ExtractOp) and o.tensor is copy]
     if len(op.results) != 1 or not g.is_parallel or not is_identity(g.maps[-1]) or not reads:
@@ -209,7 +216,10 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
 
 
 def _lacking(collapse: tensor.CollapseShapeOp) -> list[int] | None:
-    """For each dimension the one of the source that it is, where the others have size 1. None where some have not."""
+    """Return, for each dimension of a collapsed tensor, the only source dimension of its group whose size is not 1.
+
+    Return None when a group has several such dimensions.
+    """
     source, own = shape_of(collapse.src), []
     for group in collapse.reassociation.data:
         axes = [d.value.data for d in group.data]

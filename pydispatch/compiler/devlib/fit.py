@@ -107,7 +107,11 @@ def odd(function: Callable[[Real], Real], lead: Real, order: int = 1) -> Callabl
 
 
 def log_rows() -> list[list[float]]:
-    """For each of 128 steps of z in [0.6875, 1.375): 1/c cut to 10 bits, and -log(1/c) as high (42 bits) and low."""
+    """Return the rows (1/c, high, low) of the table of logarithms, one for each of 128 intervals of z in [0.6875,
+    1.375).
+
+    c is near the center of the interval; 1/c is rounded to 10 bits. high + low is -log(1/c), with 42 bits in high.
+    """
     rows = []
     for i in range(128):
         low = mp.mpf(11) / 16 + mp.mpf(i) / 256 if i < 80 else 1 + mp.mpf(i - 80) / 128

@@ -1,4 +1,4 @@
-"""What each source in `csrc/` defines. A test compares this table with the compiled objects."""
+"""Table of the symbols that each source in `csrc/` defines. A test compares it with the compiled objects."""
 
 from __future__ import annotations
 

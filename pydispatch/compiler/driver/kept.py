@@ -191,6 +191,6 @@ def _processor() -> str | None:
 
 
 def _changed(path: str) -> int:
-    """When a file was last changed or put in its place, nanoseconds."""
+    """Return the latest time, in nanoseconds, at which a file was modified or moved to its path."""
     state = Path(path).stat()
     return max(state.st_mtime_ns, state.st_ctime_ns)

@@ -69,12 +69,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What the caller chose.
+    """Options of one compilation.
 
-    targets: names of targets, None for the module's own. cpu: CPU names, one variant for each. cpu_features: LLVM
-    features for every CPU target. object_search_path: folders for object files. source_folders: of the program and
-    of specs. dump: receives (file name, content) of every intermediate. rewrites: specs and patterns to apply.
-    reassociate, progress: see `compile`. chooser: decides between ways to compute.
+    Attributes:
+        targets: Names of targets, None for those of the module.
+        cpu: CPU names; each gets a variant.
+        cpu_features: LLVM features for every CPU target.
+        object_search_path: Folders that are searched for object files.
+        source_folders: Folders of the program and of the specs.
+        dump: Receives (file name, content) of every intermediate form.
+        rewrites: Specs and patterns to apply.
+        reassociate, progress: As in `compile`.
+        chooser: Chooses between alternative implementations of a computation.
     """
 
     targets: tuple[str, ...] | None = None
@@ -181,7 +187,10 @@ def compile_to(
 def _reporting(
     source: Any, reading: ReadOptions, options: Options, run: Callable[[Pipeline], object]
 ) -> AbstractContextManager[None]:
-    """While a source is compiled: give faults a smaller program. run: what is done with a pipeline."""
+    """Return a context that adds a reduced program to compiler faults raised while the source is compiled.
+
+    run: compiles with a pipeline as the block does; the reduction repeats it on smaller programs.
+    """
     quiet = replace(options, dump=None, progress=None, chooser=None)
     return reporting(lambda: load_source(source, options=reading)[0], lambda module: run(Pipeline(module, quiet)))
 
@@ -238,7 +247,7 @@ def dump_into(folder: Path) -> Dump:
 
 
 class Pipeline:
-    """One compilation. Each phase rewrites `module` in place."""
+    """State of one compilation. Each phase rewrites `module` in place."""
 
     def __init__(self, module: ModuleOp, options: Options) -> None:
         self.module, self.options = module, options
@@ -296,7 +305,7 @@ class Pipeline:
         self.derive(functions)
 
     def derive(self, functions: DerivedFunctions) -> None:
-        """Constants into panels, and the dispatches of the functions that derive constants."""
+        """Pack constants into panels and form the dispatches of the functions that derive constants."""
         if levels := self._levels:
             pack_constants(self.module, functions, levels)
         self.reports += self._formed(list(functions.made.values()))
@@ -398,7 +407,10 @@ class Pipeline:
 
 
 class Chooser(Protocol):
-    """Chooses between ways to compute what a program does. choices: what it chose so far, for the artifact."""
+    """Policy that chooses between alternative implementations of a computation.
+
+    choices: the decisions made so far, which the artifact records.
+    """
 
     choices: list[Choice]
 

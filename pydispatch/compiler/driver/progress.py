@@ -1,4 +1,4 @@
-"""How far a long compilation is, for those who wait for it."""
+"""Progress reports of a long compilation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Progress:
 
 
 class Tracker:
-    """Counts what is done and reports it now and then, from any thread, one report at a time."""
+    """Progress counter of a compilation; it reports at intervals, from any thread, one report at a time."""
 
     def __init__(
         self, report: Callable[[Progress], object] | None, clock: Callable[[], float] = time.monotonic
@@ -44,14 +44,14 @@ class Tracker:
         self._begun: float | None = None  # the phase
 
     def phase(self, name: str) -> None:
-        """A phase begins."""
+        """Begin the phase `name` and end the previous phase."""
         with self._lock:
             self._end_phase()
             self._phase = name
             self._tell()
 
     def end(self) -> None:
-        """The last phase is over."""
+        """End the last phase and log the total time."""
         with self._lock:
             self._end_phase()
             logs.compiler.info("compiled %d dispatches in %.1f ms", self._done, 1e3 * (self._clock() - self._start))
@@ -63,14 +63,14 @@ class Tracker:
         self._begun = now
 
     def code(self, total: int) -> None:
-        """The code of so many dispatches is about to be made."""
+        """Begin the code generation of `total` dispatches and end the previous phase."""
         with self._lock:
             self._end_phase()
             self._phase, self._total, self._code_start = "code", total, self._clock()
             self._tell()
 
     def made(self, name: str) -> None:
-        """A dispatch has its code."""
+        """Count a dispatch whose code is complete. name: of the dispatch."""
         with self._lock:
             self._name = name
             self._done += 1

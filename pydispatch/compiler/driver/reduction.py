@@ -27,11 +27,11 @@ LONGEST_SECONDS = 3.0
 
 @contextmanager
 def reporting(load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object]) -> Iterator[None]:
-    """While a program is compiled, turn a fault into an InternalError that has a smaller program with the same fault.
+    """Turn a compiler fault raised in the block into an InternalError with a smaller program that has the same fault.
 
     Args:
-        load: Returns the program anew: `compile` changes it.
-        compile: What the context does with a program, without effects for callers.
+        load: Returns a new copy of the program, since `compile` changes it.
+        compile: Compiles a program as the block does, without effects visible to callers.
     """
     begin = time.monotonic()
     try:
@@ -62,9 +62,13 @@ def _source(
 
 
 class Reduction:
-    """Removes functions, results and operations from a program as long as the compiler has the same fault in it.
+    """Reducer of a faulty program: removes functions, results and operations while the compiler has the same fault.
 
-    origin: of the fault (`origin_of`). tries: programs that may be compiled. end: of time.monotonic().
+    Args:
+        origin: The origin of the fault (`origin_of`).
+        compile: Compiles a program.
+        tries: Maximum number of programs that are compiled.
+        end: Deadline, in seconds of time.monotonic().
     """
 
     def __init__(self, origin: Any, compile: Callable[[ModuleOp], object], tries: int, end: float) -> None:

@@ -1,4 +1,4 @@
-"""What `compile` is given → a program: text, files, modules, and models through the frontends."""
+"""Loading of the sources that `compile` accepts: text, files, modules, and models through the frontends."""
 
 from __future__ import annotations
 

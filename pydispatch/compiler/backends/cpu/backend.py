@@ -138,7 +138,10 @@ def _whole_library(variant: Variant, machine: Machine) -> Binary:
 
 
 def _check_tables(variant: Variant, elf: bytes) -> None:
-    """The tables of a library that others wrote must agree with the declared exports; unreadable ones wait for load."""
+    """Check that the tables of a prebuilt library match the declared exports; raise CompileError otherwise.
+
+    Tables that cannot be read here are checked when the library is loaded.
+    """
     facts = read_tables(elf)
     if facts is None:
         return

@@ -1,4 +1,4 @@
-"""Where the seconds of a compilation go."""
+"""Time that each phase of a compilation takes."""
 
 from __future__ import annotations
 

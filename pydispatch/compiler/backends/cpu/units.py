@@ -41,9 +41,16 @@ Linked = tuple[str, bytes, bool]
 
 @dataclass(frozen=True)
 class Unit:
-    """One LLVM module. variant: with the exports that it has the code of. text: LLVM IR. visible: the symbols that
-    other objects refer to. elsewhere: the symbols that other units define. stem: part of the names of dumped files.
-    has_blocks: whether a kernel computes a product in register blocks of several rows."""
+    """LLVM module that is compiled to one object.
+
+    Attributes:
+        variant: The variant, with only the exports whose code is in this module.
+        text: LLVM IR.
+        visible: Symbols that other objects refer to.
+        elsewhere: Symbols that other units define.
+        stem: Part of the names of dumped files.
+        has_blocks: Whether a kernel computes a product in register blocks of several rows.
+    """
 
     variant: Variant
     text: str
@@ -97,9 +104,10 @@ class Units:
         return text
 
     def _tables_of_objects(self, whole: bool) -> Unit:
-        """Whole kernels in objects: the exports are C functions, and only the tables are ours, or not even these.
+        """Build the unit of a variant whose kernels are all in the user's objects; the exports are C functions.
 
-        whole: the objects have a query function, and so tables of their own.
+        The unit contains only the library tables. whole: the objects define a query function and therefore have their
+        own tables, so the unit is empty.
         """
         exports = self.variant.exports
         if whole:
@@ -117,8 +125,10 @@ class Units:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What units are compiled with. modules: bitcode that is linked into them. checked: objects that are linked to
-    them."""
+    """Compilation environment of units.
+
+    modules: bitcode that is linked into each unit. checked: objects that are linked with the units.
+    """
 
     machine: Machine
     modules: Sequence[Linked]

@@ -51,7 +51,7 @@ PTX_VERSIONS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """What LLVM compiles for, as `cpu_levels.Machine`."""
+    """NVIDIA GPU that LLVM compiles for, with the fields of `cpu_levels.Machine`."""
 
     cpu: str
     features: tuple[str, ...]

@@ -46,7 +46,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Module:
-    """One module of a variant: its bytes as they are stored, and what is known about them."""
+    """PTX or cubin module of a variant: its bytes as stored in the artifact, and the facts read from them."""
 
     data: bytes
     kind: str  # "ptx" or "cubin"

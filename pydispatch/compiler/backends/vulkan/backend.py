@@ -35,7 +35,7 @@ ALIGNMENT = 4
 
 @dataclass
 class Module:
-    """One SPIR-V module of a variant. stem: of the file that it came from, "" for a generated one."""
+    """SPIR-V module of a variant. stem: of the name of the file that it was read from, "" for a generated module."""
 
     data: bytes
     reflection: Reflection
@@ -179,7 +179,7 @@ def _is_watched(entry: EntryPoint, export: Export) -> bool:
 
 
 def _check_export(export: Export, module: Module, entry: EntryPoint, generated: Generated | None) -> None:
-    """The shader against the layout; CompileError where they differ."""
+    """Check that the shader's interface matches the layout of its export; raise CompileError otherwise."""
     layout = export.layout
     spilled = generated is not None and are_spilled(layout.constants)
     watched = generated is not None and _is_watched(entry, export)
@@ -202,9 +202,12 @@ def _check_export(export: Export, module: Module, entry: EntryPoint, generated: 
 
 
 def _specialization(variant: Variant, modules: Sequence[Module]) -> list[list[int]]:
-    """Per word of the executable constants the SpecIds that take it: those of its name, else the SpecId that is its
-    number. Of a constant of two words each has the one that is its number, else low and high are the first and second
-    of the name."""
+    """Return, for each word of the executable constants, the SpecIds that receive the word.
+
+    A one-word constant sets the SpecIds that have its name, or else the SpecId equal to the word's number. For each
+    word of a two-word constant, the SpecId equal to the word's number has precedence; otherwise the low and high words
+    set the first and second SpecId of that name.
+    """
     known = {(c.id, c.name) for m in modules for c in m.reflection.spec_constants}
     found = []
     for number, key in enumerate(variant.constants):

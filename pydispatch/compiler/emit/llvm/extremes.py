@@ -29,8 +29,10 @@ FEWEST_STEPS = 16
 
 @dataclass(frozen=True)
 class Order:
-    """How the floats of one combination become integers. combine: the operation; carried: its operand that the loop
-    carries; kind: smax or smin."""
+    """Mapping of the floats of one minimum or maximum to integers of the same order.
+
+    combine: the operation. carried: its operand that the loop carries. kind: smax or smin.
+    """
 
     combine: Operation
     carried: SSAValue

@@ -1,4 +1,4 @@
-"""One function of the LLVM module: its values, its blocks, its alias scopes, and the loops around the current op."""
+"""Emission of one LLVM function: its values, blocks and alias scopes, and the loops around the current operation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Leave = Callable[[Operation], None]
 
 
 class FunctionEmitter:
-    """Writes one function. `exported`: an entry point, called once per workgroup; else a helper."""
+    """Emitter of one LLVM function. exported: an entry point, called once per workgroup, instead of a helper."""
 
     def __init__(
         self, module: ModuleWriter, platform: Platform[FunctionEmitter], function: FuncOp, exported: bool
@@ -273,7 +273,7 @@ class FunctionEmitter:
         return [part for value in values for part in flatten(self.values[value], value.type)]
 
     def edge(self, phis: Sequence[Phi], operands: Sequence[SSAValue]) -> None:
-        """The values that the phis take when they are reached from the current block."""
+        """Add an edge from the current block to the block of the phis, with `operands` as the incoming values."""
         for phi, operand in zip(phis, self.flat(operands), strict=True):
             phi.incoming.append((operand, self.body.label))
 

@@ -72,10 +72,11 @@ def nest(
     f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], parallel: bool = False,
     long: bool = False,
 ) -> None:  # fmt: skip
-    """A loop nest around `body`, the last range innermost. parallel: its iterations are independent. long: an
-    iteration computes functions, such as exp.
+    """Emit a loop nest around `body`, with the last range innermost.
 
-    Only the innermost loop is marked: it is the one that is vectorised. A range of one step is no loop.
+    Only the innermost loop gets metadata, since only that loop is vectorized. A range of one step needs no loop.
+
+    parallel: iterations are independent. long: an iteration computes functions such as exp.
     """
     loops: list[Loop] = []
     indices: list[str] = []

@@ -17,7 +17,7 @@ from pydispatch.errors import CompileError
 
 @dataclass(frozen=True)
 class Symbols:
-    """What a module of kernel IR defines, by name."""
+    """Functions and memref globals that a module of kernel IR defines, by name."""
 
     functions: dict[str, FuncOp]
     memref_globals: dict[str, Operation]
@@ -39,10 +39,12 @@ def symbols_of(module: ModuleOp) -> Symbols:
 
 
 class ModuleWriter:
-    """One LLVM module in the making. Not shared between threads.
+    """Builder of one LLVM module. Not shared between threads.
 
-    symbols: what its functions may refer to.
-    fallible: whether an import returns a status that stops the workgroup. table: op name -> what writes its code.
+    Args:
+        symbols: The symbols that the functions may refer to.
+        fallible: Whether an import returns a status that stops the workgroup.
+        table: The lowering of each operation, by operation name.
     """
 
     def __init__(self, symbols: Symbols, fallible: bool, table: Mapping[str, Callable[[Any, Operation], None]]) -> None:

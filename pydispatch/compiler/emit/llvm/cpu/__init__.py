@@ -1,1 +1,1 @@
-"""What LLVM IR for CPUs has around its functions: library ABI 0.6, imports, bindings."""
+"""CPU part of the LLVM emitter, outside of functions: library ABI 0.6, imports, bindings."""

@@ -37,10 +37,11 @@ _PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
 
 
 class CpuPlatform(Platform[FunctionEmitter]):
-    """One LLVM module of an executable for a CPU. `alignment`, `imports` and `pages` (of local memory) are of what was
-    written.
+    """LLVM module of a CPU executable.
 
-    executable: its name, for the tables of a library in the same module; None where these are another module's.
+    `alignment`, `imports` and `pages` (of local memory) describe the functions emitted so far.
+
+    executable: the name in the library tables of this module; None when another module contains the tables.
     """
 
     parameters = ("ptr %env", "ptr %dispatch", "ptr %workgroup")
@@ -141,7 +142,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return f.body.let_entry(f"getelementptr inbounds i8, ptr {base}, i64 {start}")
 
     def barrier(self, f: FunctionEmitter) -> None:
-        """One thread runs the whole workgroup."""
+        """Emit nothing, since one thread runs the whole workgroup."""
 
     def field(self, f: FunctionEmitter, name: str) -> tuple[str, str]:
         if name == "processor_id":
@@ -162,7 +163,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return [-(-self.local_memory // PAGE)] * len(self._exports)
 
     def finish(self, module: ModuleWriter) -> None:
-        """The library's tables and the query function."""
+        """Add the library's tables and its query function to the module, unless another module contains them."""
         if self._executable is None:
             return
         functions = [export_symbol(export.name) for export in self._exports]

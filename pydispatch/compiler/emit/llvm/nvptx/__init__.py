@@ -1,1 +1,1 @@
-"""What LLVM IR for NVIDIA's GPUs has of its own: kernels, invocations, tensor cores."""
+"""NVIDIA GPU part of the LLVM emitter: kernels, invocations, tensor cores."""

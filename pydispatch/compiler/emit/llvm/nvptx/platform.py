@@ -55,10 +55,9 @@ _LIMITS = {"id": (2**31 - 1, 65535, 65535), "count": (2**31, 65536, 65536)}
 
 
 class CudaPlatform(Platform[FunctionEmitter]):
-    """One executable for CUDA.
+    """LLVM module of a CUDA executable; `shared` has the bytes of workgroup memory that each export uses.
 
-    sizes: invocations of a workgroup by export. dynamic: exports whose workgroup memory is given when they are
-    launched; `shared` has the bytes that each export was found to use.
+    sizes: invocations per workgroup of each export. dynamic: exports whose workgroup memory is sized at launch.
     """
 
     arch = "nvptx64"
@@ -220,7 +219,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return f.once(name, lambda: f.body.let(f"icmp ne i32 {f.intrinsic(name, 'i32')}, 0"))
 
     def finish(self, module: ModuleWriter) -> None:
-        """The variables of executable constants."""
+        """Add a global variable for each executable constant."""
         for key in dict.fromkeys(self._constants):
             width = 32 * self._constants.count(key)
             text = f"addrspace(4) externally_initialized global i{width} 0, align {width // 8}"

@@ -1,4 +1,4 @@
-"""What invocations do, in LLVM IR for NVIDIA's GPUs: their numbers, and registers of others."""
+"""Lowering of invocation ids and shuffles to LLVM IR for NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _thread(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _shuffle(f: FunctionEmitter, op: Operation) -> None:
-    """By words of 32 bits; what is narrower goes in one."""
+    """Lower a shuffle to 32-bit shuffles; a narrower value is extended to one word."""
     type_ = op.results[0].type
     spelled, width, let = scalar(type_), bit_width(type_), f.body.let
     mode = "down" if integer(op, "mode") == DOWN else "idx"

@@ -78,7 +78,7 @@ def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) ->
 
 
 def _shift(instruction: str) -> Lowering:
-    """By the width or more: 0, or the sign."""
+    """Return the lowering of a shift. A shift by the width or more yields 0, or copies of the sign for `ashr`."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         result = op.results[0]

@@ -1,4 +1,4 @@
-"""What forms of register blocks share: vectors of a row, addresses, the loop over K, sums in memory."""
+"""Helpers of all register block lowerings: vectors of a row, addresses, the loop over K, sums in memory."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ Steps = Callable[[tuple[Index, ...], list[str]], list[str]]
 def run_all(
     f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, pieces: Sequence[Piece], fresh: bool, step: Steps
 ) -> None:
-    """The block of sums, by rows, after all steps of K."""
+    """Run all steps of K on a register block of sums, then store the sums row by row."""
     rows = c.sizes[0]
     assert isinstance(rows, int)
     types = [piece.type for _ in range(rows) for piece in pieces]

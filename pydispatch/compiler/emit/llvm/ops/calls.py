@@ -153,7 +153,8 @@ def _callee(f: FunctionEmitter, op: Operation) -> FuncOp:
 
 
 def _available(f: FunctionEmitter, op: Operation) -> None:
-    """Functions of the program and those that a linker finds are always there."""
+    """Define whether a callee is available: always true for the program's and linked functions, a query for an import.
+    """
     callee = _callee(f, op)
     f.define(op.results[0], f.platform.import_available(f, callee) if is_import(callee) else "true")
 

@@ -68,11 +68,13 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _clobber_vectors(f: FunctionEmitter) -> None:
-    """State that no vector register lives across a product, where what follows it has many constants. LLVM hoists
-    these out of the loop over blocks, and then sums move and are spilled in every step of K: 16x536x544 with tanh took
-    120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantisation 545 instead of 300. Where there are few, the
-    sums had better stay in registers for what follows: a convolution of 8x14x14x32 with bias and relu takes 225 us, or
-    310 beside buffers that alias the block's memory, and 420 through memory alone."""
+    """Declare that a product clobbers all vector registers if the code after it has many constants.
+
+    LLVM hoists these constants out of the loop over blocks and then moves and spills sums in every step of K:
+    16x536x544 with tanh took 120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantization 545 instead of 300.
+    With few constants the sums stay in registers for the code after the product: a convolution of 8x14x14x32 with bias
+    and relu takes 225 us, or 310 next to buffers that alias the block's memory, and 420 through memory alone.
+    """
     if clobbered := f.once("vector registers", lambda: _vector_registers(f) if _constants(f) > FEW_CONSTANTS else ""):
         f.body.emit(f'call void asm sideeffect "", "{clobbered}"() nounwind')
 
@@ -138,7 +140,8 @@ def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: b
 
 
 def _along_k(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -> None:
-    """Rows of A times columns of B, both contiguous: lanes are partial sums over K, added up at the end."""
+    """Multiply rows of A by columns of B, both contiguous: lanes hold partial sums over K, which are added at the end.
+    """
     rows, columns = c.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
     element = scalar(c.element)

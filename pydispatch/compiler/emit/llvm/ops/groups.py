@@ -42,7 +42,7 @@ Unsigned = tuple[bool, ...]
 
 
 def multiply_groups(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned: Unsigned) -> None:
-    """Two, four or eight steps of K in one instruction where the machine has it."""
+    """Multiply groups of two, four or eight steps of K with one instruction where the machine has one."""
     if b.sizes[-1] == MATRIX:
         _multiply_matrices(f, a, b, c, fresh, unsigned)
         return

@@ -20,10 +20,10 @@ def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
 
 
 def _subspan(f: FunctionEmitter, op: Operation) -> None:
-    """The memref's storage begins `offset` bytes into the binding.
+    """Lower a subspan to a memref whose storage begins `offset` bytes into the binding.
 
-    When the type leaves its offset open, the memref's offset says so in elements and the base is the binding's own;
-    otherwise the base moves, and the type's offset counts from there.
+    If the type has a dynamic offset, the memref's offset is the subspan's in elements, and its base is the binding.
+    Otherwise the base pointer is advanced, and the static offset of the type is relative to it.
     """
     memref = checked_memref(op.results[0].type)
     ordinal = integer(op, "binding")
