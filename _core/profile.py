@@ -196,6 +196,6 @@ class Profile(list[Timing]):
         return "\n".join([*lines, self._last_line()])
 
     def _repr_html_(self) -> str:
-        """Return the same table, in notebooks."""
+        """Render the table for notebooks."""
         head, *rows = self._rows()
         return table(head, rows, len(head) - 1) + paragraph(self._last_line())

@@ -111,7 +111,7 @@ class Stacking:
         return self._results(self._function(*self._stacked(rows, count)), count)
 
     def submit(self, rows: Sequence[Row], count: int) -> Any:
-        """Return the same as a future, for `result_of`."""
+        """Submit a call with these rows and return its future, for `result_of`."""
         return self._function.submit(*self._stacked(rows, count))
 
     def result_of(self, future: Any, count: int) -> tuple[np.ndarray, ...]:

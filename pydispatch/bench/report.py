@@ -18,7 +18,7 @@ def time_text(seconds: float, digits: int = 3) -> str:
 
 
 def rows(found: Sequence[Samples], nbytes: int, items: float) -> list[dict[str, Any]]:
-    """Print a table of contenders compared with the first. nbytes, items: of one call."""
+    """Return a row of figures for each contender, with ratios to the first. nbytes, items: of one call."""
     table = []
     for samples in found:
         low, high = samples.middle

@@ -76,7 +76,7 @@ def _multiple(size: float, block: int) -> int:
 
 
 def _fitted(p: Problem, s: Schedule) -> Schedule:
-    """Return the same with tiles and steps that are not larger than they need to be."""
+    """Return the schedule with tiles and steps clipped to the sizes of the problem."""
     mt = s.mt if p.m is None else min(s.mt, _multiple(p.m, s.mr))
     nt = s.nt if p.n is None else min(s.nt, _multiple(p.n, s.nr))
     kc = s.kc if p.k is None else min(s.kc, max(1, p.k))

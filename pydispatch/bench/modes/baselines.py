@@ -43,7 +43,7 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
 
 
 def by_cffi(library: Path) -> tuple[Any, Any]:
-    """Return the same by cffi."""
+    """Return the direct call of the C function through cffi."""
     ffi = _package("cffi").FFI()
     ffi.cdef(f"void {SYMBOL}(const float*, const float*, float*, size_t);")
     opened = ffi.dlopen(str(library))

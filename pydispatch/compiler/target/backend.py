@@ -36,7 +36,7 @@ class Architectures(ABC):
 
     @abstractmethod
     def target(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
-        """Return the same target for another architecture."""
+        """Return a copy of the target for another architecture."""
 
 
 class Backend:
@@ -146,7 +146,7 @@ def backend_of(target: ExecutableTargetAttr) -> Backend | None:
 
 
 def require_backend(target: ExecutableTargetAttr, what: str = "", location: Location | None = None) -> Backend:
-    """Return the same; CompileError where there is none. what: what the message begins with."""
+    """Return the backend of a target. Raise CompileError, whose message begins with `what`, if there is none."""
     backend = backend_of(target)
     if backend is None:
         raise CompileError(

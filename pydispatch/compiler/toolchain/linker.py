@@ -50,7 +50,7 @@ def link_own(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Seq
 def link_with_lld(
     lld: Tool, objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], arch: str
 ) -> bytes:
-    """Return the same with ld.lld."""
+    """Link with ld.lld instead of the built-in linker. Arguments and result are those of `link_own`."""
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
         names: dict[str, str] = {}
 

@@ -24,7 +24,7 @@ def read(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> PtxMo
 
 
 def read_words(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> tuple[PtxModule, Words]:
-    """Return the same, with the words of the text."""
+    """Read a PTX module as `read` does, and return its tokens as well."""
     words = Words(decode(text, name), name)
     return _Reader(words).read(), words
 

@@ -253,7 +253,7 @@ class _Binding:
         return found[1] if found is not None and found[0] == FUNCTION else type_
 
     def _alike(self, own: int, theirs: int) -> bool:
-        """Return the same type; integers may differ in their sign."""
+        """Return whether two types are the same, up to the sign of integers."""
         a, b = self.kernel.globals[own], self.taker.parts.globals[theirs]
         if a.op != b.op or a.op not in (Op.TYPE_VOID, Op.TYPE_BOOL, Op.TYPE_INT, Op.TYPE_FLOAT):
             return False
@@ -352,5 +352,5 @@ def _element(parts: Parts, block: int) -> tuple[int, int] | None:
 
 
 def _compatible(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Return the same width; floats of 16 bits and less are integers in buffers of kernels."""
+    """Return whether two scalar types have the same width. Kernels store floats of 16 bits and less as integers."""
     return a[1] == b[1] and (a[0] == b[0] or a[1] < 32)

@@ -33,11 +33,11 @@ class MemRef:
     read_only: bool = False
 
     def over(self, offset: Index, sizes: tuple[Index, ...], strides: tuple[Index, ...]) -> MemRef:
-        """Return the same storage seen through another shape."""
+        """Return a view of the storage with another offset, shape and strides."""
         return replace(self, offset=offset, sizes=sizes, strides=strides)
 
     def rooted(self, root: str | None, read_only: bool = False) -> MemRef:
-        """Return the same place, said to lie in another storage."""
+        """Return the memref with another storage as its alias root."""
         return replace(self, root=root, read_only=read_only)
 
 

@@ -98,7 +98,7 @@ class MemRef:
     element: Attribute
 
     def over(self, offset: Index, sizes: tuple[Index, ...], strides: tuple[Index, ...]) -> MemRef:
-        """Return the same storage seen through another shape."""
+        """Return a view of the storage with another offset, shape and strides."""
         return replace(self, offset=offset, sizes=sizes, strides=strides)
 
 

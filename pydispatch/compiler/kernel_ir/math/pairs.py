@@ -18,6 +18,6 @@ def two_sum(a: Number, b: Number | float) -> Pair:
 
 
 def fast_sum(a: Number, b: Number) -> Pair:
-    """Return the same of numbers of which the first is not the smaller, or is 0."""
+    """Return the exact sum of two numbers as a pair (Fast2Sum), if |a| >= |b| or a is 0."""
     s = a + b
     return s, b - (s - a)

@@ -71,7 +71,7 @@ def _exchanged(f: FunctionEmitter, kind: str, element: Attribute, pointer: Id, v
 
 
 def _exchanged_part(f: FunctionEmitter, kind: str, memref: MemRef, index: Index, value: Id, bits: int) -> Id:
-    """Return the same for an element of a binding that shares its word with others."""
+    """Exchange an element that shares its 32-bit word of a binding with other elements."""
     m, let, word = f.m, f.code.let, f.m.int(32)
     within = f.times(f.divide(index, 32 // bits, remainder=True), bits)
     shift = within if isinstance(within, Id) else m.integer(within)
