@@ -38,12 +38,12 @@ class Log:
         return logger is not None and logger.isEnabledFor(10)
 
     def debug(self, text: str, *args: object) -> None:
-        """What was decided, and why."""
+        """Log a decision and its reason at level DEBUG."""
         if (logger := self._logger()) is not None:
             logger.debug(text, *args, stacklevel=2)
 
     def info(self, text: str, *args: object) -> None:
-        """What was done."""
+        """Log a completed action at level INFO."""
         if (logger := self._logger()) is not None:
             logger.info(text, *args, stacklevel=2)
 

@@ -1,7 +1,7 @@
-"""What operations are, by their names: effects, algebra, cost. Every part of the compiler reads it here.
+"""Effects, algebraic properties and cost of operations, looked up by name in all parts of the compiler.
 
-An operation of a dialect that is not listed is pure when its class has the trait `Pure`, and has effects otherwise.
-What an operation does with tensors (sizes, elements, memory) is in `compiler/tensor_ops`.
+An operation of a dialect that is not listed is pure when its class has the trait `Pure`, and has effects otherwise. The
+tensor semantics of an operation (sizes, elements, memory) are in `compiler/tensor_ops`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHOWS_VALUES = "pyd.shows_values"
 
 
 class Effects(Enum):
-    """How far an operation may be moved."""
+    """Side effects of an operation, by the freedom to move, merge or repeat it."""
 
     NONE = "a function of its operands: may be dropped, repeated and made once for several"
     UNORDERED = "its order among others does not matter, but it stays what it is: not repeated, not merged"
@@ -29,7 +29,7 @@ class Effects(Enum):
 
 
 class Grouping(Enum):
-    """What changes when `a op b op c ...` is combined in another order."""
+    """Effect of reassociation: the difference that another order makes to `a op b op c ...`."""
 
     FIXED = "the result"
     ROUNDED = "how the result is rounded: allowed where the program says so"
@@ -37,7 +37,7 @@ class Grouping(Enum):
 
 
 class Cost(IntEnum):
-    """What one element costs on a processor."""
+    """Cost class of one element on a processor, in ascending order."""
 
     FREE = 0
     CHEAP = 1  # an instruction

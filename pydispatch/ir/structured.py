@@ -28,11 +28,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Structured:
-    """What a structured operation states.
+    """Operands, indexing maps, loops and body of a structured operation.
 
-    maps: from the loops to the dimensions of each operand, inputs before outputs. iterators: "parallel", "reduction" or
-    "window" for each loop, outermost first. body: the scalar code of one point, its arguments in the order of the
-    operands; None for a named operation.
+    Attributes:
+        maps: Maps from the loops to the dimensions of each operand, inputs before outputs.
+        iterators: "parallel", "reduction" or "window" for each loop, outermost first.
+        body: Scalar code of one point, with arguments in the order of the operands; None for a named operation.
     """
 
     op: Operation

@@ -1,4 +1,4 @@
-"""What the parameters of a kernel are: views of arrays, scalars, and values that are known when it is compiled."""
+"""Parameter types of kernels: views of arrays, scalars, and values that are known at compile time."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def check_literal(literal: Literal, type: str, what: str) -> None:
 
 
 def default_type(literal: Literal) -> str:
-    """Of a variable that begins with a bare number."""
+    """Return the type of a variable whose first value is a bare Python number."""
     if isinstance(literal.value, bool):
         return "i1"
     return "f32" if isinstance(literal.value, float) else "i32"
@@ -184,7 +184,7 @@ def _floor_divide(writer: Writer, a: Scalar, b: Scalar) -> Scalar:
 
 
 def _modulo(writer: Writer, a: Scalar, b: Scalar) -> Scalar:
-    """With the sign of b."""
+    """Emit an integer modulo whose result has the sign of b."""
     quotient = _floor_divide(writer, a, b)
     product = writer.value(f"arith.muli {quotient.name}, {b.name} : {a.type}", a.type)
     return writer.value(f"arith.subi {a.name}, {product.name} : {a.type}", a.type)

@@ -1,4 +1,4 @@
-"""What functions mean in kernels: one row for each."""
+"""Table of the functions that kernels may call, with one handler each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pydispatch.patterns.types import DType
 
 
 class Context(Protocol):
-    """What writes the expressions around a call: `kernels.expressions.Expressions`."""
+    """Interface of the code generator around a call; implemented by `kernels.expressions.Expressions`."""
 
     writer: Writer
     read: set[str]

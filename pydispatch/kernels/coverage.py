@@ -42,7 +42,7 @@ class Evidence:
 
 
 class Coverage(Races):
-    """Records what global_id and group_id of each axis index and are compared with."""
+    """Code generator that records the sizes which global_id and group_id of each axis index or are compared with."""
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         super().__init__(source, workgroup)

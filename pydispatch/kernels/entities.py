@@ -1,4 +1,4 @@
-"""What names and expressions of a kernel stand for while it is written."""
+"""Compile-time representations of the names and expressions of a kernel."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
 
 
 def described(entity: Entity) -> str:
-    """For messages."""
+    """Return a description of an entity for error messages."""
     match entity:
         case Scalar():
             return entity.type

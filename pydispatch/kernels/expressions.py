@@ -53,7 +53,7 @@ FIRST_CODE = 0x50600000
 """What workgroups return where the first statement of a kernel does not hold; the others count from there."""
 
 class Expressions(Numbers):
-    """Writes expressions."""
+    """Code generator for the expressions of a kernel."""
 
     def evaluate(self, node: ast.expr) -> Entity:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)

@@ -39,7 +39,7 @@ def grid_size(axis: int) -> int:
 
 
 def barrier() -> None:
-    """All invocations of the workgroup meet, and see what the others wrote before."""
+    """Wait for all invocations of the workgroup; their earlier writes are visible to each of them afterwards."""
     outside("barrier")
 
 

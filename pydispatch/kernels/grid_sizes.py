@@ -26,7 +26,13 @@ class _Undecided(BaseException):
 
 @dataclass
 class Sizes:
-    """Where the operations of one call of a function are written. decided: the results of its first comparisons."""
+    """Emission state of one call of a function that computes a grid.
+
+    Attributes:
+        writer: Writer of the operations of this call.
+        decided: Assumed results of the first comparisons, in order. A comparison after these raises `_Undecided`.
+        compared: Number of comparisons so far.
+    """
 
     writer: Writer
     decided: Sequence[bool] = ()

@@ -19,7 +19,7 @@ def _same(counter: Scalar) -> Scalar:
 
 
 class Loops(Statements):
-    """Writes loops."""
+    """Code generator for the loops of a kernel."""
 
     def carried(self, body: Iterable[ast.stmt], own: Iterable[str]) -> list[str]:
         """Variables that a loop changes and that exist before it."""
@@ -131,7 +131,7 @@ class Loops(Statements):
         position: Position,
         may_leave: bool,
     ) -> None:
-        """A loop that may be left, or counts down: as while."""
+        """Lower a `for` loop that has early exits or counts down, in the form of a `while` loop."""
         assert isinstance(node.target, ast.Name)
         name = node.target.id
         end = cast(self.writer, high, "index")

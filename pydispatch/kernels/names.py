@@ -1,4 +1,4 @@
-"""Which names statements assign and read, and which ways lead out of them."""
+"""Names that statements assign and read, and exits that leave the statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the writers of a kernel have in common: the source, the environment, and values that have to be numbers."""
+"""Common base of the code generators for kernels: source, environment, and conversion of values to numbers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Numbers:
         """Handle a comparison of two numbers before it is written; does nothing unless overridden."""
 
     def allocated(self, memory: Memory) -> None:
-        """After memory of the workgroup was made: what is done besides."""
+        """Handle an allocation of workgroup memory; does nothing unless overridden."""
 
     # ---- numbers
 

@@ -29,7 +29,10 @@ MEETINGS: dict[Any, str] = {
 
 
 class Phases(Coverage):
-    """Writes a whole kernel. sizes: the sizes of each view, by parameter; statics: values that are known."""
+    """Code generator for a whole kernel in the per-invocation style.
+
+    statics: values of the parameters that are known at compile time.
+    """
 
     def __init__(
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
@@ -200,7 +203,15 @@ class Phases(Coverage):
     def _parallel(
         self, body: Callable[[], None], bound: Scalar | None = None, reduced: str = "", end: str = ""
     ) -> None:
-        """A loop over the invocations. reduced: what stands between its head and its body."""
+        """Emit a parallel loop over the invocations of the workgroup.
+
+        Args:
+            body: Emits the loop body.
+            bound: Upper bound along axis 0; None for the size of the workgroup.
+            reduced: Text between the loop's head and its body, such as the initial value of a reduction.
+            end: Text before the loop's head that names the result of a reduction; `body` then emits the scf.reduce
+                itself.
+        """
         outer, saved = self.writer, self.environment
         axes = range(len(self.workgroup))
         self.writer, self.environment = outer.nested(), dict(saved)

@@ -26,11 +26,12 @@ def stamps_name(memory: str) -> str:
 
 
 class Races(WorkgroupMemory):
-    """Writes what compares each access of an element with those of other invocations.
+    """Code generator that instruments memory accesses to detect data races between invocations.
 
-    Two accesses race when one is a write, their invocations differ, and they are in different workgroups or in the
-    same one with no barrier between them. Atomic operations are not looked at. watched: the views whose elements are,
-    besides all memory of workgroups; None: nothing is.
+    Two accesses race when one is a write, their invocations differ, and they are in different workgroups or in the same
+    one with no barrier between them. Atomic operations are not checked.
+
+    watched: views whose accesses are checked, in addition to all workgroup memory; None disables the checks.
     """
 
     _stamp: Scalar

@@ -33,7 +33,7 @@ EXITS: dict[type[ast.stmt], str] = {ast.Break: BREAK, ast.Continue: CONTINUE, as
 
 
 class Statements(Expressions):
-    """Writes statements that invocations run by themselves."""
+    """Code generator for statements that each invocation executes on its own."""
 
     def block(self, statements: Sequence[ast.stmt], at_end: frozenset[str] = frozenset()) -> None:
         """at_end: exits (`RETURN`, `CONTINUE`) that do nothing at the end of these statements."""
@@ -80,7 +80,11 @@ class Statements(Expressions):
         self.environment[RESULT] = value
 
     def _if_with_exits(self, node: ast.If, rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
-        """Where a branch ends here, what follows belongs to the other one; so nothing has to ask whether it ended."""
+        """Lower an `if` that contains exits, together with the statements after it.
+
+        If one branch always exits, the statements after the `if` move into the other branch and need no exit flag.
+        Otherwise they are guarded by the flags of the exits.
+        """
         then, other = list(node.body), list(node.orelse)
         if _ends(then) or _ends(other):
             if not _ends(then):
@@ -93,7 +97,7 @@ class Statements(Expressions):
         self._unless_left(leaves(node), rest, at_end)
 
     def _unless_left(self, exits: Iterable[str], rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
-        """The rest of a block, where none of the exits was taken."""
+        """Lower the rest of a block, guarded by a test that none of the exits was taken."""
         if not rest:
             return None
         left: Scalar | Literal = Literal(False)
@@ -178,7 +182,10 @@ class Statements(Expressions):
             )
 
     def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
-        """A variable keeps the type that it begins with."""
+        """Assign a value to a local variable.
+
+        A variable has the type of its first value: later values are converted to it, or raise CompileError.
+        """
         self.check_name(target)
         name, old = target.id, self.environment.get(target.id)
         if isinstance(old, (Scalar, Group)) and flat(old) is not None:

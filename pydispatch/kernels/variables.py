@@ -23,8 +23,13 @@ class Part:
 
 @dataclass
 class Variables:
-    """Names by how they live across barriers: formulas are expressions of what never changes, uniform ones are the same
-    for all invocations, kept ones need memory."""
+    """Variables of a kernel, classified by how their values survive barriers.
+
+    Attributes:
+        formulas: Expressions of values that never change, recomputed where they are needed.
+        uniform: Variables with the same value in all invocations.
+        kept: Variables that need memory across barriers, one element per invocation.
+    """
 
     formulas: dict[str, ast.expr] = field(default_factory=dict)
     uniform: set[str] = field(default_factory=set)
@@ -131,7 +136,10 @@ def _uniform(
     found: Variables, names: set[str], made: dict[str, list[tuple[int, ast.expr | None, bool]]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str], differing: Callable[[ast.expr], bool],
 ) -> None:  # fmt: skip
-    """The largest set whose values depend on itself and on what never changes alone."""
+    """Add to `found.uniform` the largest set of variables that are the same in all invocations.
+
+    Their values depend only on variables in this set and on values that never change.
+    """
     alike = {name for name, value in found.formulas.items() if not differing(value)}
     while True:  # a formula of a formula that differs does
         left = {name for name in alike if not (read_in([found.formulas[name]]) & (found.formulas.keys() - alike))}

@@ -14,7 +14,7 @@ from pydispatch.kernels.source import Source
 
 
 class Writer:
-    """Writes operations one after another. Nested regions are writers of their own, whose lines are put in later."""
+    """Emitter of operations in sequence. Nested regions have emitters of their own, whose lines are inserted later."""
 
     def __init__(self, source: Source, numbers: Iterator[int] | None = None) -> None:
         self.lines: list[str] = []
@@ -49,7 +49,7 @@ class Writer:
         return Scalar(name, type)
 
     def line(self, text: str) -> None:
-        """An operation. text: all of it."""
+        """Append an operation, whose whole text is `text`, with its source location."""
         self.lines.append(f"{text} {self.place()}")
 
     def place(self) -> str:

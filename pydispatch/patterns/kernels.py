@@ -229,7 +229,10 @@ class CustomOperation:
 
 @dataclass(frozen=True)
 class Generated:
-    """Calls `make` with each match; its result is the kernel for that match only: any of this file, or C text."""
+    """Kernel that is generated for each match.
+
+    `make` is called with the match and returns the kernel for that match only: any kernel of this module, or C text.
+    """
 
     make: Callable[[Any], Any]
     symbol: str

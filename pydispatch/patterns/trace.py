@@ -21,7 +21,14 @@ UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "e
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """One value of a pattern. op: 'input', 'constant' or the operation; operands: Values; detail: its attributes."""
+    """Value in the dataflow graph of a pattern.
+
+    Attributes:
+        op: "input", "constant" or the name of the operation.
+        operands: Values that the operation reads.
+        detail: Attributes of the operation.
+        index: Number of the result.
+    """
 
     op: str
     type: TensorType

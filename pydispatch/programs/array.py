@@ -66,7 +66,13 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         self._changes += 1
 
     def shows(self, owner: Array, derive: Callable[[], Array], index: Any = None) -> Array:
-        """This array as a view of another one. index: that at which its elements are assigned there."""
+        """Mark this array as a view of `owner` and return it.
+
+        Args:
+            owner: Array whose elements the view shares.
+            derive: Computes the view again from the current elements of the owner.
+            index: Index of the view's elements in the owner, used by assignments to the view; None if there is none.
+        """
         self._view = _View(owner, derive, index)
         return self
 
@@ -227,7 +233,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 class _View:
-    """What a view shows: derive gives it anew from its owner, index says where in the owner it lies."""
+    """View of another array: `derive` computes the view again from its owner, `index` locates it in the owner."""
 
     def __init__(self, owner: Array, derive: Callable[[], Array], index: Any) -> None:
         self.owner, self.derive, self.index = owner, derive, index

@@ -9,7 +9,7 @@ from pydispatch.programs.array import METHODS, Array
 
 
 def listed() -> str:
-    """As a list in Markdown."""
+    """Return a Markdown list of the NumPy functions and array methods that traced programs support."""
     names = sorted({name for name in (*Array.UFUNCS, *Array.FUNCTIONS) if name.isidentifier() and hasattr(np, name)})
     methods = sorted({*METHODS, "T", "mT", "astype", "copy", "flatten", "ravel", "reshape", "transpose"})
     shown = [", ".join(f"`{name}`" for name in each) for each in (names, methods)]

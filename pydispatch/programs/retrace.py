@@ -1,4 +1,4 @@
-"""Whether a function gives the same program each time it is traced."""
+"""Check for deterministic tracing: a function gives the same program each time it is traced."""
 
 from __future__ import annotations
 

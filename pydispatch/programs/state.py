@@ -44,7 +44,7 @@ class State:
 
 
 class States:
-    """Those of the program that is being written."""
+    """State variables of the program that is being traced."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace

@@ -73,7 +73,7 @@ def _has_equal_bytes(copy: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) ->
 
 
 class Trace(Builder):
-    """Writes the program of one function."""
+    """Builder of the program of one traced function."""
 
     def __init__(self, filename: str, weights: str = "embed", copies: dict[int, Copied] | None = None) -> None:
         super().__init__(filename, weights)

@@ -35,10 +35,16 @@ def sum(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 def max(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """As `sum`, the largest element; NaN when one is."""
+    """Return the largest element of a tile, along an axis or of the whole tile; NaN if an element is NaN.
+
+    The shape of the result and the parameters are those of `sum`.
+    """
     outside("max")
 
 
 def min(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """As `sum`, the smallest element; NaN when one is."""
+    """Return the smallest element of a tile, along an axis or of the whole tile; NaN if an element is NaN.
+
+    The shape of the result and the parameters are those of `sum`.
+    """
     outside("min")

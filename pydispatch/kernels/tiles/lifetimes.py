@@ -1,4 +1,4 @@
-"""How often a function uses its variables, and where for the last time: so memory of tiles is given to others."""
+"""Use counts and last uses of the variables of a function, by which memory of dead tiles is reused."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ SUMS = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i8": "i32", "i
 
 
 class Products(Slices):
-    """Writes matrix products."""
+    """Code generator for matrix products of tiles."""
 
     def matrix_product(self, node: ast.BinOp | ast.AugAssign, a: Entity, b: Entity) -> Entity:
         if not isinstance(a, Tile) or not isinstance(b, Tile):

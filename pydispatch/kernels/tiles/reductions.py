@@ -12,7 +12,7 @@ SYMBOLS = {"sum": "+", "max": "max", "min": "min"}
 
 
 class Reductions(TileValues):
-    """Writes reductions."""
+    """Code generator for reductions of tiles."""
 
     def reduced(self, node: ast.AST, tile: Tile, symbol: str, axis: int | None, keepdims: bool) -> Scalar | Tile:
         """The tile without an axis, or the number that all elements make."""
@@ -63,7 +63,7 @@ class Reductions(TileValues):
         return result
 
     def _rows(self, made: Tile, tile: Tile, symbol: str) -> None:
-        """Along the last axis: one loop for each row."""
+        """Emit a reduction along the last axis, as one sequential loop per row."""
         type, size = tile.dtype, tile.shape[-1]
 
         def body(indices: list[Scalar]) -> None:
@@ -85,7 +85,7 @@ class Reductions(TileValues):
         self.over(made.shape, body)
 
     def _columns(self, made: Tile, tile: Tile, symbol: str, axis: int) -> None:
-        """Along another axis: rows are added to the results, one after the other."""
+        """Emit a reduction along an axis other than the last, which adds slices of the tile to the result in order."""
         type = tile.dtype
         start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
         self.over(made.shape, lambda indices: self.store(made, indices, start))

@@ -16,8 +16,11 @@ EXAMPLE = "write x[i:i + 16]: its size is known when the kernel is compiled"
 
 @dataclass(frozen=True)
 class Range:
-    """One dimension of a part of a view: `size` elements from `start` on, or the one at `start` where size is None.
-    extent: of the view."""
+    """Range of elements along one dimension of a view.
+
+    The range has `size` elements from `start`, or is the single index `start` where size is None. extent: size of the
+    view along this dimension.
+    """
 
     start: Scalar | Literal
     size: int | None
@@ -48,7 +51,7 @@ class Part:
 
 
 class Slices(Reductions):
-    """Reads and writes parts of views."""
+    """Code generator for loads and stores of slices of views."""
 
     _within_bounds: tuple[Scalar | Literal, Scalar | Literal, Scalar] | None = None
     """Where a part begins, the extent of its view, and an index of which it is known that it is inside of both."""

@@ -1,4 +1,4 @@
-"""Whether a kernel is written with tiles, or says what each invocation does."""
+"""Detection of the style of a kernel: operations on tiles, or code of a single invocation."""
 
 from __future__ import annotations
 

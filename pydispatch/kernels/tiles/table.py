@@ -1,4 +1,4 @@
-"""What functions mean in kernels whose values are tiles: one row for each."""
+"""Table of the functions that kernels on tiles may call, with one handler each."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _ENDED = Undefined("is not used any more")
 
 
 class TileKernel(Products):
-    """Writes a whole kernel."""
+    """Code generator for a whole kernel on tiles."""
 
     def __init__(
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
@@ -171,8 +171,11 @@ class TileKernel(Products):
                 self.environment[name] = self.placed(node, entity)
 
     def _keep(self, node: ast.stmt, inner: Sequence[ast.AST]) -> None:  # type: ignore[override]
-        """Before statements that run several times, or not at all: what they change has memory of its own, and what
-        they read, or might change the sources of, is computed."""
+        """Materialize tiles before statements that run repeatedly or conditionally.
+
+        Tiles that the statements change get a buffer of their own. Other tiles are computed here if the statements read
+        them, or if they are lazy and their sources may change.
+        """
         changed, read = assigned_in(inner), read_in(inner)
         for name, entity in self.environment.items():
             if not isinstance(entity, Tile) or entity.is_kept:

@@ -24,7 +24,7 @@ ZERO, ONE = Scalar("%zero", "index"), Scalar("%one", "index")
 
 
 class TileValues(WorkgroupMemory):
-    """Writes what the workgroup does with tiles."""
+    """Code generator for operations of a workgroup on tiles."""
 
     memory_remedy = "make tiles smaller, or have fewer variables that are tiles"
 
@@ -48,8 +48,15 @@ class TileValues(WorkgroupMemory):
     def over(
         self, shape: Shape, body: Body, result: str = "", reduced: str = "", bounds: tuple[Scalar, Scalar] | None = None
     ) -> None:
-        """A parallel loop over the elements of a tile; there is none over axes of size 1. A reduction has its name and
-        what its head ends with. bounds: of the only axis that is looped over."""
+        """Emit a parallel loop over the elements of a tile; axes of size 1 are not looped over.
+
+        Args:
+            shape: Shape of the tile.
+            body: Emits the loop body for a list of indices.
+            result: Text before the loop's head that names the result of a reduction.
+            reduced: Text at the end of the head of a reduction.
+            bounds: Lower and upper bound of the only axis that is looped over; None for all elements.
+        """
         outer = self.writer
         self.writer = outer.nested()
         indices = [ZERO if size == 1 else Scalar(self.writer.fresh(), "index") for size in shape]
@@ -112,7 +119,7 @@ class TileValues(WorkgroupMemory):
         self.over(target.shape, store)
 
     def store(self, target: Tile, indices: Sequence[Scalar], value: Scalar) -> None:
-        """One element."""
+        """Emit a store of one element of a tile."""
         places = ", ".join(each.name for each in indices)
         type = self.memory_type(target.shape, target.dtype)
         self.writer.line(f"memref.store {value.name}, {target.buffer}[{places}] : {type}")

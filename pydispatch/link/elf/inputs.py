@@ -1,4 +1,4 @@
-"""What a link reads: the sections of relocatable objects that are loaded, their symbols and relocations."""
+"""Inputs of a link: loaded sections of relocatable objects, their symbols and relocations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _COMDAT = 1
 
 
 class LinkError(Exception):
-    """Why objects do not link: what is wrong, and in which object."""
+    """Failure to link objects; the message states the cause and the object."""
 
 
 class UnsupportedError(LinkError):
-    """What only a complete linker can do."""
+    """Failure of a link that needs a feature of a complete linker such as ld.lld."""
 
 
 @dataclass(eq=False)
@@ -87,7 +87,7 @@ def defined_names(data: bytes) -> Iterator[str]:
 
 
 class Object:
-    """One object that takes part. parts: by the number of the section, those that are loaded and not left out."""
+    """Relocatable object that takes part in a link. parts: its loaded, retained sections by section number."""
 
     def __init__(self, label: str, data: bytes, names: Names, machine: int) -> None:
         self.label, self._names = label, names

@@ -79,7 +79,10 @@ def _segments(own: dict[str, Section], plan: Plan, exports: Sequence[str]) -> li
 
 
 def _fill(sections: Sequence[Section], plan: Plan, shown: Sequence[Symbol], numbers: dict[Part, int]) -> None:
-    """The contents of all sections, which have their addresses. numbers: of the sections that parts are in."""
+    """Fill in the contents of all sections, whose addresses are already assigned.
+
+    numbers: for each part, the number of the output section that contains it.
+    """
     by_name = {section.name: section for section in sections}
     table = by_name.get(".got") or Section(".got", reader.SHT_PROGBITS, 0)
     relocations = applied([section for section in sections if section.parts], plan, table)

@@ -17,10 +17,11 @@ _PAGE = 4096
 
 
 class Plan:
-    """What the relocations of the parts need. Made before addresses are known.
+    """Requirements of the relocations of all parts, computed before addresses are assigned.
 
-    entries: symbols with an entry in the table of addresses, and its offset there. bases: how many relocations the
-    loader has to apply.
+    Attributes:
+        entries: Symbols with an entry in the global offset table, and the offset of that entry in bytes.
+        bases: Number of relocations that the loader applies.
     """
 
     def __init__(self, parts: Iterable[Part], machine: Machine) -> None:

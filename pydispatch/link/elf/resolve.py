@@ -1,5 +1,8 @@
-"""Which objects and sections take part: members of archives that define what is missing, then all that the exports
-refer to."""
+"""Selection of the objects and sections that take part in a link.
+
+Archive members are loaded if they define an undefined symbol. Sections are retained if they are reachable from the
+exports.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,9 @@ class UndefinedError(LinkError):
 
 
 class Loading:
-    """Reads the objects of a link, and of what is lazy those that define something that the others miss.
+    """Loader of the objects of a link, including lazy objects that define an undefined symbol.
 
-    offers: what defines a name, if it is needed.
+    offers: lazy objects by the names that they define.
     """
 
     def __init__(self, machine: int, exports: Sequence[str]) -> None:
@@ -39,7 +42,10 @@ class Loading:
         self.objects.append(Object(label, data, self.names, self._machine))
 
     def offer(self, label: str, data: bytes) -> None:
-        """An object or an archive that counts where something in it is missing."""
+        """Add an object or an archive whose members are loaded lazily, if they define an undefined symbol.
+
+        Raise LinkError for a file that cannot be read.
+        """
         try:
             members = list(archive.members(data)) if archive.is_archive(data) else None
             for part, content in [(label, data)] if members is None else members:

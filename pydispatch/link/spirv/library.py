@@ -21,7 +21,7 @@ EXPORT = 0
 
 @dataclass
 class Library:
-    """One module. functions: name → ids of the functions that it may mean (GLSL has overloads)."""
+    """SPIR-V module of functions. functions: name → ids of the functions with this name (GLSL has overloads)."""
 
     name: str
     parts: Parts

@@ -109,7 +109,7 @@ class _Linker:
     def _function(
         self, id: int, function: Function, declared: dict[int, str], sources: dict[str, int], left: Collection[int]
     ) -> None:
-        """A function of the kernel, with its calls of imports redirected to their definitions."""
+        """Emit a function of the kernel, with calls of imports redirected to their definitions."""
         lines = [function.head.words, *(p.words for p in function.parameters)]
         calls: list[int] = []
         uses: set[int] = set()
@@ -205,7 +205,7 @@ class _Linker:
 
 
 class _Binding:
-    """One import with its buffers, and the function of a library that it means."""
+    """Import with the buffers of a call, resolved to a function of a library."""
 
     def __init__(
         self, linker: _Linker, taker: Taker, function: Function, symbol: str, buffers: tuple[int, ...]

@@ -177,7 +177,15 @@ class Output:
     def put(
         self, id: int, lines: list[list[int]], calls: Iterable[int], uses: Iterable[int], ops: Iterable[int]
     ) -> None:
-        """A finished function. lines: its instructions, OpFunctionEnd included."""
+        """Add a finished function to the module; raise InvalidArgumentError if the module becomes too large.
+
+        Args:
+            id: Id of the function.
+            lines: Instructions of the function, OpFunctionEnd included.
+            calls: Ids of the called functions.
+            uses: Ids of the global variables that the function uses.
+            ops: Opcodes in the function's body.
+        """
         self.functions[id] = lines
         self.calls[id], self.uses[id] = set(calls), set(uses)
         self.ops |= set(ops)
@@ -200,7 +208,11 @@ class Output:
         return list(found)
 
     def take_needs(self, parts: Parts) -> None:
-        """The version, extensions and capabilities of a library. Capabilities of types and subgroups: see `_needed`."""
+        """Add the version, extensions and capabilities that a library requires.
+
+        Capabilities for types, storage widths, variable pointers and subgroups are added only if `_needed` confirms
+        their use.
+        """
         self.version = max(self.version, parts.tables.version)
         for extension in parts.tables.extensions:
             if extension not in self.extensions:

@@ -40,7 +40,7 @@ class Copy:
 
 
 class Taker:
-    """One library on its way into an output."""
+    """Copier of functions and declarations from one library into an output module."""
 
     def __init__(self, library: Library, out: Output) -> None:
         self.library, self.parts, self.out = library, library.parts, out
@@ -210,7 +210,7 @@ class Taker:
 
 
 class _Writer:
-    """Writes one copy of a function."""
+    """Copier of one function of a library."""
 
     def __init__(self, taker: Taker, copy: Copy, id: int) -> None:
         self.taker, self.copy, self.id = taker, copy, id
@@ -304,7 +304,10 @@ class _Writer:
         return instruction(Op.FUNCTION_CALL, [taker.map[inst.type_id], self.ids[inst.id], made, *rest])
 
     def _follow(self, inst: Inst) -> None:
-        """Which variable pointers point into, and whether it may be written."""
+        """Track which buffer variable a pointer is derived from.
+
+        Raise InvalidArgumentError if the instruction writes a buffer that the kernel declares as read-only.
+        """
         op, words, ids = inst.op, inst.words, self.ids
 
         def base(place: int) -> int:

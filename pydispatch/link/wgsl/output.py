@@ -19,7 +19,10 @@ _ZEROS = {"bool": "false", "f32": "0.0", "i32": "0i", "u32": "0u", "vec2u": "vec
 
 
 class Output:
-    """Takes each declaration of a library once; a function once for each set of buffers that it is called with."""
+    """Output module that contains each declaration of a library once.
+
+    A function is copied once for each set of buffers that it is called with.
+    """
 
     def __init__(self, kernel: Module) -> None:
         self.kernel = kernel
@@ -79,14 +82,14 @@ class Output:
         return made
 
     def adapt(self, name: str, types: Sequence[str], result: str, called: str, parameters: Sequence[str]) -> None:
-        """A function as a kernel calls it, around one of a library, whose integers may have other signs."""
+        """Define a function with the kernel's signature that converts i32 and u32 and calls a library function."""
         arguments = [f"{p}(a{i})" if p in ("i32", "u32") else f"a{i}" for i, p in enumerate(parameters)]
         call = f"{called}({', '.join(arguments)})"
         body = f"return {f'{result}({call})' if result in ('i32', 'u32') else call};" if result else f"{call};"
         self.define(f"{_head(name, types, result)} {{ {body} }}")
 
     def stub(self, name: str, types: Sequence[str], result: str) -> None:
-        """A function that is not there: what calls it asks before."""
+        """Define a placeholder for a missing function; its callers test first whether the function is available."""
         self.define(f"{_head(name, types, result)} {{{f' return {_ZEROS[result]}; ' if result else ''}}}")
 
     def text(self, edit: Callable[[str], str]) -> str:

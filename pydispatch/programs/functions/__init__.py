@@ -1,4 +1,4 @@
-"""What NumPy's functions do to traced arrays: a row for each, over `frontends/ops`."""
+"""Tables of NumPy functions on traced arrays, implemented with `frontends/ops`."""
 
 from pydispatch.programs.functions import combined, elementwise, indexing, products, reductions, shapes
 

@@ -18,7 +18,7 @@ def _floats(t: Trace, *given: Any) -> list[Array]:
 
 
 def hypot(t: Trace, a: Any, b: Any) -> Any:
-    """Without squares that overflow: the larger one times the root of one and the squared quotient."""
+    """Compute the hypotenuse without overflow of squares, as `large * sqrt(1 + (small / large)**2)`."""
     x, y = (abs(each) for each in _floats(t, a, b))
     large, small = np.maximum(x, y), np.minimum(x, y)
     quotient = small / np.where(large > 0, large, 1)

@@ -83,7 +83,7 @@ def _floor_of_floats(t: Trace, x: Tensor, y: Tensor) -> Array:
 
 
 def remainder(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
-    """With the sign of b."""
+    """Return the elementwise remainder, with the sign of the divisor b."""
     x, y = promoted(t, a, b)
     rest = Array(t, elementwise.binary(t, "rem", x, y))
     if x.dtype.is_unsigned:

@@ -50,7 +50,7 @@ class Closing:
             self._destroy_if_unused()
 
     def forget_locks(self) -> None:
-        """In the child of a fork: a thread of the parent may have held them."""
+        """Mark the object as forked and replace its lock, which a thread of the parent process may hold."""
         self.is_forked, self.lock = True, threading.RLock()
 
     def require_own(self) -> None:

@@ -33,14 +33,14 @@ class Block(Protocol):
 
 
 class Transfers:
-    """Counts copies between the process and a device. Any thread."""
+    """Thread-safe counters of copies between the process and a device."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(("to_device", "to_device_bytes", "from_device", "from_device_bytes"), 0)
 
     def add(self, way: str, size: int) -> None:
-        """One copy of `size` bytes; way: "to_device" or "from_device"."""
+        """Count one copy of `size` bytes; a copy of 0 bytes is not counted. way: "to_device" or "from_device"."""
         with self._lock:
             self._counts[way] += size != 0
             self._counts[way + "_bytes"] += size
@@ -103,10 +103,10 @@ class Context(Protocol):
         """Do the work of `copy_in`, which counts it, for a size that is not 0."""
 
     def copy_out(self, block: Any, target: Source, size: int, at: int = 0) -> None:
-        """The other way, from byte `at` of the block on: `target` has the bytes when it returns."""
+        """Copy `size` bytes from byte `at` of a block to `target`, which holds them on return."""
 
     def copy(self, source: Any, target: Any, size: int, at: int = 0, to: int = 0) -> None:
-        """From block to another block: from byte `at` of the one to byte `to` of the other."""
+        """Copy `size` bytes from byte `at` of a block to byte `to` of another block."""
 
     def view(self, block: Any, size: int) -> memoryview | None:
         """The bytes where they lie, writable, or None when the processor cannot see them. Waits for work on them."""

@@ -75,7 +75,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         return AcceleratorProgram(module, name, self, executor, imports)
 
     def _loaded(self) -> None:
-        """A program was loaded."""
+        """Handle the load of a program; does nothing unless overridden."""
 
     @property
     def workers(self) -> int:
@@ -185,7 +185,7 @@ class AcceleratorDevice(MakesBuffers, Device):
 
 
 class _Linker:
-    """Loads executables for one program: runtime.program.loader.Linker."""
+    """Linker of the executables of one program; implements `runtime.program.loader.Linker`."""
 
     def __init__(
         self, executor: Executor, given: dict[str, tuple[bytes, str]], resolution: Resolution,

@@ -50,7 +50,7 @@ class Fixed(Protocol):
         """Takes other memory, constants or patterns; the next run uses them."""
 
     def run(self) -> None:
-        """As `Executor.run`. The caller alone runs or updates it meanwhile."""
+        """Run the plan as `Executor.run` does. The caller ensures that no other run or update is active."""
 
 
 Observer = Callable[[Record, bytes, list[Timing]], None]
@@ -177,7 +177,10 @@ class Executor(ABC):
     # For calls through the memory of the process
 
     def run_addresses(self, data: PlanData, constants: bytes, patterns: list[int], addresses: list[int]) -> None:
-        """As `_core.device.Runner` wants it: arguments come from memory of the process, results go there."""
+        """Run a plan for `_core.device.Runner` with arguments and results in host memory.
+
+        addresses: host addresses of the arguments and results.
+        """
         context = self.context
         record: Record | None = data.device
         if record is None:
@@ -219,15 +222,15 @@ class Executor(ABC):
         return self._uploaded[index]
 
     def copy(self, source: DeviceMemory, at: int, target: DeviceMemory, to: int, size: int) -> None:
-        """From byte `at` of one memory to byte `to` of another."""
+        """Copy `size` bytes from byte `at` of one device memory to byte `to` of another."""
         self.context.copy(source.block, target.block, size, at, to)
 
     def read(self, source: DeviceMemory, at: int, address: int, size: int) -> None:
-        """Bytes from `at` on, to an address of the process."""
+        """Copy `size` bytes from byte `at` of device memory to a host address."""
         self.context.copy_out(source.block, address, size, at)
 
     def write(self, target: DeviceMemory, address: int, size: int) -> None:
-        """Bytes at an address of the process, to the beginning of memory."""
+        """Copy `size` bytes from a host address to the start of device memory."""
         self.context.copy_in(target.block, address, size)
 
     def takes(self, block: Any) -> bool:
@@ -237,7 +240,7 @@ class Executor(ABC):
     def run_blocks(
         self, data: PlanData, constants: bytes, patterns: list[int], memories: list[DeviceMemory | None]
     ) -> None:
-        """As `_core.device.Runner` wants it: arguments and results lie in memory of the device."""
+        """Run a plan for `_core.device.Runner` with arguments and results in device memory."""
         record: Record | None = data.device
         if record is None:
             record = data.device = self.keep(data)

@@ -155,7 +155,7 @@ class AcceleratorFunction(Submitted, Callee):
         return outs, taken
 
     def _hand_over(self, result: Buffer, given: Any) -> None:
-        """The content of a result into what the caller gave for it."""
+        """Copy a result into the output that the caller supplied."""
         if self._is_ours(given):
             self._context.copy(result.memory.block, given.memory.block, result.nbytes)  # type: ignore[attr-defined]
         elif isinstance(given, Buffer):
@@ -184,7 +184,7 @@ class AcceleratorFunction(Submitted, Callee):
         return constants, [patterns[i] for i in record.numbers], values
 
     def _take(self, block: Any, given: Buffer) -> None:
-        """The content of a buffer that kernels cannot use where it lies."""
+        """Copy a buffer that kernels cannot access in place into a block of device memory."""
         if self._is_ours(given):
             self._context.copy(given.memory.block, block, given.nbytes)  # type: ignore[attr-defined]
         else:

@@ -82,7 +82,7 @@ class OperandMemory:
             raise InvalidArgumentError("the host command that this buffer was given to has returned; keep a copy")
 
     def end(self) -> None:
-        """The command has returned."""
+        """Mark the host command as returned."""
         self._is_over = True
 
 
@@ -104,8 +104,12 @@ class OperandBuffer(Buffer):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a device tells a command. place: (handle, bytes into it) of bytes of a block, as its driver knows them.
-    current: entered while the command runs."""
+    """Device state that a host command receives.
+
+    Attributes:
+        place: Returns, for a block and an offset in bytes, the driver's handle of the memory and the offset within it.
+        current: Context manager that is active while the command runs.
+    """
 
     kind: str
     context: Any

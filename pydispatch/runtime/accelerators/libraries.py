@@ -39,7 +39,7 @@ class Linked(Protocol):
 
 
 class Dialect(Protocol):
-    """What the code of a device is written in, and how its messages speak of it."""
+    """Language of a device's kernels, and the terms for it in messages."""
 
     kind: str
     """Of a Provider: "spirv"."""
@@ -71,7 +71,7 @@ class Dialect(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """How a kernel calls a symbol. c: the prototype of the function that it needs, in the language of the device."""
+    """Call of an imported symbol. c: prototype of the required function, in the language of the device."""
 
     symbol: str
     optional: bool

@@ -95,7 +95,7 @@ class NamedSequenceOp(IRDLOperation):
 
 @op_definition
 class YieldOp(TransformOp):
-    """Ends a sequence; its operands are the results."""
+    """Terminator of a sequence; its operands are the results of the sequence."""
 
     name = "transform.yield"
     traits = traits_def(IsTerminator())
@@ -104,7 +104,7 @@ class YieldOp(TransformOp):
 
 @op_definition
 class IncludeOp(TransformOp):
-    """Runs another sequence here."""
+    """Call of another named sequence."""
 
     name = "transform.include"
     target = prop_def(SymbolRefAttr)
@@ -117,7 +117,7 @@ class IncludeOp(TransformOp):
 
 @op_definition
 class StructuredMatchOp(TransformOp):
-    """Every operation inside of the targets with one of these names, interfaces and attributes."""
+    """Search inside the target operations for all operations that have given names, interfaces or attributes."""
 
     name = "transform.structured.match"
     ops = opt_prop_def(ArrayAttr[StringAttr])
@@ -134,7 +134,7 @@ class StructuredMatchOp(TransformOp):
 
 @op_definition
 class ForeachOp(RegionOp):
-    """Runs its body once for each operation of the handle."""
+    """Loop that runs its body once for each operation in the handle."""
 
     name = "transform.foreach"
     assembly_format = f"$handles {TYPED} $body"
@@ -171,7 +171,10 @@ class MatchPairs(CustomDirective):
 
 @op_definition
 class ForeachMatchOp(TransformOp):
-    """Visits every operation inside of the roots, innermost first; the first matcher that agrees has its action run."""
+    """Walk over all operations inside the roots, innermost first, that applies matcher and action pairs.
+
+    For each operation the action of the first matcher that succeeds is run.
+    """
 
     name = "transform.foreach_match"
     matchers = prop_def(ArrayAttr[SymbolRefAttr])
@@ -269,7 +272,7 @@ class SameHandles(CustomDirective):
 
 @op_definition
 class MergeHandlesOp(TransformOp):
-    """One handle for what all hold."""
+    """Union of handles: one handle to the operations of all operands."""
 
     name = "transform.merge_handles"
     deduplicate = opt_prop_def(UnitAttr)
@@ -282,14 +285,14 @@ class MergeHandlesOp(TransformOp):
 
 @op_definition
 class SplitHandleOp(TransformOp):
-    """One handle for each operation that a handle holds."""
+    """Split of a handle into one handle for each operation that it refers to."""
 
     name = "transform.split_handle"
 
 
 @op_definition
 class NumAssociationsOp(TransformOp):
-    """How many things a handle holds."""
+    """Number of operations, values or parameters that a handle refers to."""
 
     name = "transform.num_associations"
 

@@ -36,7 +36,7 @@ class MatchOperationEmptyOp(TransformOp):
 
 @directive
 class Comparison(Choice):
-    """How numbers are compared."""
+    """Predicate of an integer comparison."""
 
     WORDS: ClassVar[Sequence[str]] = ("eq", "ne", "lt", "le", "gt", "ge")
     WHAT: ClassVar[str] = "comparison"
@@ -44,7 +44,7 @@ class Comparison(Choice):
 
 @op_definition
 class MatchParamCmpIOp(TransformOp):
-    """Compares numbers."""
+    """Matcher that compares integer parameters."""
 
     name = "transform.match.param.cmpi"
     predicate = prop_def(StringAttr)
@@ -54,7 +54,7 @@ class MatchParamCmpIOp(TransformOp):
 
 @op_definition
 class MatchStructuredOp(RegionOp):
-    """Runs its body on a structured operation; what the body yields are the results."""
+    """Matcher that runs its body on a structured operation; the values that the body yields are its results."""
 
     name = "transform.match.structured"
     failures = opt_prop_def(StringAttr)
@@ -63,7 +63,7 @@ class MatchStructuredOp(RegionOp):
 
 @op_definition
 class MatchStructuredYieldOp(TransformOp):
-    """Ends the body of `match.structured`."""
+    """Terminator of the body of `match.structured`."""
 
     name = "transform.match.structured.yield"
     traits = traits_def(IsTerminator())
@@ -100,14 +100,20 @@ class MatchStructuredElementalBitwidthOp(TransformOp):
 
 @op_definition
 class MatchStructuredDimOp(PositionOp):
-    """These loops are `parallel` or `reduction`; the result, when there is one, is their sizes."""
+    """Matcher that requires the selected loops to be `parallel` or `reduction`.
+
+    An optional result holds the sizes of these loops.
+    """
 
     name = "transform.match.structured.dim"
 
 
 @op_definition
 class MatchStructuredInputOp(PositionOp):
-    """These inputs have a map that is a `projected_permutation` or `permutation`; gives values, operations or maps."""
+    """Matcher that requires the maps of the selected inputs to be a `projected_permutation` or a `permutation`.
+
+    Its results are the values of these inputs, the operations that define them, or the maps.
+    """
 
     name = "transform.match.structured.input"
 
@@ -128,7 +134,10 @@ class MatchStructuredResultOp(PositionOp):
 
 @op_definition
 class MatchStructuredBodyOp(TransformOp):
-    """What the body does: `passthrough`, `elementwise`, `reduction_position = n`, `contraction = [mul, add]`."""
+    """Matcher for the computation in the body of a structured operation.
+
+    The kinds are `passthrough`, `elementwise`, `reduction_position = n` and `contraction = [mul, add]`.
+    """
 
     name = "transform.match.structured.body"
 

@@ -1,4 +1,4 @@
-"""What the operations of the `transform` dialect share: handles, and how they are written."""
+"""Base classes and syntax of handles that the operations of the `transform` dialect share."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Positions(CustomDirective):
 
 @directive
 class FailureMode(Choice):
-    """Whether a failure inside ends the whole or is passed over."""
+    """Failure mode of an operation: propagate a failure inside it, or suppress the failure."""
 
     WORDS: ClassVar[Sequence[str]] = ("propagate", "suppress")
     WHAT: ClassVar[str] = "failure mode"

@@ -170,9 +170,10 @@ class Assumed(CustomDirective):
 
 @op_definition
 class AssumeIntOp(IRDLOperation):
-    """Passes integers on with what is known of them: `%a<umin = 0, udiv = 8>` or `%a[<...>, <...>]` per call site.
+    """Identity on integers that attaches facts about their values.
 
-    assumptions[i] is an array of dictionaries for operand i.
+    The syntax is `%a<umin = 0, udiv = 8>`, or `%a[<...>, <...>]` with one set of facts per call site. assumptions[i] is
+    an array of dictionaries for operand i.
     """
 
     name = "util.assume.int"

@@ -197,7 +197,7 @@ def _parse_results(
 
 @op_definition
 class ReturnOp(IRDLOperation):
-    """Ends a function, an initializer or a host region."""
+    """Terminator of a function, an initializer or a host region."""
 
     name = "util.return"
     arguments = var_operand_def()
@@ -222,7 +222,7 @@ class CallOp(IRDLOperation):
 
 @op_definition
 class InitializerOp(IRDLOperation):
-    """Runs once when a program is loaded."""
+    """Initializer: a region that runs once when the program is loaded."""
 
     name = "util.initializer"
     function_type = opt_prop_def(FunctionType)

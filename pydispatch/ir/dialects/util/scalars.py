@@ -53,7 +53,7 @@ class UninitializedAttr(ParametrizedAttribute):
 
 @op_definition
 class OptimizationBarrierOp(IRDLOperation):
-    """Passes its operands on, and nothing may be known about them."""
+    """Identity on its operands that hides their values from the optimizer."""
 
     name = "util.optimization_barrier"
     operands_ = var_operand_def()
@@ -120,7 +120,7 @@ class CastOp(IRDLOperation):
 
 @op_definition
 class UnreachableOp(IRDLOperation):
-    """Ends a block that is never reached."""
+    """Terminator of a block that is never reached."""
 
     name = "util.unreachable"
     message = opt_prop_def(StringAttr)

@@ -1,5 +1,8 @@
-"""How a relocation is described. Formulas in the terms of the ABIs: S is the symbol's address, A the addend, P the
-place, G the address of the symbol's entry in the table of addresses (GOT)."""
+"""Descriptions of relocations by formula and encoding.
+
+Formulas use the terms of the ABIs: S is the address of the symbol, A the addend, P the address of the relocated field,
+G the address of the symbol's entry in the global offset table (GOT).
+"""
 
 from __future__ import annotations
 
