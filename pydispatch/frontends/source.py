@@ -1,4 +1,4 @@
-"""What a frontend is: which sources it reads, and how a source becomes a program."""
+"""Interface of frontends: the sources that a frontend reads, and the translation of a source into a program."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from pydispatch import extensions
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the caller said about a model.
+    """Options for reading a model.
 
-    weights: "embed" keeps its arrays in the artifact, "external" leaves them out: `device.load(artifact,
-    parameters=...)` gives them then, by name in the scope "model". kernels: names of custom operations → kernels that
-    compute them. bound: leading arguments of the public function that are weights: a name and an array for each.
-    inputs: shapes of arguments in place of those that the model states, by name; a name among the sizes stands for one
-    that a call decides. constants: elements of inputs that are no arguments then. assumes_types: results of custom
-    operations whose types nothing states have that of the first operand, instead of being an error.
+    Attributes:
+        weights: "embed" stores the arrays in the artifact. "external" omits them; `device.load(artifact,
+            parameters=...)` then supplies them by name in the scope "model".
+        kernels: maps names of custom operations to the kernels that compute them.
+        bound: leading arguments of the public function that are weights, as pairs of name and array.
+        inputs: shapes that replace those in the model, by argument name; a string as a size names a dynamic size.
+        constants: elements of inputs that thereby become constants instead of arguments.
+        assumes_types: whether the result of a custom operation without a stated type has the type of the first operand;
+            otherwise a missing type is an error.
     """
 
     weights: str = "embed"

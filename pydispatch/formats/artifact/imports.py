@@ -38,7 +38,10 @@ _NOTES = {"f16": "the bits of an IEEE half", "bf16": "the bits of a bfloat16"}
 
 @dataclass(frozen=True)
 class Member:
-    """One member of the structure. offset: bytes from its beginning, those inside `results` included."""
+    """Member of the C structure that passes the results, arguments and fields of an import call.
+
+    `offset` and `size` are in bytes; `offset` counts from the beginning of the whole structure, also for results.
+    """
 
     name: str
     type: str
@@ -128,10 +131,13 @@ def c_declaration(
 
 @dataclass(frozen=True)
 class ImportSignature:
-    """One signature that a program calls a symbol with. A symbol may have several.
+    """Signature with which a program calls an imported symbol; a symbol may have several signatures.
 
-    results, arguments: keys of SCALARS, memrefs flattened into pointers and indices. fields: keys of FIELDS. exports:
-    the exports of the executable from which the call can be reached.
+    Attributes:
+        results: types of the results, keys of SCALARS.
+        arguments: types of the arguments, keys of SCALARS; a memref is flattened into a pointer and indices.
+        fields: extra structure members that the call passes, keys of FIELDS.
+        exports: exports of the executable from which the call is reachable.
     """
 
     symbol: str

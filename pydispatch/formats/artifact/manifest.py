@@ -181,10 +181,14 @@ class FunctionEntry:
 
 @dataclass(slots=True)
 class VariantEntry:
-    """One binary of an executable.
+    """Binary of an executable for one target.
 
-    member: where it is. format: such as "embedded-elf-x86_64". requires: features that the device must have. alignment:
-    bytes that it needs its bindings aligned to, a power of two. imports: symbols resolved at load, '?' marks optional.
+    Attributes:
+        member: name of the artifact member that contains the binary.
+        format: format of the binary, for example "embedded-elf-x86_64".
+        requires: features that the device must have.
+        alignment: alignment in bytes that the binary requires of its bindings, a power of two.
+        imports: symbols that are resolved at load; '?' marks an optional symbol.
     """
 
     name: str
@@ -284,7 +288,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, value: object) -> Manifest:
-        """As from_bytes, from parsed JSON."""
+        """Build a manifest from parsed JSON and check it; checks and errors are those of from_bytes()."""
         try:
             manifest = cls._read(value)
         except _Fault as fault:

@@ -26,7 +26,7 @@ _ALIGNMENT_EXTRA = 0xD935
 
 @dataclass(frozen=True)
 class Entry:
-    """One member without its offset. size: bytes. crc: its CRC-32."""
+    """Name, size in bytes and CRC-32 of an archive member whose offset is not yet assigned."""
 
     name: str
     size: int

@@ -118,7 +118,7 @@ def _number(entry: _Entry) -> str:
 
 
 class _Reader:
-    """Reads the units of .debug_info, with its relocations applied."""
+    """Decoder of the compilation units in .debug_info, with the relocations of the section applied."""
 
     def __init__(self, file: ElfFile) -> None:
         self._file = file

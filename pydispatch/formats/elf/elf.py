@@ -14,7 +14,11 @@ SEGMENTS = {1: "load", 2: "dynamic", 3: "interpreter", 4: "note", 7: "tls", 0x64
 
 @dataclass(frozen=True)
 class Segment:
-    """One program header. access: of "rwx", '-' where it is not allowed. sizes and the address in bytes."""
+    """Program header of an ELF file.
+
+    `access` contains the letters "rwx", with '-' for a permission that is not granted. Sizes and the address are in
+    bytes.
+    """
 
     kind: str
     access: str

@@ -42,7 +42,7 @@ _EXTENDED = 0xFFFF
 
 
 class ElfError(ValueError):
-    """What is wrong with an ELF file. Callers put the name of the file before it, and the remedy after it."""
+    """Error in the contents of an ELF file; callers prepend the name of the file and append the remedy."""
 
 
 class Segment(NamedTuple):
@@ -97,8 +97,10 @@ def is_elf(data: bytes | memoryview) -> bool:
 
 
 class Identity(NamedTuple):
-    """What an ELF file of any class and byte order is for. file_class: 1 for 32 bits, 2 for 64. order: 1 for little
-    endian, 2 for big."""
+    """Target identification in the header of an ELF file of any class and byte order.
+
+    `file_class` is 1 for 32 bits and 2 for 64 bits. `order` is 1 for little endian and 2 for big endian.
+    """
 
     file_class: int
     order: int

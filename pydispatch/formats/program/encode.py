@@ -43,7 +43,7 @@ class Encoder:
         return at
 
     def records(self, header: int, records: list[list[int]]) -> None:
-        """A table of the header, at its words `header` and `header + 1`."""
+        """Append a table of records, and store its offset and count in the header words `header` and `header + 1`."""
         self.words[header : header + 2] = self.place(w for record in records for w in record), len(records)
 
     def encode(self) -> bytes:

@@ -53,7 +53,7 @@ class Buffer:
 
 
 class Function:
-    """One host function under construction."""
+    """Builder of one function of a host program."""
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
         self.program = program
@@ -153,7 +153,7 @@ class Function:
     # -- commands
 
     def next_region(self) -> None:
-        """Commands from here on start when all earlier ones are complete."""
+        """Start a new region; its commands start after all commands of earlier regions are complete."""
         self.region += 1
 
     def dispatch(

@@ -110,7 +110,7 @@ class BufferKind(IntEnum):
 
 
 class Access(IntEnum):
-    """What a host command does with an operand; the numbers are those of host_command.h."""
+    """Access of a host command to an operand; the numbers are those of host_command.h."""
 
     READ = 1
     WRITE = 2

@@ -43,10 +43,12 @@ class Global:
 
 @dataclass(frozen=True)
 class Check:
-    """What `observe` hands values to.
+    """Assertion on the values that an `observe` step passes to it.
 
-    location: for people. atol, rtol: |a - b| <= atol + rtol * |b| holds; of EXPECT_CLOSE the largest and the smallest
-    distance in units of the last place.
+    Attributes:
+        location: source location for error messages.
+        atol, rtol: tolerances; the check passes if |a - b| <= atol + rtol * |b|. For EXPECT_CLOSE, the largest and the
+            smallest permitted distance in units of the last place.
     """
 
     kind: CheckKind
@@ -74,7 +76,10 @@ class Label:
 
 
 class Procedure:
-    """One procedure under construction. Methods append a step; `last`: slots that it reads for the last time."""
+    """Builder of one procedure of a host program.
+
+    Each builder method appends a step. Its parameter `last` lists the slots that the step reads for the last time.
+    """
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
         self.program = program
@@ -99,7 +104,7 @@ class Procedure:
         return slot
 
     def add_result(self, dtype: int, dims: tuple[int, ...] | None, name: str = "") -> None:
-        """A result; of its sizes only their number matters."""
+        """Add a result to the signature; only the number of its dimensions is used, not their sizes."""
         self.results.append(Port(dtype, dims, name))
 
     # -- steps
@@ -132,7 +137,10 @@ class Procedure:
         self._step(Step.BRANCH, condition, then, other)
 
     def read(self, target: int, tensor: int, indices: Sequence[int], location: str = "") -> None:
-        """One element of a tensor into a scalar slot; indices: scalar slots. location: for the error of a bad index."""
+        """Append a step that loads one element of a tensor into the scalar slot `target`.
+
+        `indices` are scalar slots. `location` is the source location for the error of an index that is out of bounds.
+        """
         text = self._push(self.program.string(location)) if location else NONE
         self._step(Step.READ, target, tensor, self._push([len(indices), *indices]), text)
 
@@ -155,7 +163,7 @@ class Procedure:
         self._step(Step.RETURN, self._push(self._reads(slots, slots if last is None else last)))
 
     def constant(self, target: int, constant: int, dims: Sequence[int]) -> None:
-        """A tensor slot becomes a constant with these sizes."""
+        """Append a step that assigns a constant with the sizes `dims` to the tensor slot `target`."""
         self._step(Step.CONSTANT, target, constant, self._push(_sizes(dims)))
 
     def scalar(self, target: int, value: int) -> None:
@@ -169,7 +177,10 @@ class Procedure:
     def view(
         self, target: int, source: int, dims: Sequence[int], offset: int = NONE, last: Collection[int] = ()
     ) -> None:
-        """The same bytes in another shape. dims, offset (in bytes): scalar slots."""
+        """Append a step that assigns a view of the bytes of `source`, with another shape, to the slot `target`.
+
+        `dims` and `offset` are scalar slots; the offset is in bytes.
+        """
         self._step(Step.VIEW, target, *self._reads([source], last), self._push([offset, *dims]))
 
     def _step(self, step: Step, *operands: int | Label | Function) -> None:

@@ -1,4 +1,4 @@
-"""What the functions of a host program refer to by number: texts and queries, each stored once."""
+"""Tables of the strings and device queries that functions of a host program refer to by number, without duplicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What procedures of a host program are made of; docs/program.md is the format."""
+"""Opcodes of the steps and checks of host procedures; docs/program.md specifies the format."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _MISSING = object()
 
 
 class Body(Operands):
-    """Parses one body; holds the results: items, registers, variables, tables."""
+    """Parser of one function body; it collects instructions, labels, registers, variables and tables."""
 
     def __init__(
         self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
@@ -31,7 +31,7 @@ class Body(Operands):
         self.tables: dict[str, tuple[str, ...]] = {}
 
     def read(self) -> None:
-        """From the `{` to its `}`."""
+        """Parse the body from its `{` to its `}`."""
         cursor, words = self.cursor, self.words
         self.find_labels()
         for name, place in self.labels.get(cursor.at, ()):
@@ -190,7 +190,7 @@ class Body(Operands):
 
 
 def location(cursor: Cursor) -> None:
-    """The operands of `.loc`: file, line, column, and the inlining site."""
+    """Parse the operands of `.loc`: file, line, column, and optionally the inlining site."""
     _place(cursor)
     while cursor.accept(","):
         if cursor.accept("function_name"):
@@ -211,7 +211,7 @@ def _place(cursor: Cursor) -> None:
 
 
 def file(cursor: Cursor) -> None:
-    """What follows `.file`: a number, a name, and perhaps its time and size."""
+    """Parse the operands of `.file`: a number, a name, and optionally the timestamp and size."""
     cursor.integer("the number of a file")
     cursor.string("a file's name")
     while cursor.accept(","):

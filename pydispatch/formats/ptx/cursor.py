@@ -61,7 +61,10 @@ class Cursor:
         self.at += 1
 
     def end_statement(self, what: str) -> None:
-        """The ';'. What lacks one is shown where it ends, and not where the next line begins."""
+        """Consume the ';' at the end of a statement; raise an error if it is missing.
+
+        If the next token is on another line, the error is reported at the end of the statement.
+        """
         if self.words[self.at] == ";":
             self.at += 1
             return

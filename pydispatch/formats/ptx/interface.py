@@ -62,7 +62,7 @@ def shared_limit(capability: int) -> int:
 
 
 def why_not(major: int, minor: int, requires: Sequence[str]) -> str:
-    """In words, why a device of a compute capability does not meet the non-empty `requires`."""
+    """Return why a device of compute capability `major`.`minor` does not meet `requires`, which is not empty."""
     newest, have = requires[-1], f"which this device of compute capability {major}.{minor} does not run"
     if newest.startswith("cubin_"):
         return f"is machine code for {newest.removeprefix('cubin_')}, {have}"

@@ -175,8 +175,15 @@ class Function:
 
 @dataclass(frozen=True)
 class PtxModule:
-    """One text. name: of the file, for messages. version: (8, 0). target: "sm_80", with what else `.target` states in
-    options ("debug", "texmode_unified"). start: where, after the header, the first declaration begins."""
+    """Parsed PTX text.
+
+    Attributes:
+        name: name of the file, for error messages.
+        version: PTX ISA version, for example (8, 0).
+        target: architecture, for example "sm_80".
+        options: the other words of the `.target` directive, for example "debug" and "texmode_unified".
+        start: position of the first declaration after the header.
+    """
 
     name: str
     text: str

@@ -63,7 +63,10 @@ class Names:
     # Scopes and names
 
     def find_labels(self) -> None:
-        """The labels of every scope by the place of its `{`, for they are used before their definition."""
+        """Collect the labels of each scope, keyed by the token index of its `{`.
+
+        They are collected in advance because a label may be used before its definition.
+        """
         words, at = self.words, self.cursor.at
         stack = [at]
         while stack:

@@ -23,7 +23,7 @@ ENDS = frozenset((",", ";", "}", ")", "]"))
 
 
 class Operands(Names):
-    """Parses operands at the cursor, with the scopes open there."""
+    """Parser of instruction operands at the cursor; names are resolved in the open scopes."""
 
     def guard(self) -> Register | Not:
         cursor = self.cursor

@@ -49,7 +49,11 @@ class _Scalar(NamedTuple):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a kernel is passed. offsets, sizes, alignments: of each parameter in bytes; size: of all of them."""
+    """Parameter layout of a kernel.
+
+    `offsets`, `sizes` and `alignments` have one entry in bytes per parameter. `size` is the size in bytes of all
+    parameters.
+    """
 
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]

@@ -127,7 +127,7 @@ class _Reader(Cursor):
             self._aside(word, start)
 
     def _aside(self, word: str, start: int) -> None:
-        """What declares nothing that runs."""
+        """Parse a directive that declares neither a function nor a variable; reject any other word."""
         if word == ".file":
             file(self)
         elif word == ".loc":

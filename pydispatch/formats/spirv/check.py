@@ -75,7 +75,7 @@ def _check(data: bytes | bytearray | memoryview, what: str) -> None:
 
 
 class _Reader:
-    """Reads a module from begin to end."""
+    """Validator of the instruction sequence of a SPIR-V module."""
 
     def __init__(self, declared: Declared) -> None:
         self.declared, self.words, self.tables = declared, declared.words, declared.tables

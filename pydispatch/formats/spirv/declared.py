@@ -1,4 +1,4 @@
-"""What a SPIR-V module declares: types, constants and variables, and whether they fit each other."""
+"""Types, constants and variables that a SPIR-V module declares, and the checks that they are consistent."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Shape:
 
 
 class Declared:
-    """What a module declares outside functions, checked."""
+    """Checked declarations of a SPIR-V module outside of functions."""
 
     def __init__(self, words: Sequence[int], tables: Tables, what: str) -> None:
         self.words, self.tables, self.what = words, tables, what
@@ -135,7 +135,7 @@ class Declared:
 
 
 def check_variable(declared: Declared, inst: Inst, pointee: int) -> None:
-    """What holds for variables inside functions and outside."""
+    """Check the storage class and type of a variable, inside or outside of functions; raise ArtifactError otherwise."""
     op, storage, id = declared.type(pointee)[0], inst.words[3], inst.id
     if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):
         raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")

@@ -35,7 +35,7 @@ class EntryPointRecord:
 
 @dataclass
 class Tables:
-    """What a module declares, by id. Operands are the words of an instruction after its result."""
+    """Declarations of a SPIR-V module by id; an operand list has the words of the instruction after its result."""
 
     version: tuple[int, int]
     bound: int
@@ -140,7 +140,7 @@ _CONSTANTS = frozenset((*range(Op.CONSTANT_TRUE, Op.CONSTANT_COMPOSITE + 1), *ra
 
 
 class _Reader:
-    """Sorts instructions into tables."""
+    """Builder of the tables from a sequence of instructions."""
 
     def __init__(self, words: Words, tables: Tables, what: str) -> None:
         self.words, self.tables, self.what = words, tables, what

@@ -1,8 +1,8 @@
-"""Which words of an instruction are ids, for renumbering a module.
+"""Operand patterns that state which words of a SPIR-V instruction are ids, for renumbering a module.
 
-The patterns follow the machine-readable grammar of SPIR-V 1.6, for what compute shaders use: T type of the result,
-R result, I id, L literal word, S string, M memory access, G image operands, C loop control, W cases of a switch,
-P operation of a specialization constant; `?` optional, `*` any number.
+The patterns follow the machine-readable grammar of SPIR-V 1.6, for the instructions that compute shaders use: T type of
+the result, R result, I id, L literal word, S string, M memory access, G image operands, C loop control, W cases of a
+switch, P operation of a specialization constant; `?` optional, `*` any number.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class _Walk:
             self.one("I")
 
     def _p(self) -> None:
-        """An operation inside a specialization constant: its operands without type and result."""
+        """Parse the operation of a specialization constant; its operands follow without type and result."""
         opcode = self.word()
         pattern = patterns().get(opcode, "")
         if not pattern.startswith("TR") or "P" in pattern or opcode in (57, 61, 12):

@@ -26,8 +26,14 @@ DEBUG_SETS = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
 
 @dataclass
 class Inst:
-    """One instruction. words: all of them; type, result: their places or 0; ids: the places of the other ids; at: the
-    word of the module where it begins."""
+    """SPIR-V instruction.
+
+    Attributes:
+        words: all words of the instruction.
+        type, result: index in `words` of the type id and of the result id, 0 without one.
+        ids: indices in `words` of the other ids.
+        at: index of the first word in the module.
+    """
 
     op: int
     words: list[int]
@@ -55,8 +61,10 @@ class Inst:
 
 @dataclass
 class Function:
-    """One function. head: OpFunction; parameters; body: from the first label on, without OpFunctionEnd, empty for a
-    declaration."""
+    """SPIR-V function: its OpFunction (`head`), parameters and body.
+
+    The body starts with the first label and excludes OpFunctionEnd. It is empty for a declaration.
+    """
 
     head: Inst
     parameters: list[Inst] = field(default_factory=list)
@@ -201,7 +209,10 @@ class _Reader:
         return 2 if type_ is not None and type_.op == Op.TYPE_INT and type_.words[2] > 32 else 1
 
     def check(self) -> None:
-        """What can be seen only at the end: that every id of a function is defined, and that types are types."""
+        """Check that each function has a valid type and that each id in its body is defined.
+
+        These checks require that the whole module has been read.
+        """
         parts = self.parts
         for function in parts.functions.values():
             type_ = parts.globals.get(function.head.words[4])

@@ -8,7 +8,10 @@ import zipfile
 
 
 class ZipFault(ValueError):
-    """What is wrong with a zip file. compressed: the member that is not stored as it is, or ''."""
+    """Error in the structure of a zip file.
+
+    `compressed` is the name of the member that is compressed instead of stored, or ''.
+    """
 
     def __init__(self, message: str, compressed: str = "") -> None:
         super().__init__(message)

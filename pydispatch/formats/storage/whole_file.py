@@ -92,7 +92,7 @@ def _name_by(files: int, handle: int, name: Path, target: Path) -> bool:
 
 
 def _write_named(target: Path, parts: Sequence[bytes | memoryview]) -> None:
-    """The same by a file with a name of its own, which remains if the process is killed."""
+    """Write the file under a temporary name and rename it; the temporary file remains if the process is killed."""
     stem = f".{target.name[:100]}."
     _remove_stale(target.parent, stem)
     temporary = target.parent / f"{stem}{os.urandom(6).hex()}.tmp"

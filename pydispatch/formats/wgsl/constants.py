@@ -30,7 +30,7 @@ def evaluate(tokens: Sequence[Token], named: Callable[[str], int | None]) -> int
 
 
 class _Expression:
-    """Raises ValueError or IndexError for what it does not know."""
+    """Evaluator of a constant integer expression; it raises ValueError or IndexError for unsupported tokens."""
 
     def __init__(self, tokens: Sequence[Token], named: Callable[[str], int | None]) -> None:
         self.tokens, self.named, self.at, self.count = tokens, named, 0, 0

@@ -104,5 +104,5 @@ def _parameters(module: Module, entry: Declaration) -> list[list[Token]]:
 
 
 def _name(words: Sequence[str]) -> str:
-    """Of a parameter: before the colon."""
+    """Return the name of a parameter, the word before the colon."""
     return words[words.index(":") - 1]

@@ -36,8 +36,10 @@ _WIDE = {"f64": "shader-f64", "i64": "shader-int64", "u64": "shader-int64"}
 
 
 class Names(frozenset[str]):
-    """Names of features, which also knows limits: "maxComputeWorkgroupSizeX>=512" is in it when the limit is at least
-    that."""
+    """Set of feature names that also evaluates limits.
+
+    "maxComputeWorkgroupSizeX>=512" is in the set if the limit is at least 512.
+    """
 
     limits: Mapping[str, int]
 
@@ -58,7 +60,10 @@ class Names(frozenset[str]):
 
 @dataclass(frozen=True)
 class Declared:
-    """How a shader declares a storage buffer. bytes: that it has at least; is_all: whether it has no more."""
+    """Declaration of a storage buffer in a shader.
+
+    `bytes` is its minimum size. `is_all` states whether that is the exact size.
+    """
 
     name: str
     type: str

@@ -22,10 +22,14 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Declaration:
-    """Something at module scope. kind: "struct", "alias", "var", "override", "const", "fn" or "const_assert".
+    """Declaration at module scope.
 
-    first, end: its tokens. attributes: before it. type: of a variable, override or alias, the result of a function, in
-    the form of `type_text`; "" without one.
+    Attributes:
+        kind: "struct", "alias", "var", "override", "const", "fn" or "const_assert".
+        first, end: range of its tokens.
+        attributes: attributes before the declaration.
+        type: type of a variable, override or alias, or the result type of a function, in the form of `type_text`; ""
+            without one.
     """
 
     kind: str

@@ -39,7 +39,10 @@ class _Branch:
 
 @dataclass
 class _State:
-    """What the files of one module share. left: characters that macros may still produce."""
+    """Preprocessor state that the files of one module share.
+
+    `left` is the number of characters that macro expansion may still produce.
+    """
 
     folders: Sequence[Path]
     macros: dict[str, str] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""What every frontend writes programs with: element types, sizes, tensors, and the builder of functions."""
+"""Program builder that all frontends share: element types, sizes, tensors and functions."""

@@ -51,7 +51,10 @@ class Input:
 
 
 class Builder(Writer):
-    """Writes one module. filename: what errors call the model. weights: see `ReadOptions`."""
+    """Builder of the tensors and functions of one module.
+
+    `filename` names the model in error messages. `weights` is described in `ReadOptions`.
+    """
 
     def __init__(self, filename: str, weights: str = "embed") -> None:
         super().__init__(filename)
@@ -149,7 +152,7 @@ class Builder(Writer):
         return (self._put(load, self._scopes[0].block).result,)
 
     def store(self, of: Tensor, new: Tensor) -> None:
-        """A weight has other elements from here on, also in the next call: it is state of the loaded program."""
+        """Write a new value to the weight `of`; as state of the loaded program, it persists across calls."""
         assert of.weight is not None
         self.parts(of)
         known = self._weights[id(of.weight.array)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Enum):
-    """What the numbers of a type are."""
+    """Numeric class of an element type."""
 
     BOOL = "bool"
     UINT = "unsigned integer"
@@ -122,7 +122,7 @@ def dtype_of_numpy(array: np.ndarray[Any, Any]) -> DType:
 
 
 class UnknownTypeError(Exception):
-    """What is given as an element type is none."""
+    """Error for a value that does not name an element type."""
 
 
 def dtype_named(given: object) -> DType:

@@ -1,4 +1,7 @@
-"""What a model can make wrong in a node becomes a CompileError that names the node, other faults an InternalError."""
+"""Translation of exceptions during the conversion of a node into CompileError, or InternalError for internal faults.
+
+A CompileError names the node.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,16 @@ def guarded(
     b: Builder, name: str, operands: Callable[[], str], stated: tuple[type[Exception], ...] = (UndecidedError,),
     note: str | None = None, outer: tuple[type[Exception], ...] = (),
 ) -> Iterator[None]:  # fmt: skip
-    """While a node is converted. stated: exceptions whose text says all; operands: what else is said of other ones.
-    note: where the model has the node, for all errors. outer: exceptions that are left to the caller."""
+    """Report exceptions that the conversion of a node raises as CompileError, or as InternalError for internal faults.
+
+    Args:
+        b: builder; errors are located at its current layer.
+        name: name of the node in error messages.
+        operands: returns the description of the operands that is added to errors other than `stated`.
+        stated: exceptions whose text is a complete message.
+        note: location of the node in the model, added to all errors.
+        outer: exceptions that are passed on to the caller.
+    """
     try:
         yield
     except CompileError as error:

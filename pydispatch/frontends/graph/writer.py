@@ -39,7 +39,7 @@ class Scope:
 
 
 class Writer:
-    """Writes into one module. filename: what errors call the model."""
+    """Emitter of operations into one module; `filename` names the model in error messages."""
 
     def __init__(self, filename: str) -> None:
         self.filename = filename

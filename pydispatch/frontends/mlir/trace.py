@@ -23,10 +23,12 @@ Place = tuple[int, int]
 
 
 class Tracer:
-    """What is known while a program is walked. A subclass is for one dialect: its types, and what its conversions need.
+    """State of the traversal of an MLIR program; each dialect has a subclass with its types and conversion helpers.
 
-    dialect: what errors call it. terminators: operations that end a block and pass on its values.
-    table: name of an operation -> `convert(tracer, operation, operands)`, which gives the results.
+    Attributes:
+        dialect: name of the dialect in error messages.
+        terminators: operations that end a block and forward its values.
+        table: maps the name of an operation to `convert(tracer, operation, operands)`, which returns the results.
     """
 
     dialect: str

@@ -37,7 +37,7 @@ def type_of(attribute: model.Attribute) -> str:
 
 
 class Writer(Protocol):
-    """What conversions ask of whoever walks the model."""
+    """Interface of the graph traversal that operator conversions use."""
 
     builder: Builder
     inputs: Mapping[str, Tensor]
@@ -104,7 +104,7 @@ class Call:
         return found
 
     def integers(self, name: str, default: Any = _REQUIRED) -> list[int]:
-        """Integers."""
+        """Return an attribute that is a list of integers."""
         return [int(n) for n in self._get(name, "ints", default)]
 
     def maybe_integers(self, name: str) -> list[int] | None:
@@ -112,7 +112,7 @@ class Call:
         return self.integers(name) if self.has(name) else None
 
     def reals(self, name: str, default: Any = _REQUIRED) -> list[float]:
-        """Numbers."""
+        """Return an attribute that is a list of floats."""
         return [float(n) for n in self._get(name, "floats", default)]
 
     def texts(self, name: str, default: Any = _REQUIRED) -> list[str]:
@@ -128,11 +128,14 @@ class Call:
         return self._get(name, "g", _REQUIRED)
 
     def ignore(self, *names: str) -> None:
-        """Attributes that change nothing here."""
+        """Mark attributes as read that do not affect the conversion."""
         self._read |= set(names)
 
     def check_all_read(self) -> None:
-        """An attribute that no conversion looked at may mean anything: CompileError."""
+        """Check that the conversion has read every attribute of the node; raise CompileError otherwise.
+
+        An attribute that was not read may change the meaning of the node.
+        """
         left = sorted(set(self.attributes) - self._read)
         if left:
             raise self.fail(f"attribute '{left[0]}' is not known to version {self.version} of the operator")

@@ -20,7 +20,7 @@ from pydispatch.frontends.source import ReadOptions
 
 
 class Tracer(Protocol):
-    """What calls of kernels ask of whoever walks the model."""
+    """Interface of the graph traversal that calls of user kernels use."""
 
     builder: Builder
     options: ReadOptions
@@ -48,7 +48,11 @@ class Kernels:
         return self._names[name]
 
     def hints(self) -> dict[str, str]:
-        """For each kernel that no node has: which operators of the model have names like it, with the layer of one."""
+        """Return a hint for each user kernel that no node uses.
+
+        The hint lists operators of the model with similar names, and one layer of each. If no name is similar, the hint
+        lists all operators of the model.
+        """
         found = {}
         for name, given in self._names.items():
             if name in self._used:

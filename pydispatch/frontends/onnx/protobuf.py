@@ -27,7 +27,8 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True)
 class Kind:
-    """How the value of a field is stored. wire: its wire type; dtype: of a repeated number's array."""
+    """Encoding of a field's value; `wire` is its wire type, `dtype` the element type of the array for repeated numbers.
+    """
 
     name: str
     wire: int

@@ -30,7 +30,7 @@ _EXTERNAL = 1  # data_location
 
 
 class Fault(ValueError):
-    """What is wrong with a part of a model; the caller adds which part."""
+    """Error in one element of a model; the caller adds the name of that element."""
 
 
 def dtype_of(number: int) -> DType:

@@ -38,7 +38,10 @@ _TESTED = range(11, 24)
 
 
 class Tracer:
-    """Writes a model with a builder. operators: the conversions of each domain by the operator's name."""
+    """Translator of an ONNX model into builder calls.
+
+    `operators` maps each domain to its conversions, by operator name.
+    """
 
     def __init__(
         self, builder: Builder, source: model.Model, beside: Files, operators: Mapping[str, Mapping[str, Conversion]],

@@ -120,7 +120,7 @@ def _shown(given: object) -> str:
 
 
 class _WrongType(Exception):
-    """What a user gives as the type of a result is none; the text says why."""
+    """Error for an invalid result type that the user states; the message gives the reason."""
 
 
 def _type_of(given: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]:

@@ -45,7 +45,7 @@ def broadcast_shape(b: Builder, *shapes: Shape) -> Shape:
 
 
 def broadcast_map(shape: Shape, rank: int) -> AffineMap:
-    """From the loops over a result of `rank` to the index of an operand that is broadcast to it."""
+    """Return the map from the loop indices of a result of rank `rank` to the indices of an operand broadcast to it."""
     first = rank - len(shape)
     exprs = [AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(first + d) for d, n in enumerate(shape)]
     return AffineMap(rank, 0, tuple(exprs))

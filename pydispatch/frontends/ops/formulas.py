@@ -16,7 +16,7 @@ from pydispatch.frontends.ops.scalars import Scalars
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """One element of a tensor within a formula. Numbers of Python become constants of its type."""
+    """Tensor element in a scalar formula; Python numbers are converted to constants of its type."""
 
     s: Scalars
     scalar: Scalar

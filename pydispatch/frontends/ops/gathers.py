@@ -133,11 +133,15 @@ def _folded(b: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor |
 
 @dataclass(frozen=True)
 class GatherAxes:
-    """Which axes of the operand, of the indices and of the result belong together, as StableHLO's `gather` has them.
+    """Correspondence between the axes of the operand, indices and result of a gather, as in StableHLO's `gather`.
 
-    offset: axes of the result along which slices lie. collapsed, batching: axes of the operand that slices lack.
-    index_batching: for each of `batching` that of the indices. indexed: for each coordinate its axis of the operand.
-    vector: the axis of the indices along which coordinates lie; that after the last when each index is one coordinate.
+    Attributes:
+        offset: axes of the result that index into a slice.
+        collapsed, batching: axes of the operand that a slice does not have.
+        index_batching: for each axis in `batching`, the corresponding axis of the indices.
+        indexed: for each coordinate, the axis of the operand that it indexes.
+        vector: axis of the indices that contains the coordinates; the rank of the indices if each index is a single
+            coordinate.
     """
 
     offset: tuple[int, ...]

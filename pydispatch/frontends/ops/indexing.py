@@ -22,7 +22,10 @@ from pydispatch.ir.core.syntax import DYNAMIC
 
 
 class Places(Scalars):
-    """Computes places: values of type index, in the body of an operation. `places[d]`: the place along axis d."""
+    """Builder of tensor positions, values of type index, in the body of an operation.
+
+    A list `places` of positions has one entry per axis; `places[d]` is the position along axis d.
+    """
 
     def __init__(self, block: Block, given: Sequence[Scalar]) -> None:
         super().__init__(block)

@@ -103,7 +103,7 @@ def _matmul(b: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tensor:
 
 @dataclass(frozen=True)
 class Window:
-    """How a convolution or pooling moves, one entry for each spatial axis."""
+    """Sliding window of a convolution or pooling: strides, padding and dilations, with one entry per spatial axis."""
 
     strides: tuple[int, ...]
     low: tuple[Size, ...]

@@ -18,7 +18,7 @@ from pydispatch.ir.dialects import math as more_math
 
 @dataclass(frozen=True, eq=False)
 class Scalar:
-    """One element. parts: its value, or the real and the imaginary part."""
+    """Element value; `parts` holds one SSA value, or the real and the imaginary part."""
 
     dtype: DType
     parts: tuple[SSAValue, ...]
@@ -81,7 +81,7 @@ def _made(op: type[Operation], *operands: SSAValue) -> Operation:
 
 
 class Reals:
-    """Adds operations on elements to a block. Both operands of a binary operation have one type."""
+    """Builder of scalar operations in a block; both operands of a binary operation have the same type."""
 
     def __init__(self, block: Block) -> None:
         self.block = block

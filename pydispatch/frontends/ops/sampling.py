@@ -81,11 +81,15 @@ def _where_inside(i: Element, size: Element, weight: Element) -> Element:
 
 @dataclass(frozen=True)
 class Grid:
-    """How an image is sampled at places from -1 to 1.
+    """Sampling options of an image at normalized positions from -1 to 1.
 
-    mode: nearest, linear or cubic. beyond: what is outside: zeros, the border, or a reflection. corners: whether -1 is
-    the middle of the first element, not its edge. onnx: ONNX rounds places, moves those that are outside, and then
-    chooses their elements; PyTorch rounds last, and of cubic interpolation moves the elements, not the places.
+    Attributes:
+        mode: interpolation: nearest, linear or cubic.
+        beyond: values outside of the image: zeros, the border, or a reflection.
+        corners: whether -1 is the center of the first element; otherwise it is its edge.
+        onnx: order of the steps. ONNX rounds positions, clamps or reflects positions that are outside, and then selects
+            the elements. PyTorch rounds last; for cubic interpolation it clamps or reflects the elements, not the
+            positions.
     """
 
     mode: str

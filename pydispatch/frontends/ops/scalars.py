@@ -15,7 +15,7 @@ from pydispatch.frontends.ops.reals import Reals, Scalar, UnsupportedTypeError
 
 
 class Scalars(Reals):
-    """Adds operations on elements to a block, complex ones included."""
+    """Builder of scalar operations in a block, including complex arithmetic."""
 
     # -- complex numbers and their parts
 

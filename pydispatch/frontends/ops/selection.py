@@ -97,7 +97,7 @@ def distinct(b: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tensor, Te
 
 
 def _runs(b: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Of each row whether it differs from the one before, and the number of the run of equal rows that it is in."""
+    """Return for each row whether it differs from the previous row, and the number of its run of equal rows."""
     size = columns[0].shape[0]
     earlier = [shapes.concat(b, [shapes.slice_axis(b, c, 0, 0, 1), shapes.slice_axis(b, c, 0, 0, size - 1)], 0)
                for c in columns]  # fmt: skip

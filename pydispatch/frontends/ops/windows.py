@@ -190,10 +190,10 @@ def select_and_scatter(
     b: Builder, x: Tensor, source: Tensor, start: Tensor, kernel: Sequence[Size], window: Window, select: Select,
     combine: Callable[[Scalars, Scalar, Scalar], Scalar],
 ) -> Tensor:  # fmt: skip
-    """For each window over x an element of `source` combined into the place that `select` chooses in that window.
+    """Combine an element of `source` into the position that `select` chooses in each window over x.
 
-    start: what every place begins with. Places are computed from both sides: which one each window chooses, then for
-    each place the windows that chose it.
+    `start` is the initial value of each position. The computation has two passes: the first records the chosen position
+    of each window, the second combines for each position the windows that chose it.
     """
     chosen = _chosen_places(b, x, source.shape, kernel, window, select)
     rank = x.rank
@@ -231,7 +231,7 @@ def select_and_scatter(
 
 
 def _chosen_places(b: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select) -> Tensor:
-    """For each window the place in x, counted row by row, of the element that is chosen; -1 for an empty window."""
+    """Return for each window the row-major position in x of the selected element; -1 for an empty window."""
     rank = x.rank
     loops = 2 * rank
     sizes = b.empty(x.dtype.element, kernel)

@@ -17,7 +17,7 @@ from pydispatch.programs.program import ProgramSource
 
 
 class PythonFunction(Frontend):
-    """Reads objects with a method `mlir`, which gives a program as text, and lists of them as one program."""
+    """Frontend for objects whose method `mlir` returns the program text; a list of such objects becomes one program."""
 
     def reads_object(self, source: object) -> bool:
         if isinstance(source, (list, tuple)):

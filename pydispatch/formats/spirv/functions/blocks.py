@@ -64,7 +64,8 @@ def _edges(declared: Declared, code: Sequence[Inst]) -> tuple[dict[int, list[int
 
 
 def _check_merges(declared: Declared, code: Sequence[Inst], edges: dict[int, list[int]]) -> None:
-    """Each merge block belongs to one header; phis name the blocks that lead to them."""
+    """Check that each merge block belongs to one header and that each phi names exactly the predecessors of its block.
+    """
     before: dict[int, set[int]] = {id: set() for id in edges}
     for id, targets in edges.items():
         for target in targets:

@@ -28,7 +28,7 @@ def check_functions(declared: Declared, is_open: bool) -> None:
 
 
 def check_constant(declared: Declared, inst: Inst) -> None:
-    """The operation of an OpSpecConstantOp."""
+    """Check the operation and the operands of an OpSpecConstantOp."""
     op = inst.words[3]
     if op not in _IN_CONSTANTS:
         raise declared.fail(inst.at, f"a constant of opcode {op}, which computes no constants")

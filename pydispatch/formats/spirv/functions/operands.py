@@ -14,8 +14,14 @@ READ_ONLY = (0, Storage.INPUT, Storage.PUSH_CONSTANT)
 
 
 class Function:
-    """One function. values: id → type of the values computed so far; labels: of its blocks; calls: the functions that
-    it calls; phis: (word, id, type) of operands of phis, whose values may come later."""
+    """State of the check of one function.
+
+    Attributes:
+        values: type of each value that is computed so far, by id.
+        labels: ids of the blocks of the function.
+        calls: ids of the functions that it calls.
+        phis: (word, id, type) of each phi operand, whose definition may follow later.
+    """
 
     def __init__(self, declared: Declared, body: Body, is_open: bool) -> None:
         self.declared, self.body, self.is_open = declared, body, is_open

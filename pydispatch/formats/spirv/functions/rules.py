@@ -1,4 +1,4 @@
-"""What each instruction demands of its operands and result, by its opcode."""
+"""Validation rules of SPIR-V instructions by opcode: operands and result type."""
 
 from __future__ import annotations
 

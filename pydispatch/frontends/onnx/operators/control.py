@@ -73,7 +73,7 @@ def _is_true(tensor: model.Tensor) -> bool:
 
 
 def _counted(c: Call, graph: model.Graph, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
-    """As many runs as a number says."""
+    """Emit `runs` iterations of the loop body `graph`; a small constant count is fully unrolled."""
     b, true = c.b, c.b.constant(True, BOOL)
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
         found: list[list[Tensor]] = [[] for _ in range(rows)]

@@ -19,7 +19,10 @@ from pydispatch.frontends.ops.formulas import Element, formula
 def _batch_normalization(
     c: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
 ) -> Sequence[Tensor]:
-    """By the mean and variance of each channel: given ones, or in training those of the batch."""
+    """Normalize each channel by the supplied mean and variance, or in training by those of the batch.
+
+    In training, the results include the updated running mean and variance.
+    """
     epsilon, momentum = c.real("epsilon", 1e-5), c.real("momentum", 0.9)
     c.ignore("spatial")
     if not (c.version >= 14 and c.flag("training_mode")):
@@ -49,14 +52,18 @@ def layer_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor | None =
 
 
 def rms_normalization(c: Call, x: Tensor, scale: Tensor) -> Tensor:
-    """By the root of the mean square over the axes from the given one on."""
+    """Divide by the root mean square over the axes from the attribute `axis` to the last one, and multiply by `scale`.
+    """
     axis = c.axis(c.integer("axis", -1), x.rank)
     c.ignore("stash_type")
     return normalization.rms_norm(c.b, x, range(axis, x.rank), scale, c.real("epsilon", 1e-5))
 
 
 def _group_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    """Before version 21 scale and bias have an element for each group, since then for each channel."""
+    """Normalize each group of channels.
+
+    Scale and bias have one element per group before version 21, and one per channel since version 21.
+    """
     groups, epsilon = c.integer("num_groups"), c.real("epsilon", 1e-5)
     c.ignore("stash_type")
     if c.version < 21:

@@ -72,7 +72,10 @@ def _argument(name: str) -> Conversion:
 
 
 def _softmax_like(made: Callable[[Call, Tensor, int], Tensor]) -> Conversion:
-    """Before version 13 all axes from the given one on are one."""
+    """Return the conversion of an operator that `made` computes along one axis, for example softmax.
+
+    Before version 13 of the operator, the axes from `axis` on are flattened into one.
+    """
 
     def convert(c: Call, x: Tensor) -> Tensor:
         if c.version >= 13:

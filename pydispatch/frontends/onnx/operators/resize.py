@@ -27,7 +27,10 @@ _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 @dataclass(frozen=True)
 class Sampling:
-    """How an axis is sampled. start, end: of the part that is looked at, of the axis as 1 (tf_crop_and_resize)."""
+    """Sampling options of one axis.
+
+    `start` and `end` bound the region of interest as fractions of the axis (tf_crop_and_resize).
+    """
 
     mode: str
     places: str

@@ -1,4 +1,4 @@
-"""What test programs of StableHLO say about their values."""
+"""Conversions of the checks in StableHLO test programs."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
 
 
 def _check_shapes(t: Tracer, op: Operation, operands: list[Tensor]) -> None:
-    """Operands have one shape; `select` and `clamp` take single elements too."""
+    """Check that all operands have the same rank; `select` and `clamp` also accept scalars of rank 0."""
     scalars_too = op.name in ("stablehlo.select", "stablehlo.clamp")
     shapes = [x for x in operands if not (scalars_too and x.rank == 0)]
     for x in shapes[1:]:

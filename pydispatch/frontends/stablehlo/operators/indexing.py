@@ -56,7 +56,7 @@ def gather(t: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence
 
 
 def _check_axes(t: Tracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
-    """The axes exist, each has one meaning, and there is a coordinate for each indexed one."""
+    """Check the axes of a gather: each exists, has a single role, and each indexed axis has one coordinate."""
     if not indices.dtype.is_integer:
         raise t.b.fail(f"indices are integers, got {indices}")
     if not 0 <= axes.vector <= indices.rank:
