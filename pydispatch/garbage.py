@@ -16,9 +16,11 @@ _before = (0, 0, 0)
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """In the block, of any thread, garbage is hardly looked for: a compiler makes graphs of many objects, nearly all of
-    which live until its end, so that a search takes long and finds a few MiB. A model of 50 layers has less than a
-    million objects."""
+    """Raise the thresholds of the cyclic garbage collector inside the block, for all threads.
+
+    The compiler creates graphs of many objects, and nearly all of them live until its end: collections take long and
+    free only a few MiB. A model of 50 layers has less than a million objects.
+    """
     global _users, _before
     with _lock:
         if _users == 0:
@@ -36,6 +38,9 @@ def rarely_collected() -> Iterator[None]:
 
 
 def none_at_exit() -> None:
-    """For a process that is ours: its end looks for no garbage, also not for that of modules, which are many."""
+    """Disable garbage collection at the exit of this process, including that of the many objects of modules.
+
+    Only call it in a process that pydispatch owns.
+    """
     gc.set_threshold(*map(max, gc.get_threshold(), _RARE))  # what a block has left is not looked through after it
     atexit.register(gc.freeze)

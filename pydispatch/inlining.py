@@ -10,7 +10,7 @@ are functions of functions."""
 
 
 class InlinedCalls:
-    """Counts the inlined calls of one program or kernel."""
+    """Counter of the inlined calls of one program or kernel."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()

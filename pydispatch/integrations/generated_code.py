@@ -1,4 +1,4 @@
-"""What kernels in Python become on each target, as text."""
+"""Text of the code that a kernel in Python is compiled to, for each target."""
 
 from __future__ import annotations
 

@@ -16,23 +16,29 @@ from pydispatch.patterns.types import TensorType
 
 @dataclass(frozen=True)
 class Gradient:
-    """What gives the gradients of some arguments of a function. places: which arguments, in the order of the rule's
-    results."""
+    """Function that computes the gradients of some arguments of another function.
+
+    `places` has the positions of these arguments, in the order of the results of the rule.
+    """
 
     rule: PublicFunction
     places: tuple[int, ...]
 
 
 def vjp(function: Kernel | TracedProgram, rule: TracedProgram, wrt: Sequence[str] | None = None) -> None:
-    """States the derivative of a kernel or a program in Python: `to_torch` and `to_jax` register it with the function.
+    """Set the derivative of a kernel or a program in Python; `to_torch` and `to_jax` register it with the function.
 
-    rule: a program (`@pydispatch.program`) of the function's arguments and, after them, of the gradient of each result;
-    results of a kernel are the views that it writes, in the order of its parameters. It gives the gradients of the
-    arguments that `wrt` names, in that order, of their types and shapes: by default of all arrays of floats but those
-    that a kernel writes. Other arguments have none.
+    Args:
+        function: kernel or program whose derivative is set.
+        rule: a program (`@pydispatch.program`). Its arguments are those of the function, followed by the gradient of
+            each result. The results of a kernel are the views that it writes, in the order of its parameters. The rule
+            returns the gradients of the arguments in `wrt`, in that order, with the types and shapes of the arguments.
+        wrt: names of the arguments that have gradients; by default all arrays of floats except those that a kernel
+            writes. Other arguments have no gradient.
 
-    Raises InvalidArgumentError for other objects, for names that are no arrays among the arguments, and CompileError
-    for what is no kernel.
+    Raises:
+        InvalidArgumentError: for objects of other types, and for names that are not arrays among the arguments.
+        CompileError: for a function that is not a valid kernel.
     """
     if not isinstance(function, Kernel | TracedProgram):
         raise InvalidArgumentError(f"vjp: function: expected a kernel or a program in Python, got {function!r}")

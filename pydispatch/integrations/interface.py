@@ -1,4 +1,4 @@
-"""What other runtimes must know of a function before they call it: element types, and sizes of results."""
+"""Properties of a function that other runtimes query before they call it: element types and sizes of results."""
 
 from __future__ import annotations
 

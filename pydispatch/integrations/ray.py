@@ -76,7 +76,7 @@ def predict(
 
 
 class Predictor:
-    """What `Dataset.map_batches` calls in a worker: a batch of columns → a batch of columns."""
+    """Callable that `Dataset.map_batches` applies in a worker; it maps a batch of columns to a batch of columns."""
 
     def __init__(
         self,

@@ -116,10 +116,12 @@ class _Result:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How PyTorch stores a tensor.
+    """Memory layout of a PyTorch tensor.
 
-    dtype: of PyTorch. order: its axes from the largest stride to the smallest, None for contiguous tensors. repeated:
-    the axes with stride 0.
+    Attributes:
+        dtype: PyTorch dtype.
+        order: axes from the largest stride to the smallest, None for contiguous tensors.
+        repeated: axes with stride 0.
     """
 
     dtype: Any
@@ -178,7 +180,7 @@ def _layout(traced: Any) -> _Layout:
 
 
 class _Runner:
-    """Calls a program with tensors of PyTorch, which share their memory with its arguments and results."""
+    """Callable that runs a program on PyTorch tensors; arguments and results share memory with the tensors."""
 
     def __init__(self, torch: Any, function: Callable[..., Any], traced: _Traced) -> None:
         self.torch = torch

@@ -33,7 +33,10 @@ _operators: dict[str, _Operator] = {}  # they are never taken back: compiled gra
 
 @dataclass(frozen=True)
 class _Operator:
-    """What PyTorch knows of an operator. number: of the Target that its kernel calls. library: keeps it registered."""
+    """Registration of an operator in PyTorch.
+
+    `number` identifies the Target that the operator's kernel calls. `library` keeps the operator registered.
+    """
 
     schema: str
     number: int
@@ -221,7 +224,7 @@ def _let_users_differentiate(torch: Any, name: str) -> None:
 
 
 def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """What the derivative of a call needs: its arguments. PyTorch passes these by name."""
+    """Save the arguments of a call, which its derivative needs; PyTorch passes the parameters by name."""
     del output
     is_tensor = [hasattr(value, "dtype") for value in inputs]
     ctx.save_for_backward(*(value for value, kept in zip(inputs, is_tensor, strict=True) if kept))

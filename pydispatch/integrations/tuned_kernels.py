@@ -42,7 +42,7 @@ class TunedKernel(Kernel):
         self._chosen: dict[tuple[Any, ...], Kernel] = {}
 
     def __call__(self, *args: Any) -> None:
-        """As a call of the kernel with the fastest configuration. Raises as that."""
+        """Call the kernel with the fastest configuration; arguments and errors are those of the kernel."""
         (self.kernels[0] if are_traced(args) else self.best(*args))(*args)
 
     def best(self, *args: Any, measures: bool = True) -> Kernel:

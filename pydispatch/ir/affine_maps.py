@@ -1,4 +1,4 @@
-"""What affine maps are: projections, permutations, identities; which dimensions they use."""
+"""Predicates on affine maps: projections, permutations and identities, and the dimensions that a map uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tracing a StableHLO program needs beside the walk: scalar functions, quantized numbers, attributes."""
+"""Tracer of StableHLO programs: scalar functions, quantized numbers and attributes, in addition to the traversal."""
 
 from __future__ import annotations
 

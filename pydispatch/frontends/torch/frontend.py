@@ -16,7 +16,10 @@ from pydispatch.frontends.source import Frontend, ReadOptions
 
 
 class TorchFrontend(Frontend):
-    """Reads `.pt2` files without PyTorch. An exported program is saved first, by the PyTorch that made it."""
+    """Frontend for `.pt2` files that does not require PyTorch.
+
+    An ExportedProgram object is first saved, with the PyTorch that created it.
+    """
 
     suffixes = (".pt2",)
 

@@ -11,7 +11,7 @@ _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a truth value
 
 
 class Fault(ValueError):
-    """What is wrong with a file; the caller adds which file."""
+    """Error in the contents of a JSON file; the caller adds the name of the file."""
 
 
 class Value:

@@ -1,7 +1,7 @@
-"""What names of a graph stand for: tensors that in-place operators may write, also through views of them.
+"""Memory that names of a graph refer to: tensors that in-place operators may write, also through views.
 
-A program has no memory to write: a write gives the name another tensor. A write to a view goes into the tensor that it
-is a view of, and whoever reads another view of that tensor takes it anew.
+A program is in SSA form and has no memory to write. A write therefore rebinds the name to another tensor. A write to a
+view updates its base tensor, and other views of that base are rematerialized when they are read.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ class Memory:
 
 
 class View(Memory):
-    """Some of the memory of another tensor.
+    """View of a part of another tensor's memory.
 
-    put: None where PyTorch decides by strides whether it is a view or a copy; unclear() is raised where that matters.
+    `put` is None where PyTorch decides by the strides whether the operator returns a view or a copy. An access for
+    which the difference matters raises unclear().
     """
 
     def __init__(

@@ -111,7 +111,10 @@ class _Program:
         return given
 
     def _check_size(self, what: str, stated: SizeText, size: Size) -> None:
-        """A call is refused where a size is not in the range that the file states, or not the term that it is."""
+        """Add a runtime check of an argument size against the range or the expression that the file states.
+
+        A call with another size is rejected.
+        """
         name = symbol_name(stated)
         if name is None:
             term = evaluate(stated, self.symbols)
@@ -128,7 +131,7 @@ class _Program:
         self.b.require_equal(size, within, f"{what}; the size {name} is {wanted}")
 
     def _call_it(self, stated: SizeText, size: Size) -> None:
-        """A size by the symbol that the file has for it."""
+        """Bind the symbol that the file uses for a size, unless it is already bound; ignore other expressions."""
         name = symbol_name(stated)
         if name is not None:
             self.symbols.setdefault(name, size)
@@ -158,8 +161,10 @@ class _Program:
     # -- outputs
 
     def _outputs(self, found: list[Any], results: dict[str, Tensor]) -> None:
-        """Results by their names: updated arguments first, then what the model returns, without None. Weights that are
-        outputs in the place of updates are written."""
+        """Collect the results by name: updated arguments first, then the return values of the model that are not None.
+
+        An output that represents an update of a weight is written to the weight.
+        """
         specs = self.program.outputs
         if len(specs) != len(found):
             raise self.b.fail("the signature and the graph have different outputs")

@@ -58,7 +58,7 @@ SizeText = int | Symbolic
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """What a tensor is like. strides, offset: in elements."""
+    """Metadata of a tensor; strides and offset are in elements."""
 
     dtype: DType
     sizes: tuple[SizeText, ...]
@@ -124,7 +124,7 @@ class GraphOutput:
 
 @dataclass(frozen=True)
 class Range:
-    """What a size may be; None is unbounded."""
+    """Bounds of a size; None means unbounded."""
 
     least: int | None
     most: int | None
@@ -132,7 +132,7 @@ class Range:
 
 @dataclass(frozen=True)
 class ExportedProgram:
-    """All of models/model.json. names: of the arguments, where the file has them."""
+    """Contents of models/model.json; `names` has the names of the arguments if the file states them."""
 
     graph: Graph
     inputs: tuple[GraphInput, ...]

@@ -29,12 +29,14 @@ _OWN = ("aten.", "prims.", "_operator.", "higher_order.", "math.", "torch.", "bu
 
 
 class Tracer:
-    """Writes the graphs of one program with a builder.
+    """Translator of the graphs of one program into builder calls.
 
-    conversions: by the names of operators, `aten.sum.dim_IntList` or, for all overloads, `aten.sum`. views: the
-    operators whose results are views of their first argument, with their inverse; None where that is not sure. symbols:
-    the sizes of the arguments by the names that the file has for them. kernels: operators of other libraries that the
-    user has kernels for, `torchvision::nms`.
+    Attributes:
+        conversions: conversions by the name of the operator, `aten.sum.dim_IntList`, or `aten.sum` for all overloads.
+        views: operators whose results are views of their first argument, with the inverse of the view; None if the
+            result may be a copy.
+        symbols: sizes of the arguments, by the symbols in the file.
+        kernels: operators of other libraries for which the user supplies kernels, for example `torchvision::nms`.
     """
 
     def __init__(

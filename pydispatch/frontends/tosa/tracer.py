@@ -1,4 +1,4 @@
-"""What tracing a TOSA program needs beside the walk: operands that were attributes before 1.0, attributes."""
+"""Tracer of TOSA programs: attributes, and operands that were attributes before TOSA 1.0."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Tracer(trace.Tracer):
     # -- operands
 
     def rank(self, x: Tensor, rank: int, what: str = "the operand") -> None:
-        """An error unless a tensor has a rank."""
+        """Check that a tensor has rank `rank`; raise CompileError otherwise."""
         if x.rank != rank:
             raise self.b.fail(f"{what} is {x}, expected a tensor of rank {rank}")
 
     def same_type(self, *tensors: Tensor) -> None:
-        """An error unless all have one element type."""
+        """Check that all tensors have the same element type; raise CompileError otherwise."""
         if len({x.dtype for x in tensors}) > 1:
             raise self.b.fail(f"the operands {', '.join(map(str, tensors))} differ in their elements")
 
@@ -62,7 +62,10 @@ class Tracer(trace.Tracer):
         return found
 
     def _bounded(self, name: str, numbers: Sequence[Size]) -> None:
-        """An error for a number that no size of TOSA has: products of them would not fit into 64 bits."""
+        """Check that each number is within the range of TOSA sizes; raise CompileError otherwise.
+
+        Products of larger numbers might not fit into 64 bits.
+        """
         if any(not isinstance(n, Expr) and abs(n) > LARGEST for n in numbers):
             raise self.b.fail(f"{name}: {list(numbers)} has a number beyond {LARGEST}")
 

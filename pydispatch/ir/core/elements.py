@@ -13,7 +13,7 @@ def element_type(type: Attribute) -> Attribute:
 
 
 def same_shape(op: Operation, a: Attribute, b: Attribute) -> None:
-    """Two types have the same shape, and are both tensors, both vectors or both scalars."""
+    """Check that two types have the same shape and are both tensors, both vectors or both scalars."""
     shape_a = a.get_shape() if isinstance(a, ShapedType) else None
     shape_b = b.get_shape() if isinstance(b, ShapedType) else None
     if shape_a != shape_b or (shape_a is not None and a.name != b.name):

@@ -105,7 +105,7 @@ class AttrDict(AttrDictDirective):
 
 @dataclass(frozen=True)
 class Punctuation(PunctuationDirective):
-    """Names the operation when it is missing."""
+    """Punctuation directive whose error message names the operation if the punctuation is missing."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         if parser.parse_optional_punctuation(self.punctuation) is None:
@@ -114,7 +114,7 @@ class Punctuation(PunctuationDirective):
 
 @dataclass(frozen=True)
 class Keyword(KeywordDirective):
-    """Names the operation when it is missing."""
+    """Keyword directive whose error message names the operation if the keyword is missing."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         if parser.parse_optional_keyword(self.keyword) is None:
@@ -202,7 +202,7 @@ def _word(clause: tuple[FormatDirective, ...]) -> str:
 
 
 class Grammar(FormatParser):
-    """Reads one assembly format."""
+    """Parser of one assembly format."""
 
     def __init__(self, text: str, definition: OpDef) -> None:
         super().__init__(text, definition)

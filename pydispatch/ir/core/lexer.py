@@ -92,7 +92,8 @@ class FastOperand:
 
 
 class FastLexer(MLIRLexer):
-    """What the expression does not match goes to the library's lexer: the end, escapes, errors."""
+    """Lexer that matches one regular expression, and delegates the end of the text, escapes and errors to xDSL's lexer.
+    """
 
     def lex(self) -> Any:
         input = self.input

@@ -1,4 +1,4 @@
-"""Where an operation or value stands in the source text."""
+"""Locations of operations and values in the source text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the library says about a text, in words that help: what is wrong, what is expected, and the remedy."""
+"""Translation of xDSL's parser errors into messages that state the error, the expected text and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operations and types were called in older releases."""
+"""Former names of operations and types, from older releases, and their replacements."""
 
 from __future__ import annotations
 

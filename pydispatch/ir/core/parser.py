@@ -361,7 +361,7 @@ class ProgramParser(FastParser):
         return -1 if state is None else self.pos
 
     def _raise_undefined(self) -> NoReturn:
-        """At the first use of the first value that nothing defines."""
+        """Raise CompileError at the first use of the first undefined value."""
         name, references = next(iter(self.forward_ssa_references.items()))
         uses = [use.operation for value in references.values() for use in value.uses]
         places = [op.location.start for op in uses if isinstance(op.location, SourceLoc)]

@@ -37,7 +37,10 @@ class Refinement:
 
 
 class _Verification:
-    """Checks types and properties, each combination once, and then what depends on other operations too."""
+    """Verifier of an operation that checks each combination of types and properties once, and its context every time.
+
+    The context is checked by traits and by `check`, which depend on other operations.
+    """
 
     def __init__(self, definition: OpDef, check: Callable[[Any], None] | None) -> None:
         self._definition = definition
@@ -90,12 +93,18 @@ def refine(
     directives: tuple[type[CustomDirective], ...] = (),
     check: Callable[[Any], None] | None = None,
 ) -> None:
-    """States how programs have an operation of the library.
+    """Override the syntax and the verification of an operation of xDSL.
 
-    assembly_format: how it is written, with its custom directives; or syntax, as `parse(cls, parser)` and
-    `print(op, printer)`. operands, results: the types of all of them, or of those named. properties, attributes: those
-    that the library lacks.
-    check: what is verified besides types and properties, in place of what the library checks.
+    Args:
+        op: class of the operation.
+        assembly_format: assembly format of the operation; `directives` are its custom directives.
+        syntax: `parse(cls, parser)` and `print(op, printer)`, as an alternative to an assembly format.
+        operands: constraint of the types of all operands, or of those that are named.
+        results: constraint of the types of all results.
+        properties: properties that xDSL's definition lacks.
+        attributes: attributes that xDSL's definition lacks.
+        directives: custom directives of `assembly_format`.
+        check: verification in addition to types and properties; it replaces xDSL's own verification.
     """
     known = op.get_irdl_definition()
     wider = operands if isinstance(operands, Mapping) else dict.fromkeys((n for n, _ in known.operands), operands)

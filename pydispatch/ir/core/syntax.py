@@ -272,7 +272,7 @@ def print_results(
     print_operand: Callable[[int], object],
     operand_types: Sequence[Attribute],
 ) -> None:
-    """The counterpart of `parse_tied_results`, after the arrow."""
+    """Print the result types after the arrow, in the syntax that `parse_tied_results` parses."""
     groups = split_dims(types, dims) if dims else [()] * len(types)
 
     def one(i: int) -> None:

@@ -50,7 +50,8 @@ def verify_operation(op: Operation, seen: Seen | None = None) -> None:
 
 
 def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
-    """Each operand is defined before its use. Regions with several blocks are left to their dominance."""
+    """Check that each operand is defined before its use; regions with several blocks are left to the dominance check.
+    """
     for value in op.operands:
         owner = value.owner
         if isinstance(owner, Operation) and order.get(owner, -1) >= order[op]:
@@ -86,7 +87,7 @@ def _check_terminated(op: Operation, blocks: int, block: Block) -> None:
 
 
 def _check_sizes(op: Operation) -> None:
-    """Sizes of tensors and memrefs fit into an index, which the parser does not look at."""
+    """Check that the sizes of tensors and memrefs fit into an index; the parser does not check them."""
     arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
     for value in [*op.results, *arguments]:
         if isinstance(value.type, ShapedType) and any(size >= 1 << 63 for size in value.type.get_shape()):

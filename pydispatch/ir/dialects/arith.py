@@ -55,7 +55,7 @@ class RemfOp(arith.FloatingPointLikeBinaryOperation):
 
 @op_definition
 class IndexCastUIOp(IRDLOperation):
-    """Between index and an integer, widening with zeros."""
+    """Zero-extending cast between index and an integer type."""
 
     name = "arith.index_castui"
     input = operand_def(_INTEGER_OR_INDEX)
@@ -81,7 +81,7 @@ class ScalingExtFOp(IRDLOperation):
 
 @op_definition
 class ScalingTruncFOp(IRDLOperation):
-    """Divides a float by a scale of type f8E8M0FNU and narrows it."""
+    """Operation that divides a float by a scale of type f8E8M0FNU and truncates the quotient to a narrower type."""
 
     name = "arith.scaling_truncf"
     input = operand_def(_FLOAT)
@@ -160,7 +160,7 @@ class SelectTypes(CustomDirective):
 
 @directive
 class IntegerPredicate(NumberedChoice):
-    """How integers are compared. Older programs write it in quotes."""
+    """Comparison predicate of integers; older programs write it in quotes."""
 
     WORDS: ClassVar[Sequence[str]] = arith.CMPI_COMPARISON_OPERATIONS
     WHAT: ClassVar[str] = "predicate"
@@ -168,7 +168,7 @@ class IntegerPredicate(NumberedChoice):
 
 @directive
 class FloatPredicate(NumberedChoice):
-    """How floats are compared."""
+    """Comparison predicate of floats."""
 
     WORDS: ClassVar[Sequence[str]] = arith.CMPF_COMPARISON_OPERATIONS
     WHAT: ClassVar[str] = "predicate"

@@ -150,7 +150,7 @@ class AlmostOp(CheckOp):
 
 @op_definition
 class ExpectEqOp(CheckOp):
-    """Two tensors are equal."""
+    """Assertion that two tensors are equal."""
 
     name = "check.expect_eq"
     device = opt_operand_def(DeviceType)

@@ -1,4 +1,4 @@
-"""How each operator of PyTorch is converted, one table for each subject."""
+"""Conversions of PyTorch operators, one table per subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often elements occur, and elements repeated as often as a tensor states."""
+"""Operators that count elements (bincount, histc) or repeat elements as often as a tensor states."""
 
 from __future__ import annotations
 

@@ -56,7 +56,10 @@ def randint_low(t: Tracer, low: int, high: int, size: Sizes, *, dtype: DType | N
 
 
 def _integers(t: Tracer, low: int, high: int, shape: Sizes, dtype: DType) -> Tensor:
-    """From low up to high - 1: the high half of 32 random bits times the number of values."""
+    """Return random integers from `low` to `high` - 1.
+
+    Each value is `low` plus the upper 32 bits of the product of 32 random bits and the number of values.
+    """
     if not 0 < high - low <= 1 << 32:
         raise t.b.fail(f"random integers from {low} up to {high}: they have from 1 to 2^32 values")
     count = high - low
@@ -184,7 +187,7 @@ def rrelu(
 def rrelu_with_noise(
     t: Tracer, self: Tensor, noise: Memory, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
 ) -> Tensor:
-    """In training the slope of each negative element is drawn; they are written to `noise`."""
+    """Apply a leaky ReLU; in training, its random slopes for negative elements are also written to `noise`."""
     made, slopes = _leaky(t, self, lower, upper, training)
     if training:
         noise.write(ew.convert(t.b, slopes, noise.tensor.dtype))

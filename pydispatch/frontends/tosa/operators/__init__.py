@@ -1,4 +1,4 @@
-"""What each operation computes, in files by subject; each has a dict `ROWS`: name of an operation -> conversion."""
+"""Conversions of TOSA operations, one file per subject; each has a dict `ROWS` from operation name to conversion."""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
 
 @dataclass(frozen=True)
 class _Axis:
-    """Where the elements of a resized axis lie: between `lower` and `upper`, `rest` / `scale` after `lower`."""
+    """Interpolation positions along a resized axis.
+
+    Each element lies between the elements `lower` and `upper`, at the fraction `rest` / `scale` after `lower`.
+    """
 
     size: Size
     scale: int

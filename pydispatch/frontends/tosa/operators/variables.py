@@ -14,7 +14,7 @@ from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalOp, GlobalSt
 
 
 def declare(t: Tracer, op: VariableOp) -> None:
-    """The global of a variable; without an initial value it holds zeros."""
+    """Declare the global of a variable; without an initial value it contains zeros."""
     with t.b.at(op):
         dtype, shape = dtype_of(op.type, location_of(op)), shape_of(op.type) or []
         sizes = [n for n in shape if n is not None]

@@ -1,4 +1,4 @@
-"""What directives are made with: their registry, and what has been read so far."""
+"""Infrastructure of assembly format directives: their registry, and access to already parsed types."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Implied(CustomDirective):
 
 
 def word_printed(state: PrintingState) -> None:
-    """What was printed last is a word: what follows stands apart from it."""
+    """Record that the last printed token is a word, so that a space precedes the next token."""
     state.last_was_punctuation, state.should_emit_space = False, True
 
 
@@ -63,7 +63,7 @@ def stated(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
 
 
 def require(word: str, clause: Any, parser: Parser, state: ParsingState, start: int) -> None:
-    """An error when the clause `word` is missing and there is no such operation without its attribute."""
+    """Check that the clause `word` is present if its attribute is required; raise a parse error otherwise."""
     variable = getattr(clause, "value", clause)
     if not isinstance(variable, AttributeVariable) or variable.is_optional or variable.name in state.properties:
         return

@@ -81,7 +81,7 @@ def _numbers(values: Sequence[int], dense: bool) -> Attribute:
 
 
 def print_mixed(printer: Printer, value: int | SSAValue) -> None:
-    """A number or a value."""
+    """Print a static number or an SSA value."""
     if isinstance(value, int):
         printer.print_string(str(value))
     else:

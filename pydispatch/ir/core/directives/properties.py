@@ -122,7 +122,7 @@ class Word(_Property):
 
 @directive
 class Choice(Word):
-    """One of `WORDS`. WHAT: what they are, for messages."""
+    """Directive for a keyword out of `WORDS`; `WHAT` describes these keywords in error messages."""
 
     WORDS: ClassVar[Sequence[str]] = ()
     WHAT: ClassVar[str] = ""
@@ -147,7 +147,7 @@ def _number_of(word: int) -> IntegerAttr:
 
 @directive
 class NumberedChoice(Choice):
-    """One of `WORDS`, as an identifier or in quotes; the property is its number."""
+    """Directive for a keyword out of `WORDS`, bare or in quotes, whose property is the index of the keyword."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos

@@ -95,7 +95,7 @@ class _BasisOp(IRDLOperation):
 
 @op_definition
 class DelinearizeIndexOp(_BasisOp):
-    """Splits an index by a basis, outermost first; the basis may leave out its outermost size."""
+    """Operation that splits a linear index by a basis, outermost size first; the basis may omit its outermost size."""
 
     name = "affine.delinearize_index"
     linear_index = operand_def(IndexType)
@@ -115,7 +115,10 @@ class DelinearizeIndexOp(_BasisOp):
 
 @op_definition
 class LinearizeIndexOp(_BasisOp):
-    """Joins indices by a basis, outermost first; the basis may leave out its outermost size."""
+    """Operation that combines indices into a linear index by a basis, outermost size first.
+
+    The basis may omit its outermost size.
+    """
 
     name = "affine.linearize_index"
     multi_index = var_operand_def(IndexType)

@@ -33,9 +33,10 @@ _REDUCTIONS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf",
 
 
 class _Bounds:
-    """One side of the ranges. Each loop has a group of expressions: the largest is its start, the smallest its end.
+    """Parser of the lower or the upper bounds of `affine.parallel`.
 
-    `%x` is a dimension of the map and `symbol(%x)` a symbol, as MLIR counts them.
+    Each loop has a group of expressions: the largest is its lower bound, the smallest its upper bound. `%x` is a
+    dimension of the map and `symbol(%x)` a symbol, as in MLIR.
     """
 
     def __init__(self, p: Parser, extremum: str) -> None:

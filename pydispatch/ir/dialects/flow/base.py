@@ -1,4 +1,4 @@
-"""What every operation has whose tensors are followed by their dynamic dims."""
+"""Base classes of operations whose tensor types are followed by their dynamic dims."""
 
 from __future__ import annotations
 

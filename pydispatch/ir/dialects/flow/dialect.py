@@ -141,7 +141,7 @@ class DispatchWorkgroupSizeOp(WorkgroupOp):
 
 @op_definition
 class ReturnOp(IRDLOperation):
-    """Ends a region of the dialect."""
+    """Terminator of the regions of `flow` operations."""
 
     name = "flow.return"
     arguments = var_operand_def()

@@ -63,7 +63,7 @@ class TiedTo(CustomDirective):
 
 @op_definition
 class TensorLoadOp(IRDLOperation):
-    """One element on the host, or a vector of them."""
+    """Host load of one element of a tensor, or of a vector of elements."""
 
     name = "flow.tensor.load"
     source = operand_def()

@@ -74,14 +74,14 @@ class _SameTypeOp(IRDLOperation):
 
 @op_definition
 class TensorTieShapeOp(_SameTypeOp):
-    """States the dims of a tensor."""
+    """Association of a tensor with its dynamic dims."""
 
     name = "flow.tensor.tie_shape"
 
 
 @op_definition
 class DispatchTieShapeOp(_SameTypeOp):
-    """States the dims of a kernel's binding."""
+    """Association of a kernel's binding with its dynamic dims."""
 
     name = "flow.dispatch.tie_shape"
 
@@ -159,7 +159,7 @@ class TensorDynamicConstantOp(_ConstantOp):
 
 @op_definition
 class TensorTransferOp(IRDLOperation):
-    """Moves a tensor to where `target` says."""
+    """Transfer of a tensor to the device or affinity `target`."""
 
     name = "flow.tensor.transfer"
     operand = operand_def()
@@ -213,7 +213,7 @@ class TypedValues(CustomDirective):
 
 @op_definition
 class TensorTraceOp(IRDLOperation):
-    """Shows tensors to who debugs: `"key" = [%a : T{%d}, …]`."""
+    """Debug output of tensors: `"key" = [%a : T{%d}, …]`."""
 
     name = "flow.tensor.trace"
     values = var_operand_def()

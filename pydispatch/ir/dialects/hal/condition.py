@@ -1,4 +1,4 @@
-"""Which variant a device may use, and with which constants: host regions that ask the device."""
+"""Host regions that query the device: conditions on variants, and executable constants."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from pydispatch.ir.dialects.hal.region import check_region
 
 @op_definition
 class ExecutableConditionOp(IRDLOperation):
-    """Whether a variant may be used: a host region from the device to i1."""
+    """Host region that maps the device to i1: whether the device may use the variant."""
 
     name = "hal.executable.condition"
     body = region_def()
@@ -125,7 +125,7 @@ class Default(CustomDirective):
 
 @op_definition
 class ExecutableConstantBlockOp(IRDLOperation):
-    """Computes the executable constants `keys` on the host at load."""
+    """Host region that computes the executable constants `keys` at load time."""
 
     name = "hal.executable.constant.block"
     keys = prop_def(ArrayAttr[StringAttr])
@@ -141,7 +141,7 @@ class ExecutableConstantBlockOp(IRDLOperation):
 
 @op_definition
 class ExecutableConstantLoadOp(IRDLOperation):
-    """Reads an executable constant in a kernel."""
+    """Load of an executable constant in a kernel."""
 
     name = "hal.executable.constant.load"
     key = prop_def(StringAttr)
@@ -152,7 +152,10 @@ class ExecutableConstantLoadOp(IRDLOperation):
 
 @op_definition
 class DeviceQueryOp(IRDLOperation):
-    """Asks the device for `category :: key`: whether it knows the key, and its value or `default_value`."""
+    """Device query for `category :: key`.
+
+    `ok` states whether the device knows the key; `value` is its value, or `default_value` otherwise.
+    """
 
     name = "hal.device.query"
     device = operand_def(DeviceType)
@@ -171,7 +174,7 @@ class DeviceQueryOp(IRDLOperation):
 
 @op_definition
 class ReturnOp(IRDLOperation):
-    """Ends a host region."""
+    """Terminator of a host region in the `hal` dialect."""
 
     name = "hal.return"
     arguments = var_operand_def()

@@ -111,8 +111,11 @@ class LabelledCount(CustomDirective):
 
 @op_definition
 class ExecutableExportOp(IRDLOperation):
-    """One entry point. `count` maps (device, workload...) to the grid, `condition` says whether the export may run
-    and `condition_fallback` names the export to run instead. Regions that are not given are empty."""
+    """Entry point of an executable.
+
+    `count` maps (device, workload...) to the grid. `condition` returns whether the export may run; otherwise the export
+    `condition_fallback` runs. An omitted region is empty.
+    """
 
     name = "hal.executable.export"
     sym_name = prop_def(SymbolNameConstraint())

@@ -46,7 +46,7 @@ def flops_of(export: Operation) -> Stated | None:
 
 
 def _numbers(row: Attribute) -> list[int]:
-    """Of an array of integers; empty for anything else."""
+    """Return the integers of an array attribute; an empty list for any other attribute."""
     if not isinstance(row, ArrayAttr) or not all(isinstance(number, IntegerAttr) for number in row.data):
         return []
     return [number.value.data for number in row.data]

@@ -35,7 +35,7 @@ class BufferViewDimOp(IRDLOperation):
 
 @op_definition
 class BufferViewRankOp(IRDLOperation):
-    """How many dimensions there are."""
+    """Rank of a buffer view."""
 
     name = "hal.buffer_view.rank"
     buffer_view = operand_def(BufferViewType)
@@ -79,7 +79,7 @@ class BufferViewBufferOp(IRDLOperation):
 
 @op_definition
 class BufferViewAssertOp(IRDLOperation):
-    """Stops unless a view has this shape, element type and encoding."""
+    """Runtime assertion of a buffer view's shape, element type and encoding."""
 
     name = "hal.buffer_view.assert"
     buffer_view = operand_def(BufferViewType)
@@ -139,7 +139,7 @@ class FenceJoinOp(IRDLOperation):
 
 @op_definition
 class FenceQueryOp(IRDLOperation):
-    """Whether a fence is reached, as a status."""
+    """Status query of a fence: whether it has been reached."""
 
     name = "hal.fence.query"
     fence = operand_def(FenceType)
@@ -158,7 +158,7 @@ class FenceSignalOp(IRDLOperation):
 
 @op_definition
 class FenceAwaitOp(IRDLOperation):
-    """Waits on the host."""
+    """Blocking wait of the host for fences, with a timeout in milliseconds."""
 
     name = "hal.fence.await"
     fences = var_operand_def(FenceType)

@@ -150,7 +150,7 @@ class BareOrdinal(Index):
 
 @op_definition
 class InterfaceConstantLoadOp(IRDLOperation):
-    """Reads the push constant word `ordinal`; `layout` is none in the form `[0]` of older releases."""
+    """Load of the push constant word `ordinal`; `layout` is None in the syntax `[0]` of older releases."""
 
     name = "hal.interface.constant.load"
     layout = opt_prop_def(PipelineLayoutAttr)

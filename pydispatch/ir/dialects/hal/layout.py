@@ -1,4 +1,4 @@
-"""What an executable is given: pipeline layouts and their bindings."""
+"""Interface of an executable: pipeline layouts and their bindings."""
 
 from __future__ import annotations
 
