@@ -1,4 +1,4 @@
-"""Where the memrefs of kernel IR lie: workgroup memory, private memory, bindings."""
+"""Storage classes of memrefs in kernel IR: workgroup memory, private memory, bindings."""
 
 from __future__ import annotations
 

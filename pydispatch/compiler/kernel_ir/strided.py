@@ -156,7 +156,7 @@ def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
 
 
 def _invocations(build: Build, like: scf.ParallelOp, own: Sequence[Operation], width: Index, body: Body) -> None:
-    """A parallel loop of so many invocations, which compute what came before the steps again."""
+    """Emit a parallel loop over `width` invocations that rematerializes the operations `own` and then runs `body`."""
     block = Block(arg_types=[INDEX])
     inner = build.inside(block)
     values: dict[SSAValue, SSAValue] = {like.body.block.args[0]: block.args[0]}

@@ -149,7 +149,7 @@ def checked_memref(type_: Attribute) -> MemRefType:
 
 
 def _checked(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
-    """Such a memref and its strides."""
+    """Return `type_` as a ranked memref of scalars and its strides; raise CompileError if its layout is not strided."""
     memory_width(element_of(type_))
     assert isinstance(type_, MemRefType)
     strides = type_.get_strides()

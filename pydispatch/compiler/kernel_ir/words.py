@@ -1,4 +1,4 @@
-"""How a scalar operand of a dispatch travels: as 32-bit words of the layout's constants, low word first."""
+"""Encoding of scalar operands of a dispatch: 32-bit words in the constants of the layout, low word first."""
 
 from __future__ import annotations
 

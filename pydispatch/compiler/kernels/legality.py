@@ -1,8 +1,9 @@
-"""Which operations may share a dispatch, seen from what code generation makes of them.
+"""Legality of fusion: the operations that code generation can put into one dispatch.
 
-A dispatch is a set of loop nests over its results. What an operation needs of another is computed where it is needed,
-so an operation may join where that costs no work twice: elementwise operations of one space, reductions with what is
-computed before them, and rows: reductions over inner dimensions of one outer space with what uses them.
+A dispatch is a set of loop nests over its results. An operation computes the elements of its operands at the point of
+use. An operation may therefore join if that repeats no work. These groups may join: elementwise operations over one
+iteration space, reductions with the operations before them, and rows. Rows are reductions over inner dimensions of
+one outer space, together with the users of their results.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class MatchWarning(CompileWarning):
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One rewrite. kind: 'transform', 'pdl' or 'python'; what: a module, or a list of Python patterns."""
+    """One rewrite of a program. kind: 'transform', 'pdl' or 'python'; what: a module, or a list of Python patterns."""
 
     kind: str
     phase: str
@@ -46,10 +46,15 @@ class Rewrite:
 
 @dataclass
 class Rewrites:
-    """Everything that is applied to a program, in order; `report` grows as it is.
+    """Ordered list of the rewrites that are applied to one program.
 
-    targets: returns the formats that the program is compiled for. quiet: no warning without matches. decide: which
-    matches of Python patterns are replaced, see `python/apply.py`; None for all.
+    Attributes:
+        rewrites: The rewrites, in order.
+        require_match: Whether a pattern without matches is an error.
+        report: The matches and misses so far.
+        targets: Returns the formats that the program is compiled for.
+        quiet: Whether to omit warnings about patterns without matches.
+        decide: Selects the matches of Python patterns to replace, see `python/apply.py`; None for all.
     """
 
     rewrites: list[Rewrite] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What patterns found, and where and why they nearly did."""
+"""Report of the matches and near misses of patterns, with locations and reasons."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def function_of(op: Operation) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """One match. kernel: its replacement, '' without one."""
+    """One match of a pattern. kernel: the replacement, '' without one."""
 
     pattern: str
     op: str
@@ -50,7 +50,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Miss:
-    """One near miss: `depth` operations of the pattern agreed below `op`, then `reason` stopped it at `stopped`."""
+    """One near miss of a pattern.
+
+    `depth` operations of the pattern matched at and below `op`; then `reason` ended the comparison at `stopped`.
+    """
 
     pattern: str
     op: str
@@ -69,10 +72,14 @@ class Miss:
 
 @dataclass
 class Report:
-    """What one run of specs and patterns did.
+    """Report of one run of specs and patterns.
 
-    near: for each pattern, its deepest misses, the best first. hints: for patterns of kernels that have nothing to
-    replace, the name that the user gave and why.
+    Attributes:
+        patterns: Names of all patterns that were tried.
+        found: The matches.
+        near: For each pattern, its deepest misses, deepest first.
+        roots: For each pattern with a root operation, the name of that operation.
+        hints: For kernel patterns with nothing to replace, the user's name of the kernel and the reason.
     """
 
     patterns: list[str] = field(default_factory=list)
@@ -82,7 +89,7 @@ class Report:
     hints: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def declare(self, pattern: str, root: str = "") -> None:
-        """A pattern that is going to be tried. root: the name of the operation that it begins with, when it has one."""
+        """Register a pattern before it is tried. root: the name of its root operation, '' without one."""
         if root:
             self.roots[pattern] = root
         if pattern not in self.patterns:

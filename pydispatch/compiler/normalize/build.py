@@ -1,4 +1,4 @@
-"""What the rows build with: operations before the one that goes, at its place in the source."""
+"""Builder for normalization rules: it inserts operations before the replaced one, with the same source location."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ OpT = TypeVar("OpT", bound=Operation)
 
 
 class Build:
-    """Puts operations before `op` and then replaces it. `made`: what was put, in order. reassociate: sums and products
-    of floats may be computed in another order than the written one."""
+    """Builder that inserts operations before `op` and then replaces `op`.
+
+    made: the inserted operations, in order. reassociate: whether sums and products of floats may be reordered.
+    """
 
     def __init__(self, op: Operation, reassociate: bool = True) -> None:
         self.op, self.reassociate = op, reassociate

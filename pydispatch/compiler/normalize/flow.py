@@ -26,12 +26,12 @@ from pydispatch.ir.op_info import listed
 
 
 def _forward(op: Operation, build: Build) -> None:
-    """The value itself: tensors are values, and there is one place to be."""
+    """Replace the operation by its operand. Tensors are values, and there is only one device."""
     build.replace(op.operands[0])
 
 
 def _drop(op: Operation, build: Build) -> None:
-    """Nothing: a trace changes no result, and there is no one here to show it to."""
+    """Remove the operation. A trace operation has no result, and the compiler has no output for it."""
     build.replace()
 
 
@@ -101,7 +101,7 @@ def _constant(op: Operation, build: Build) -> None:
 
 
 def _hidden_constant(op: Operation, build: Build) -> None:
-    """A constant after a barrier, so that nobody computes with what it holds."""
+    """Replace the constant by an optimization barrier around it, so that no pass folds its value."""
     assert isinstance(op, tensors.TensorDynamicConstantOp | scalars.UnfoldableConstantOp)
     value = _value(build, op.value)
     barrier = scalars.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
@@ -156,14 +156,14 @@ def _bitcast(op: Operation, build: Build) -> None:
 
 
 def _arith_constant(op: Operation, build: Build) -> None:
-    """A parameter that is written as the value of an ordinary constant."""
+    """Replace an ordinary constant whose value is a parameter by a load of the parameter."""
     value = op.properties.get("value")
     if isinstance(value, ParameterAttr):
         build.replace(_value(build, value))
 
 
 def _global(op: Operation, build: Build) -> None:
-    """One spelling of parameters; what is not set is zero."""
+    """Normalize the initial value of a global: parameters to one form, uninitialized tensors to zero."""
     assert isinstance(op, util.GlobalOp)
     value = op.initial_value
     if isinstance(value, StreamParameterAttr):

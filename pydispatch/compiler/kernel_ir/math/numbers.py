@@ -109,11 +109,11 @@ class Word(Value):
         return self._op(arith.MuliOp, self, other)
 
     def __floordiv__(self, other: Word | int) -> Word:
-        """Without sign, by what is not 0."""
+        """Return the unsigned quotient; `other` must not be 0."""
         return self._bounded(arith.DivUIOp, other)
 
     def __mod__(self, other: Word | int) -> Word:
-        """Without sign, by what is not 0."""
+        """Return the unsigned remainder; `other` must not be 0."""
         return self._bounded(arith.RemUIOp, other)
 
     def __and__(self, other: Word | int) -> Word:
@@ -133,7 +133,7 @@ class Word(Value):
         return self._bounded(arith.ShRUIOp, count)
 
     def shifted_signed(self, count: int) -> Word:
-        """To the right; copies of the sign come in."""
+        """Return the word shifted right arithmetically: copies of the sign bit are shifted in."""
         return self._op(arith.ShRSIOp, self, count)
 
     def _test(self, predicate: str, other: Word | int) -> Truth:
@@ -156,11 +156,11 @@ class Word(Value):
         return self._test("ne", other)
 
     def below(self, other: Word | int) -> Truth:
-        """Without sign."""
+        """Return whether the word is less than `other`, unsigned."""
         return self._test("ult", other)
 
     def above(self, other: Word | int) -> Truth:
-        """Without sign."""
+        """Return whether the word is greater than `other`, unsigned."""
         return self._test("ugt", other)
 
     def resized(self, width: int) -> Word:
@@ -296,7 +296,7 @@ class Number(Value):
         return Word(self.body, self.body.op(arith.BitcastOp, _WORDS[self.width], self.value))
 
     def is_negative(self) -> Truth:
-        """By the sign bit, that of -0 included."""
+        """Return whether the sign bit is set; -0 counts as negative."""
         return self.bits() < 0
 
     def at_most(self, high: float) -> Number:
@@ -308,7 +308,7 @@ class Number(Value):
         return choose(self < low, low, self).at_most(high)
 
     def converted(self, type_: Attribute) -> Number:
-        """As an f32 or f64, rounded to nearest even."""
+        """Return the number converted to f32 or f64, rounded to nearest even."""
         kind = arith.ExtFOp if type(type_) is Float64Type else arith.TruncFOp
         return Number(self.body, self.body.op(kind, type_, self.value))
 

@@ -45,7 +45,11 @@ def powf(x: Number, y: Number) -> Number:
 
 
 def cbrt(x: Number) -> Number:
-    """From the exponent over three by steps of Halley's method and one that makes good what they rounded."""
+    """Return the cube root of x.
+
+    The first guess divides the exponent by three. Steps of Halley's method refine it, and a last correction step with
+    exact products removes the rounding error of those steps.
+    """
     format, size = format_of(x), x.size()
     guess, steps, end, shift = format.cube_root
     small, large = size < 2.0**-end, size > 2.0**end
@@ -62,9 +66,10 @@ def cbrt(x: Number) -> Number:
 
 
 def whole_power(base: N, exponent: Word, known: int | None) -> N:
-    """By squaring. Negative exponents: the reciprocal, which of an integer is 0 unless that is 1 or -1.
+    """Return `base` raised to an integer exponent, by repeated squaring; raise CompileError for i1.
 
-    known: the exponent, where it is known while compiling.
+    A negative exponent gives the reciprocal, which for an integer base is 0 unless the power is 1 or -1. known: the
+    exponent as a compile-time constant, or None.
     """
     if 1 in (exponent.width, getattr(base, "width", 0)):
         raise CompileError("powers of i1 have no meaning", note="extend the operands first")

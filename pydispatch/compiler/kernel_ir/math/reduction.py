@@ -83,7 +83,7 @@ def _fraction(high: Word, low: Word) -> Pair:
 
 
 def large_quadrant(x: Number) -> Quadrant:
-    """Of a finite x that is not small, of either sign."""
+    """Reduce a finite x of large magnitude, of either sign, to its quadrant and the remainder within the quadrant."""
     format = format_of(x)
     width, fraction, (pio2, pio2_low) = format.width, format.fraction, format.pio2
     bits = x.bits()

@@ -1,1 +1,1 @@
-"""What a workgroup does → what one invocation of it does."""
+"""Lowering from the code of a workgroup to the code of one GPU invocation (SIMT)."""

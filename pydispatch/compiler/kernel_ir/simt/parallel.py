@@ -45,7 +45,7 @@ def bounds_of(op: Operation) -> list[Range]:
 
 
 def parallel(w: Workgroup, op: Operation) -> None:
-    """A parallel loop in uniform code."""
+    """Lower a parallel loop in uniform code: distribute its iterations over the invocations of the workgroup."""
     w.before(op, w.shared(accesses_of(op)))
     if isinstance(op, scf.ParallelOp) and op.results:
         if reduce.regroups(op):
@@ -104,7 +104,7 @@ def nest(
 
 
 def in_order(w: Workgroup, op: Operation) -> None:
-    """A parallel loop or a copy that one invocation runs by itself becomes plain loops."""
+    """Rewrite a parallel loop or a copy that a single invocation runs into sequential loops."""
     build = w.build(op)
     if op.name == "memref.copy":
         source, target = op.operands

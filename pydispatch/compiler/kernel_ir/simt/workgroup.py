@@ -1,7 +1,7 @@
-"""What the invocations of a workgroup do together: uniform code, its storage, its barriers.
+"""Lowering of code that all invocations of a workgroup share: uniform code, its storage, its barriers.
 
-Outside parallel loops all invocations run the same code with the same values, and one of them stores. A barrier stands
-wherever memory that one invocation wrote is next used by another. docs/kernel-ir.md has the rules.
+Outside parallel loops all invocations run the same code with the same values, and one of them stores. A barrier is
+placed wherever memory that one invocation wrote is next used by another. docs/kernel-ir.md defines the rules.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ PARALLEL = ("scf.parallel", "scf.forall")
 
 @dataclass(frozen=True)
 class Machine:
-    """What differs between targets.
+    """Properties of a GPU target that the lowering to invocations depends on.
 
-    warp: the invocations whose registers shuffles reach; 0: there are no shuffles, and partial results of reductions
-    meet in workgroup memory. divides_in_words: indices that fit into 31 bits had better be divided in 32. unrolls:
-    small bodies are written several times, so that several reads of memory are under way at once.
+    Attributes:
+        warp: Number of invocations that shuffles connect. 0: there are no shuffles, and partial results of reductions
+            are combined in workgroup memory.
+        divides_in_words: Whether indices that fit into 31 bits are divided faster as 32-bit integers.
+        unrolls: Whether small loop bodies are unrolled, so that several memory reads are in flight at once.
     """
 
     warp: int = 0
@@ -58,7 +60,7 @@ class Around:
 
 
 class Workgroup:
-    """One entry point while its code becomes that of an invocation. ops: its operations."""
+    """Rewriter of one entry point from workgroup code into invocation code. ops: its operations, by name."""
 
     def __init__(
         self, function: FuncOp, ops: Ops, size: Size, machine: Machine,
@@ -190,7 +192,10 @@ class Workgroup:
             loop.barred = True
 
     def write_scratch(self, op: Operation, keys: set[Key]) -> None:
-        """In front of `op` memory of a reduction is written, which loops do not know beforehand."""
+        """Record that reduction scratch is written before `op`, and mark it as exposed in the enclosing loops.
+
+        The access analysis of loops does not see this scratch memory, because lowering creates it.
+        """
         self.before(op, Accesses(set(), keys))
         for loop in self.loops:
             if not loop.barred:
@@ -216,7 +221,7 @@ class Workgroup:
     # Uniform code
 
     def region(self, region: Region) -> None:
-        """What all invocations execute with the same values."""
+        """Lower a region of uniform code, which all invocations execute with the same values."""
         if region.first_block is region.last_block:
             if region.first_block is not None:
                 self._block(region.first_block)
@@ -270,7 +275,7 @@ class Workgroup:
         self.passed_barrier()
 
     def ways(self, op: Operation) -> None:
-        """One of several regions runs."""
+        """Lower an operation that runs one of its regions, and join the hazards of all of them."""
         start, joined = self.hazards.copy(), None
         barred = [loop.barred for loop in self.loops]
         for region in op.regions:
@@ -285,7 +290,7 @@ class Workgroup:
             self.hazards = joined
 
     def loop(self, op: Operation) -> None:
-        """An iteration meets the previous one, which may have done all that the loop does."""
+        """Lower a sequential loop. Each iteration assumes that the previous one made every access of the loop body."""
         before, barred = self.hazards.copy(), [loop.barred for loop in self.loops]
         self.hazards.note(self.shared(accesses_of(op)), MANY)
         inside = Around()
@@ -298,7 +303,7 @@ class Workgroup:
         self.hazards.join(before)
 
     def _unbar(self, barred: list[bool]) -> None:
-        """What stands in one of several ways, or in a loop, may not have run."""
+        """Restore the `barred` flags of the enclosing loops: a barrier in a branch or inner loop may not have run."""
         for loop, before in zip(self.loops, barred, strict=True):
             loop.barred = before
 

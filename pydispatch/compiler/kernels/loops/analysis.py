@@ -1,8 +1,8 @@
-"""What the nests of a kernel look like, found out by writing their code once and dropping it.
+"""Analysis of the loop nests of a kernel by a trial: their code is emitted once and discarded.
 
-Rows: reductions that depend on the outer dimensions only are loops before the inner ones, and a workgroup takes
-whole rows. Values of a row that several of its loops need, and that are expensive, are stored by the first loop: in
-workgroup memory where the row is known to fit, else in the row of a result of the same type that is written last.
+Rows: reductions that depend on the outer dimensions only are loops before the inner ones, and a workgroup takes whole
+rows. Expensive values of a row that several of its loops need are stored by the first of these loops. They are stored
+in workgroup memory if the row is known to fit, else in the row of a result of the same type that is written last.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ ROWS = 1024
 
 @dataclass(frozen=True)
 class Stage:
-    """One reduction in columns. point: for each loop dimension the dimension of the nest that it is, -1 for none."""
+    """One reduction over columns. point: the dimension of the nest for each loop dimension of the reduction, or -1."""
 
     op: Operation
     point: tuple[int, ...]
@@ -122,7 +122,7 @@ def run_stages(
 
 
 class _Run:
-    """One stage being written. sums: the buffers that steps add to; totals: those that blocks are added to."""
+    """Emitter of one stage. sums: the accumulators of the steps; totals: the buffers to which blocks are added."""
 
     totals: list[SSAValue]
     sums: list[SSAValue]
@@ -139,14 +139,14 @@ class _Run:
         self.block = _rows_of_blocks(e, g, self.sizes)
 
     def start(self, build: Builder, index: Index) -> None:
-        """A column begins with what its output holds."""
+        """Initialize the totals of column `index` with the elements of the output operands."""
         self.point[self.column] = index
         for output, map, buffer in zip(self.g.outputs, self.g.output_maps, self.totals, strict=True):
             element = self.e.at(build, output, evaluate(build, map, self.point))
             self.e.store(build, element, buffer, [build.minus(index, self.low)])
 
     def loops(self, build: Builder, depth: int) -> None:
-        """The reduced dimensions from `depth` on, around the columns."""
+        """Emit the loops over the reduced dimensions from number `depth` on, around the loop over the columns."""
         if depth == len(self.g.loops):
             build.parallel(self.low, self.high, self._step, limit=self.width)
             return

@@ -1,4 +1,4 @@
-"""What surrounds the code of a kernel: constants, bindings, and the grid function."""
+"""Frame of a kernel: its constants, bindings, and grid function."""
 
 from __future__ import annotations
 

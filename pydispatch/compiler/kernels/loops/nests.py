@@ -14,7 +14,7 @@ from pydispatch.compiler.target.backend import Backend
 
 
 class RowPipeline(Protocol):
-    """What every row of a nest computes of the next one."""
+    """Software pipeline over the rows of a nest: each row computes values of the next row."""
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
         """Return the values of the first row, by themselves."""
@@ -38,7 +38,10 @@ Write = Callable[[Builder, list[Index]], None]
 
 @dataclass(frozen=True)
 class Cut:
-    """How a nest is cut: `rows` of `outer` outer iterations per workgroup, the inner size in `tiles` tiles."""
+    """Partition of a nest into workgroups.
+
+    Each workgroup takes `rows` of `outer` outer iterations; the inner size is cut into `tiles` tiles.
+    """
 
     outer: Index
     rows: Index
@@ -65,7 +68,7 @@ def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_
 
 
 def cut_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Cut:
-    """Whole rows."""
+    """Partition a nest into workgroups of whole rows."""
     rows = elements_per_workgroup(build, backend, bytes_per_row)
     return Cut(outer, rows, 0, 1, build.ceil_quotient(outer, rows))
 
@@ -92,9 +95,16 @@ def emit_nest(
     row: Callable[[Builder, list[Index], Index, Index], None],
     pipeline: RowPipeline | None = None,
 ) -> None:
-    """The outer iterations of workgroup number `group`, in order. row: gets the outer indices, and the inner tile.
+    """Emit the outer iterations of workgroup number `group`, in order.
 
-    pipeline: what every row computes of the next one, where the workgroup has several.
+    Args:
+        build: The builder of the kernel.
+        group: The number of the workgroup.
+        cut: The partition of the nest into workgroups.
+        dims: The sizes of the dimensions of the nest.
+        split: The number of outer dimensions.
+        row: Emits one row; it gets a builder, the outer indices, and the bounds of the inner tile.
+        pipeline: The values that each row computes of the next one, if a workgroup has several rows.
     """
     tile_number: Index = 0
     block = group
@@ -143,7 +153,11 @@ def emit_nest(
 def emit_inner(
     build: Builder, indices: list[Index], dims: Sequence[Index], low: Index, high: Index, write: Write
 ) -> None:
-    """The inner dimensions: loops around a parallel loop over the last one, from `low` to `high`."""
+    """Emit the inner dimensions `dims`: sequential loops around a parallel loop over the last one.
+
+    low, high: the bounds of the first of these dimensions if it is the only one; other dimensions run over their
+    whole size.
+    """
     if not dims:
         write(build, indices)
     elif len(dims) == 1:

@@ -45,7 +45,7 @@ def _parts_on_cpu(e: Elements, build: Builder, update: UpdateStep) -> Index:
 
 
 def cut_in_order(e: Elements, build: Builder, update: UpdateStep) -> Cut:
-    """Of a CPU: parts, and runs of the last dimension of the slices."""
+    """Partition an ordered update for a CPU: by parts, and by runs of the last dimension of the slices."""
     inner = update.dims(e)[update.ordered :]
     outer = build.product([_parts_on_cpu(e, build, update), *inner[:-1]])
     tile = build.least(inner[-1], WIDEST_RUN) if inner else 1
@@ -56,9 +56,10 @@ def cut_in_order(e: Elements, build: Builder, update: UpdateStep) -> Cut:
 def emit_in_order(
     e: Elements, build: Builder, group: Index, cut: Cut, update: UpdateStep, write: Write, whole_bytes: bool
 ) -> None:
-    """The workgroup `group` of a CPU: parts and slices are loops, the last dimension of a slice is side by side.
+    """Emit the code of workgroup `group` of a CPU for an ordered update.
 
-    whole_bytes: elements do not share bytes; those that do have one workgroup.
+    Parts and slices are sequential loops; the last dimension of a slice is a parallel loop. whole_bytes: elements do
+    not share bytes; otherwise the destination has only one part.
     """
     inner = update.dims(e)[update.ordered :]
     parts = _parts_on_cpu(e, build, update) if whole_bytes else 1

@@ -43,8 +43,11 @@ def row_bytes(e: Elements, build: Builder, op: RecurrenceOp) -> Index:
 def write_rows(
     e: Elements, build: Builder, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue], rows: Sequence[Sequence[Index]]
 ) -> None:
-    """Some rows in one loop. buffers: results that are stored -> where. rows: the index of each, without the dimension
-    that it lies along."""
+    """Emit one loop that computes several rows of a recurrence.
+
+    buffers: the buffer of each result that is stored. rows: the indices of each row, without the dimension of the
+    recurrence.
+    """
     axis, block = op.along, op.next.block
     start: list[SSAValue] = []
     for row in rows:
@@ -106,7 +109,7 @@ def cut_recurrence(e: Elements, build: Builder, backend: Backend, op: Recurrence
 def emit_recurrence(
     e: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
 ) -> None:
-    """The rows of workgroup number `group` of a CPU."""
+    """Emit the rows of workgroup number `group` of a CPU."""
     if cut.tiles == 1 and not isinstance(cut.tile, SSAValue) and cut.tile == 0:
         _emit_rows(e, build, group, cut, op, buffers)
     else:
@@ -116,7 +119,7 @@ def emit_recurrence(
 def _emit_columns(
     e: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
 ) -> None:
-    """A run of rows side by side: each step is a parallel loop over them, what they carry is in memory."""
+    """Emit adjacent rows together: a step is a parallel loop over them, and their carried values are in memory."""
     dims, axis, block = row_dims(e, op), op.along, op.next.block
     states = [e.fresh(type_, _most_columns(op)) for type_ in _carried(op)]
 
@@ -155,7 +158,7 @@ def _emit_columns(
 def _emit_rows(
     e: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
 ) -> None:
-    """Whole rows, several at once: each waits for its own last step only."""
+    """Emit whole rows, several interleaved in one loop: a step depends only on the previous step of its own row."""
     dims = row_dims(e, op)
     low = build.times(group, cut.rows)
     high = build.least(build.plus(low, cut.rows), cut.outer)

@@ -64,13 +64,16 @@ def cut_turned(build: Builder, backend: Backend, dims: Sequence[Index], along: i
 def emit_turned(
     e: Elements, build: Builder, group: Index, cut: Cut, dims: Sequence[Index], along: int, stores: Sequence[Store]
 ) -> None:
-    """The blocks of a workgroup: computed along what is read into workgroup memory, and written along the result."""
+    """Emit the blocks of a workgroup.
+
+    Each block is computed into workgroup memory in the order of the reads, then written in the order of the result.
+    """
     _Turned(e, build, list(dims), along, stores).run(build, group, cut)
 
 
 @dataclass(frozen=True)
 class _Square:
-    """Where a block is: the indices in front (of all but the last dimension), its first and last row and column."""
+    """Position of a block: the indices of all dimensions but the last, and the bounds of its rows and columns."""
 
     outer: list[Index]
     top: Index
@@ -160,7 +163,7 @@ class _Turned:
         build.loop(s.top, s.bottom, [], row, limit=self.dims[self.along])
 
     def _turn(self, build: Builder, s: _Square) -> None:
-        """A whole block at once."""
+        """Emit the transposition of a full block from the buffers in workgroup memory to the results."""
         strides: list[Index] = [1]
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))

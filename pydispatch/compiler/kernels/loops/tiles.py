@@ -1,4 +1,4 @@
-"""How much one workgroup of a generated dispatch does, per backend. Never depends on the number of workers."""
+"""Work per workgroup of a generated dispatch, for each backend. It never depends on the number of workers."""
 
 from __future__ import annotations
 

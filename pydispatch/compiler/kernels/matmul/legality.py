@@ -1,4 +1,4 @@
-"""Which operations may join the dispatch of a contraction."""
+"""Legality of fusion into the dispatch of a contraction."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is a contraction: a generic that adds up products of two factors; the parts of its dimensions.
+"""Recognition of contractions: generics that add up products of two factors, and the roles of their dimensions.
 
-`is_contraction` is the notion by which dispatches are formed and named. `contraction_of` finds the parts of those that
-have kernels of their own. Both are found out once for an operation, see `pydispatch.ir.structured`.
+Dispatches are formed and named by `is_contraction`. `contraction_of` describes the contractions that have kernels of
+their own. Both results are cached for each operation, see `pydispatch.ir.structured`.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ class Linear:
 
 @dataclass(frozen=True)
 class Factor:
-    """One side of the product: scalar code over some inputs of the generic, all read at coordinates of the main one.
+    """One factor of the product: scalar code over inputs of the generic, all read at coordinates of a main input.
 
-    coordinates: those of the main input. inputs: number of an input -> for each of its dimensions the position of the
-    coordinate that it is read at, or a constant as a Linear. direct: it is the main input's element and nothing else.
+    coordinates: the coordinates of the main input. inputs: for each input, by its number, the coordinate of every
+    dimension: its position in `coordinates`, or a constant as a Linear. direct: whether the factor is the main
+    input's element itself.
     """
 
     value: SSAValue
@@ -201,7 +202,7 @@ def _factor(g: Structured, value: SSAValue) -> Factor | None:
 
 
 def _places(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Linear, ...] | None:
-    """For each result of a map the coordinate that it is, or a constant; None when it is neither."""
+    """Return the position in `coordinates` of each result of a map, or the result if it is constant; None otherwise."""
     places: list[int | Linear] = []
     for result in map.results:
         found = linear(result)

@@ -30,8 +30,11 @@ PANEL_BYTES = 128
 
 @dataclass(frozen=True)
 class Layout:
-    """How the elements of a tensor lie in panels. axis: of the tensor, along which it is cut; width: columns of a
-    panel; group: so many neighbours along the dimension `steps` lie side by side, in each column."""
+    """Panel layout of a tensor.
+
+    axis: the dimension that is cut into panels. width: columns of a panel. group: number of neighbours along the
+    dimension `steps` that are stored side by side in each column.
+    """
 
     axis: int
     width: int

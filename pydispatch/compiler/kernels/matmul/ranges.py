@@ -1,4 +1,4 @@
-"""Which values an integer factor of a contraction can have, found through the operations that compute it."""
+"""Value range analysis of the integer factors of a contraction, through the operations that compute them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a contraction's result begins, and which element of it belongs to an element of what is computed from it."""
+"""Initial value of a contraction's result, and the mapping from elements of dependent values to its elements."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ Places = dict[SSAValue, "list[int] | bool | None"]
 
 
 def positions(value: SSAValue, result: SSAValue, known: Places | None = None) -> list[int] | None:
-    """For each dimension of `value` the dimension of `result` that it is, when every element of `value` is computed
-    from the element of `result` in the same place, and from nothing else of it. None otherwise. known: what was found
-    out before, of the same operations."""
+    """Return, for each dimension of `value`, the matching dimension of `result`; None if there is no such mapping.
+
+    Each element of `value` must depend on exactly one element of `result`, in the same position. known: cache of
+    earlier results for the same operations.
+    """
     known = {} if known is None else known
 
     def of(at: SSAValue) -> list[int] | bool | None:

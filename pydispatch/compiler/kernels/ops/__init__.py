@@ -1,1 +1,1 @@
-"""What kernels are written with: a builder, elements of tensors, scalar code of bodies, reductions."""
+"""Building blocks of generated kernels: a builder, elements of tensors, scalar code of bodies, reductions."""

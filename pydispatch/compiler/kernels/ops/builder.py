@@ -22,9 +22,10 @@ _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 
 
 class Builder(IndexArithmetic[SSAValue]):
-    """Appends operations to a block, all with the location of one source operation.
+    """Builder that appends operations to a block, all with the location of one source operation.
 
-    parent: the builder of the block around. guarded: the block runs only under a condition that its loads may need.
+    parent: the builder of the enclosing block. guarded: whether the block runs only under a condition that its loads
+    may need.
     """
 
     def __init__(self, block: Block, source: Operation, parent: Builder | None = None, guarded: bool = False) -> None:
@@ -47,7 +48,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return op.results[0] if op.results else None  # type: ignore[return-value]
 
     def chain(self) -> Iterator[Builder]:
-        """This builder and those around it, innermost first."""
+        """Yield this builder and those of the enclosing blocks, innermost first."""
         at: Builder | None = self
         while at is not None:
             yield at
@@ -102,7 +103,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.index(index) if isinstance(index, int) else index
 
     def bounded(self, value: SSAValue, limit: Index) -> SSAValue:
-        """States 0 <= value < limit."""
+        """Record that 0 <= value < limit, and return `value`."""
         self._bounds[value] = limit
         return value
 
@@ -135,7 +136,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return value
 
     def counts(self, value: SSAValue, limit: Index) -> SSAValue:
-        """States that `value` counts from 0 to just below `limit`, one by one."""
+        """Record that `value` counts from 0 to limit - 1 in steps of one, and return `value`."""
         self._counters[value] = limit
         return self.bounded(value, limit)
 

@@ -1,4 +1,4 @@
-"""Which values cost more to compute again than to store."""
+"""Cost estimates that decide between rematerializing a value and storing it."""
 
 from __future__ import annotations
 

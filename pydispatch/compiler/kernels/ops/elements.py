@@ -1,8 +1,8 @@
-"""One element of any tensor of a dispatch function, as kernel IR.
+"""Lowering of one element of any tensor of a dispatch function to kernel IR.
 
-`Elements.at` computes an element by the rules of the operations that make it: nothing is stored between them unless
-`materialize` said where a value lives. Code is placed at the outermost loop where its indices are known, and the same
-element is computed once per place, so that reductions which depend on a row only are computed before the row's loop.
+`Elements.at` computes an element by the rules of its producers. No intermediate is stored unless `materialize`
+assigned a buffer to it. Code is emitted at the outermost loop where its indices are available. The same element is
+computed once per loop level, so that reductions that depend on a row only are computed before the loop over the row.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ class LoopCompanion(Protocol):
 
 @dataclass(frozen=True)
 class Rules:
-    """How operations are computed one element at a time (`tensor_ops/in_kernels.py`).
+    """Rules that compute operations one element at a time (`tensor_ops/in_kernels.py`).
 
-    element: an element of a result. sizes: the sizes of a tensor. scalar: a scalar operation, whose results it maps.
+    element: emits an element of a result. sizes: returns the sizes of a tensor. scalar: emits a scalar operation and
+    maps its results.
     """
 
     element: Callable[[Elements, Builder, OpResult, Sequence[Index]], SSAValue]
@@ -140,7 +141,10 @@ class Elements:
     # Elements
 
     def materialize(self, value: SSAValue, buffer: SSAValue, index_map: IndexMap | None = None) -> None:
-        """From now on `value` is loaded from a memref, at what `index_map` makes of its indices."""
+        """Register a buffer for `value`: its elements are loaded from there from now on.
+
+        index_map: maps indices to the buffer.
+        """
         self._buffers[value] = (buffer, index_map)
 
     def forget(self, value: SSAValue) -> None:
@@ -192,7 +196,10 @@ class Elements:
         return result
 
     def _place(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> Builder:
-        """As far out as the indices are known. An element that may not exist there stays where it is asked for."""
+        """Return the builder of the outermost loop where the indices are available.
+
+        An element that may not exist there, or whose computation may trap, is computed at its point of use.
+        """
         fixed = bool(indices) and not any(isinstance(i, SSAValue) for i in indices)
         if fixed and any(size < 1 for size in tensor_type(value).get_shape()):
             return build

@@ -225,7 +225,7 @@ def integer_of(op: Operation, name: str) -> int:
 
 
 def are_sums(e: Elements, g: Structured) -> list[bool]:
-    """For each result whether it is a sum of floats that may be computed in any order."""
+    """Return, for each result, whether it is a sum of floats that may be reassociated."""
     from pydispatch.compiler.kernels.ops.generics import reassociable
 
     last = g.block.last_op

@@ -50,8 +50,10 @@ def afresh(build: Builder, carried: Carried, sums: Sequence[bool], inside: Calla
 
 @dataclass(frozen=True)
 class Level:
-    """One loop of a nest: over the range of `loop` that the levels around it leave, in steps of `step`. fresh: its body
-    has sums of its own."""
+    """One loop of a nest, over the part of the range of `loop` that the enclosing levels leave, in steps of `step`.
+
+    fresh: whether the loop body has accumulators of its own.
+    """
 
     loop: int
     step: int = 1

@@ -35,8 +35,10 @@ Reads = tuple[ReadTileOp | None, ReadTileOp | None]
 
 
 def reads_for_products(ops: Sequence[Operation]) -> dict[Operation, Reads]:
-    """For each product the reads of its factors, where nothing but products, each right after such a read, needs the
-    memory of the tile."""
+    """Return, for each product, the reads of its two factors that need no copy of the tile; None for other factors.
+
+    A read needs no copy if the tile is used only by products that each follow such a read directly.
+    """
     products = [op for op in ops if isinstance(op, MatmulOp)]
     found = {op: [_read_before(op, tile) for tile in (op.a, op.b)] for op in products}
     used: dict[Operation, Reads] = {}
@@ -76,12 +78,12 @@ def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
 
 
 def read(build: Builder, op: ReadTileOp) -> None:
-    """The tile, in memory."""
+    """Emit code that reads a tile into memory."""
     _read(build, part_of(op), op.tile)
 
 
 def _read(build: Builder, part: Part, tile: SSAValue) -> None:
-    """A copy, with the type of the tile."""
+    """Emit a copy of a part of a view into `tile`, in the type of the tile. Elements beyond the view become zero."""
     then, other = branch(build), branch(build)
     _copy(then, part, tile)
     _copy_what_exists(other, part, tile)
@@ -89,7 +91,7 @@ def _read(build: Builder, part: Part, tile: SSAValue) -> None:
 
 
 def _copy(build: Builder, part: Part, tile: SSAValue) -> None:
-    """All of it exists."""
+    """Emit the copy of a part that is completely inside its view. Transposed parts are copied in square blocks."""
     rows, columns = shape_of(tile)
     if not part.turned or element_of(part.value) != element_of(tile):
         _copy_elements(build, part, tile, (0, 0), (rows, columns))
@@ -200,7 +202,7 @@ def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
 
 
 def _blocks(build: Builder, a: Part, b: Part, c: Part, sizes: tuple[int, int, Index], level: Level) -> None:
-    """Columns of blocks, so that the rows of B that they read stay in the first cache."""
+    """Emit the register blocks of a product, column by column, so that a panel of B stays in the first-level cache."""
     rows, columns, steps = sizes
     tiles = choose(level, (bit_width(element_of(c.value)) or 32) // 8, rows, columns, None, 1, 1, padded=False)
 

@@ -15,7 +15,7 @@ BLOCKS = ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
 
 
 def read(build: Builder, op: ReadTileOp) -> None:
-    """The tile, in memory: neighbours by neighbouring invocations."""
+    """Emit code that reads a tile into memory; neighbouring invocations read neighbouring elements of the view."""
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
     def one(b: Builder, number: Index) -> None:

@@ -17,7 +17,7 @@ from pydispatch.ir.op_info import info_of
 
 
 class Inserter:
-    """Inserts operations before or after one operation, in order."""
+    """Insertion point before or after one operation; operations are inserted in order."""
 
     def __init__(self, place: Operation, after: bool) -> None:
         self.place, self.after = place, after

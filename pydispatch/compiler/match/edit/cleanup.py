@@ -1,4 +1,4 @@
-"""What is left over after a replacement: operations and private symbols that nothing uses, equal things, casts."""
+"""Cleanup after a replacement: dead operations, unused private symbols, common subexpressions, redundant casts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def eliminate_common(root: Operation) -> None:
 
 
 def canonicalize(root: Operation) -> None:
-    """The library's simplifications, and casts that undo each other."""
+    """Apply the canonicalization patterns of xDSL, and remove casts that undo each other."""
     from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
     from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
     from xdsl.transforms.dead_code_elimination import region_dce

@@ -19,7 +19,10 @@ _STEPS = 100_000
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Where a comparison stopped. depth: how many operations of the pattern had agreed; op: of the program."""
+    """Reason why a comparison failed.
+
+    depth: number of pattern operations that matched before; op: the program operation.
+    """
 
     depth: int
     reason: str
@@ -116,7 +119,7 @@ class Pattern:
 
 
 class _Search:
-    """One comparison; `trail` records bindings, for backtracking."""
+    """State of one comparison of a pattern with a program. `trail` records bindings, for backtracking."""
 
     def __init__(self, pattern: Pattern, view: View) -> None:
         self.pattern, self.view = pattern, view

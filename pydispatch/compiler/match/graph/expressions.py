@@ -185,7 +185,7 @@ def region_key(op: Operation, captured: list[SSAValue]) -> list[Hashable]:
 
 
 def element_type(type: Attribute) -> Attribute:
-    """That of a tensor, or the type itself."""
+    """Return the element type of a tensor type, or the type itself for a scalar."""
     return type.get_element_type() if isinstance(type, TensorType) else type
 
 

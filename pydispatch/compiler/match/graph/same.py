@@ -1,4 +1,4 @@
-"""Whether a `linalg.generic` is a named operation written out."""
+"""Recognition of a `linalg.generic` that is the generic form of a named operation."""
 
 from __future__ import annotations
 

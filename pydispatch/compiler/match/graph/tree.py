@@ -22,7 +22,7 @@ class _Branch(Generic[T]):
 
 
 class Tree(Generic[T]):
-    """Returns all entries whose path fits a node: a superset of the matches."""
+    """Discrimination tree: an index of entries by path. Its answers are a superset of the matches."""
 
     def __init__(self) -> None:
         self._root: _Branch[T] = _Branch()

@@ -27,12 +27,18 @@ _SPLATS = ("tensor.splat", "flow.tensor.splat")
 
 
 class Node:
-    """One computed value.
+    """Node of the data-flow graph: one computed value.
 
-    key: number of the computation without its operands; 0 for what comes from outside. children: its operands, in
-    order. label, parts: what messages call it and its details, (what, text). op: the operation of the program that it
-    is part of. value: the value when it exists there, None inside of a fused operation. unread: outputs that are
-    overwritten.
+    Attributes:
+        key: Number of the computation without its operands; 0 for values from outside.
+        children: Operands, in order.
+        type: Type of the value.
+        op: Operation of the program that the node is part of.
+        label: Name of the computation in messages.
+        value: The SSA value, or None inside a fused operation.
+        commutative: Whether the two operands may be exchanged.
+        parts: Details for messages, as (name, text).
+        unread: Outputs that are overwritten without being read.
     """
 
     __slots__ = ("children", "commutative", "key", "label", "op", "parts", "type", "unread", "value")
@@ -91,7 +97,7 @@ class View:
         return found
 
     def forget(self, op: Operation) -> None:
-        """To be called for an operation whose operands have changed."""
+        """Remove the cached nodes of an operation. Callers use it after the operands of `op` changed."""
         self._nodes.pop(op, None)
 
 

@@ -99,7 +99,10 @@ def _is_before(user: Operation, dispatch: Operation) -> bool:
 
 
 def _result_dims(replaced: Sequence[SSAValue], sizes: Sequence[SSAValue], spec: Operation) -> list[SSAValue]:
-    """Of the sizes given, those that the types leave open; all sizes may be given, or only these."""
+    """Return the sizes that the types of the replaced values leave dynamic; raise CompileError for a wrong number.
+
+    sizes: either the sizes of all dimensions, or only the dynamic ones.
+    """
     shapes: list[int] = [s for v in replaced for s in v.type.get_shape()]  # type: ignore[attr-defined]
     dynamic = sum(1 for s in shapes if s == DYNAMIC)
     if len(sizes) == len(shapes):

@@ -18,7 +18,7 @@ from pydispatch.ir.core.verifier import verify_operation
 
 
 class Rewriting:
-    """One match of one pattern being replaced."""
+    """Replacement of one match of one PDL pattern."""
 
     def __init__(self, pattern: PdlPattern, bound: Bound, root: Operation, program: ModuleOp) -> None:
         self.pattern, self.program = pattern, program

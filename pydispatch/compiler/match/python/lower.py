@@ -11,7 +11,7 @@ _PARALLEL, _REDUCTION = '"parallel"', '"reduction"'
 
 
 class Lowering:
-    """Writes the operations of a pattern or of its replacement, as text: `lines`."""
+    """Printer of the operations of a pattern or of its replacement as MLIR text, in `lines`."""
 
     def __init__(self, inputs: Sequence[tuple[str, TensorType]]) -> None:
         self.inputs = inputs

@@ -51,7 +51,7 @@ def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
 
 
 def join_sizes(block: Block, same: SameSizes) -> None:
-    """State which axes of the arguments are equal wherever the operations are computed."""
+    """Record in `same` which axes of the arguments are equal in every program that has these operations."""
     known: dict[SSAValue, list[tuple[int, int]]] = {
         argument: [(number, axis) for axis in range(argument.type.get_num_dims())]
         for number, argument in enumerate(block.args)

@@ -24,7 +24,7 @@ from pydispatch.patterns.trace import Value, outputs_of
 
 
 class Replacer:
-    """Puts kernels into one program; equal ones once."""
+    """Rewriter that inserts kernels into one program; equal kernels are inserted once."""
 
     def __init__(self, program: ModuleOp, targets: tuple[str, ...] = ()) -> None:
         self.program, self.targets = program, targets

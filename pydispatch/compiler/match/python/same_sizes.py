@@ -1,4 +1,4 @@
-"""Which axes of a pattern's inputs are equal."""
+"""Equivalence classes of the axes of a pattern's inputs: axes of one class have equal sizes."""
 
 from __future__ import annotations
 

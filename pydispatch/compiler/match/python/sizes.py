@@ -1,7 +1,8 @@
-"""Whether sizes that a Python pattern calls alike are equal in the program.
+"""Equality check for sizes that have the same name in a Python pattern.
 
-What the traced computation itself needs to be equal is so in every program that computes it: both operands of a sum.
-The rest, such as the two sizes of a square matrix, follows from the types and the origin of dynamic sizes.
+Some sizes are equal in every program that contains the computation, such as those of both operands of a sum. The
+other equalities, such as the two sizes of a square matrix, are derived from the types and the origin of dynamic
+sizes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from pydispatch.patterns.trace import Value
 
 
 def to_compare(pattern: Pattern) -> list[tuple[str, list[Axis]]]:
-    """For each name of a size: axes that the computation does not make equal by itself, one of each kind."""
+    """Return, for each size name, the axes that the matcher must compare: one axis of each equivalence class.
+
+    Names whose axes the computation itself makes equal are omitted.
+    """
     same = SameSizes()
     done: dict[Value, Sequence[Axis]] = {}
     if pattern.program is not None:

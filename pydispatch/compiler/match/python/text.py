@@ -63,8 +63,11 @@ class Signature:
 def signature_of(
     pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match, named: bool = True
 ) -> Signature:
-    """Of a traced pattern as written, of a matcher from the match. named: a custom operation's sizes have names, also
-    those that are numbers, for kernels to ask for."""
+    """Return the signature of a match: as the pattern declares it, or for a matcher from the matched values.
+
+    named: whether the sizes of a custom operation get names even if they are static, so that kernels can query them.
+    Raises CompileError if an output has a named size that no input has.
+    """
     if isinstance(match.root, CustomOp):
         return _custom_signature(match.root, named)
     if pattern.match_op is None:
@@ -88,7 +91,7 @@ def signature_of(
 
 
 def _custom_signature(op: CustomOp, named: bool) -> Signature:
-    """As the operation states."""
+    """Return the signature that a custom operation declares. named: see `signature_of`."""
     names = [name.data for name in op.operand_names.data]
     signature = Signature([], [])
     for number, (name, value) in enumerate(zip(names, op.arguments, strict=True)):

@@ -1,4 +1,4 @@
-"""What to do for each operation of a transform sequence."""
+"""Table of the handlers for the operations of a transform sequence."""
 
 from __future__ import annotations
 

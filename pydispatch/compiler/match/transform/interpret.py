@@ -29,7 +29,7 @@ class NoMatch(Exception):
 
 
 class Interpreter:
-    """One run of one spec over one program. handlers: operation name -> handler."""
+    """Interpreter that runs one transform spec over one program. handlers: the handler of each operation, by name."""
 
     def __init__(
         self, spec: ModuleOp, program: ModuleOp, report: Report, handlers: Mapping[str, Handler], name: str = ""
@@ -93,7 +93,7 @@ class Interpreter:
         return found
 
     def fail(self, op: Operation, message: str, note: str | None = None) -> NoReturn:
-        """An error of the spec, at the operation of the spec."""
+        """Raise CompileError at an operation of the spec."""
         raise CompileError(message, location_of(op), note)
 
     def ops(self, op: Operation, env: Env, index: int = 0) -> list[Operation]:
@@ -124,7 +124,7 @@ class Interpreter:
         return held[0]
 
     def forget_users(self, value: SSAValue) -> None:
-        """To be called when uses of a value are about to change."""
+        """Remove the users of a value from the view. Callers use it before they change these uses."""
         for use in value.uses:
             user: Operation | None = use.operation
             while user is not None and user is not self.program:
@@ -133,7 +133,7 @@ class Interpreter:
 
 
 def no(reason: str, op: Operation | None, depth: int = 1) -> NoReturn:
-    """A matcher rejects an operation, after `depth` comparisons agreed."""
+    """Raise NoMatch: a matcher rejects an operation. depth: number of comparisons that succeeded before."""
     raise NoMatch(Mismatch(depth, reason, op))
 
 

@@ -102,7 +102,7 @@ def _act(run: Interpreter, op: Any, action: Any, handles: list[list[Any]], root:
 
 
 def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index: Index) -> None:
-    """For matchers that matched nothing: tries them on everything that is like their root, to see how far they get."""
+    """Report near misses of matchers without matches: try them on all operations that are similar to their root."""
     unmatched = set(run.report.unmatched)
     chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:EXPLAINED]
     for root in roots:

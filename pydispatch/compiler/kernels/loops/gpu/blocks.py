@@ -116,7 +116,7 @@ def cut_block(block: Block, dims: Sequence[Index], build: Builder) -> Cut:
 
 
 def emit_block(e: Elements, nest: Nest, block: Block, build: Builder, group: Index, dims: list[Index]) -> None:
-    """The work of a workgroup."""
+    """Emit the code of workgroup number `group`: each invocation computes a block of elements."""
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
     tile, number = build.remainder(group, tiles), build.quotient(group, tiles)
@@ -155,9 +155,10 @@ def emit_block(e: Elements, nest: Nest, block: Block, build: Builder, group: Ind
 
 
 def _emit_wide(e: Elements, nest: Nest, block: Block, build: Builder, low: Index, outer: Sequence[Index]) -> None:
-    """The same where every row and column exists, with columns in pairs: an invocation has two of every 2 * LANES.
+    """Emit the code of a workgroup whose rows and columns all exist, with columns in pairs.
 
-    outer: the indices of the first row, without the column.
+    An invocation computes two adjacent columns of every 2 * LANES. low: the first column of the workgroup. outer: the
+    indices of the first row, without the column.
     """
     assert isinstance(block.value, OpResult)
     value, g = block.value, view_of(e, block.value.op)

@@ -83,7 +83,11 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
 
 
 def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], None]) -> None:
-    """Code for each of so many workgroups: one each, and further ones in turn where they may be too many."""
+    """Emit `work` for each of `groups` workgroups.
+
+    Each launched workgroup runs one of them. If `groups` is dynamic or above MAX_GRID, a grid-stride loop runs the
+    remaining ones.
+    """
     build = frame.build
     if groups == 1:
         work(build, 0)
@@ -211,7 +215,7 @@ def _elements(e: Elements, plan: Plan, cut: Cut, build: Builder, group: Index, d
 
 
 def _row(e: Elements, nest: Nest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
-    """A row by a workgroup: reductions in front, then its elements."""
+    """Emit one row, which a whole workgroup or one invocation computes: first its reductions, then its elements."""
     e.row = list(indices)
     nest.run_stages(e, build, indices)
     for value, buffer in nest.row_stores:
@@ -230,7 +234,7 @@ def _row(e: Elements, nest: Nest, build: Builder, indices: list[Index], dims: li
 
 
 def _lanes(e: Elements, nest: Nest, build: Builder, group: Index, dims: list[Index]) -> None:
-    """A row by an invocation."""
+    """Emit the rows of a workgroup, one row per invocation."""
     outer = build.product(dims[: nest.split])
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)
@@ -242,7 +246,10 @@ def _lanes(e: Elements, nest: Nest, build: Builder, group: Index, dims: list[Ind
 
 
 def _in_order(e: Elements, nest: Nest, build: Builder, group: Index) -> None:
-    """A row of a recurrence, or an element of the slices of an update in order, by an invocation."""
+    """Emit a nest with sequential dimensions.
+
+    An invocation takes a row of a recurrence, or an element of the slices of an ordered update.
+    """
     dims = side_by_side(e, nest, build)
     outer = build.product(dims)
     low = build.times(group, INVOCATIONS)

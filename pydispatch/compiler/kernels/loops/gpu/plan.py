@@ -1,9 +1,11 @@
-"""How the elements of a nest are distributed over the invocations of a GPU, and what a workgroup takes of them.
+"""Distribution of the elements of a nest over the workgroups and invocations of a GPU.
 
-*elements*: every element by itself, its reductions in its own invocation. *blocks*: an invocation computes several
-elements along a dimension whose reductions share what they read. *rows*: a workgroup takes a row, whose reductions are
-distributed over its invocations. *lanes*: an invocation takes a row, where rows are short or a reduction has an order.
-*bytes*: an invocation takes the elements that share a byte. *update*, *recurrence*, *in order*: what `nest.space` says.
+- *elements*: each invocation computes an element with all its reductions.
+- *blocks*: an invocation computes several elements along a dimension whose reductions share their reads.
+- *rows*: a workgroup takes a row, whose reductions are distributed over its invocations.
+- *lanes*: an invocation takes a row, where rows are short or a reduction has an order.
+- *bytes*: an invocation takes the elements that share a byte.
+- *update*, *recurrence*, *in order*: the operation `nest.space` determines the distribution.
 """
 
 from __future__ import annotations
@@ -45,8 +47,13 @@ sizes."""
 
 @dataclass
 class Plan:
-    """How a nest is done. way: elements, blocks, rows, lanes, bytes, update, recurrence or in order; inner: of
-    elements, how many dimensions are one; block: of blocks."""
+    """Distribution of one nest over a GPU.
+
+    Attributes:
+        way: One of elements, blocks, rows, lanes, bytes, update, recurrence and in order.
+        inner: For elements: the number of inner dimensions that are collapsed into one.
+        block: For blocks: the block of one invocation.
+    """
 
     nest: Nest
     way: str

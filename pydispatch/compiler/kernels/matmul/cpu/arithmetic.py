@@ -1,8 +1,8 @@
-"""What the products of a contraction are computed in: types of packed elements and sums, and products of bytes.
+"""Arithmetic of a contraction: element types of packed operands and sums, and products of bytes.
 
-CPUs with instructions that add four or eight products of bytes to an i32 (`Level.bytes`) have factors packed as bytes.
-A factor whose values lie in another range of 256 is packed without a constant `offset`: a = a' + p, b = b' + q, so that
-sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q, exact modulo 2^32 (`corrections.py`).
+CPUs with instructions that add four or eight products of bytes to an i32 (`Level.bytes`) have factors packed as
+bytes. A factor with values in another range of 256 is packed minus a constant `offset`: a = a' + p, b = b' + q, so
+that sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q, exact modulo 2^32 (`corrections.py`).
 """
 
 from __future__ import annotations

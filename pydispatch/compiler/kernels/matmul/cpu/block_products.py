@@ -1,4 +1,4 @@
-"""One register block of a tile's product: the views of its operands, and the reductions that are loops around it."""
+"""Product of one register block of a tile: the views of its operands, and the loops over reductions around it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TileOfSums(Tile, Protocol):
 
 
 class BlockProducts:
-    """Multiplies the blocks of a tile."""
+    """Emitter of the products of register blocks in a tile."""
 
     def __init__(self, tile: TileOfSums) -> None:
         self.tile = tile
@@ -70,7 +70,7 @@ class BlockProducts:
         self, build: Builder, sides: tuple[Side, Side], block: tuple[Index, Index], shape: tuple[int, int],
         target: tuple[SSAValue, Index], accumulate: bool,
     ) -> None:  # fmt: skip
-        """The same at a block of rows of one operand and a panel of the other, by their numbers."""
+        """Emit the product of a block of rows of one operand and a panel of the other. block: their two numbers."""
         w, t = self.tile, self.tile.t
         place = Place(block, w.starts(build, w.c.m, block[0], t.mr), w.starts(build, w.c.n, block[1], t.nr))
         self.multiply(build, sides, place, shape, target, accumulate)

@@ -100,7 +100,7 @@ class _Chained:
         writer.run_rows(dict(zip((loops[d] for d in self.chain.outer), outer, strict=True)), low, valid)
 
     def _rows(self, build: Builder, outer: list[Index], low: Index, valid: Index, buffer: SSAValue) -> None:
-        """Each row in the place of the scores that it is computed from."""
+        """Compute each row in place: it overwrites the scores in the buffer that it is computed from."""
         chain, e = self.chain, self.frame.elements
         e.materialize(chain.scores, buffer, lambda b, indices: [self._place(b, low, list(indices))])
         (nest,) = analyse(self.frame, [Nest([(chain.rows, buffer)], chain.rows)])

@@ -1,4 +1,4 @@
-"""What offsets of packed bytes (`arithmetic.py`) add to a product: sums of the packed factors over K, times constants.
+"""Correction terms for offsets of packed bytes (`arithmetic.py`): sums of packed factors over K, times constants.
 
 The sums are products of the packed operands with 1, once for each panel of B and each block of rows of A.
 """

@@ -1,7 +1,8 @@
-"""Which operands are read in place: where the caches and the address translation of a machine model bear it.
+"""Choice of the operands that are read in place, without packing, by the caches and the TLB of a machine model.
 
-Packing B costs some per cent of a product of many rows; rows of B that evict each other cost more than half of the
-speed on CPUs that are slow beyond the second-level cache. So B is packed unless the model shows that it need not be.
+Packing B costs some per cent of a product with many rows. Rows of B that evict each other from the cache cost more
+than half of the speed on CPUs with slow memory beyond the second-level cache. So B is packed unless the model shows
+that packing is unnecessary.
 """
 
 from __future__ import annotations

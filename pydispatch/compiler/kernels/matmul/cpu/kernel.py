@@ -82,7 +82,10 @@ def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | N
 
 
 def _choose(frame: Frame, plans: Sequence[Plan], results: list[list[int]]) -> None:
-    """The code of the plan that holds: the first is for what the others, from few rows to more, are not for."""
+    """Emit a selection at run time between plans for different numbers of rows.
+
+    plans: first the default plan, then the plans for smaller ranges of row counts, in ascending order.
+    """
     number = frame.workgroup()
     many, *few = plans
     outputs = outputs_of(frame, results)

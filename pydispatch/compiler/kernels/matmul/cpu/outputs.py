@@ -1,4 +1,4 @@
-"""What is computed from the sums of a contraction, and where it is stored."""
+"""Outputs of a contraction kernel: the values computed from its sums, and their stores."""
 
 from __future__ import annotations
 

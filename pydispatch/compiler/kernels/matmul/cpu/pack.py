@@ -66,10 +66,10 @@ class Group:
 
 
 class Packing:
-    """Copies the elements of a factor that a tile reads into its buffer.
+    """Emitter of the code that packs the elements of a factor that a tile reads into its buffer.
 
-    What blocks read beyond its edges is zero: nobody uses the sums, but what was in the memory before may be subnormal
-    numbers, which take some CPUs a hundred times as long to multiply.
+    Padding that blocks read beyond the edges is filled with zeros. The sums of padding are never used, but stale
+    memory may contain subnormal numbers, which some CPUs multiply a hundred times more slowly.
     """
 
     def __init__(self, writer: Tile, side: Side) -> None:
@@ -90,7 +90,10 @@ class Packing:
         return total
 
     def _level(self, build: Builder, position: int, at: list[Index]) -> None:
-        """Loops over the coordinates in the order of memory."""
+        """Emit loops over the coordinates of the factor from number `position` on, in memory order.
+
+        at: the outer indices.
+        """
         w = self.w
         if position == len(self.factor.coordinates):
             self._copy(build, at)
@@ -119,7 +122,7 @@ class Packing:
         return build.times(build.minus(whole, valid), coordinate.of(dim))
 
     def _panels(self, build: Builder, position: int, at: list[Index]) -> None:
-        """Columns, a panel at a time. An index of columns is (panel, column)."""
+        """Emit the loop over panels of columns. The index of a column is its panel and its position in the panel."""
         w, n, nr = self.w, self.w.c.n, self.w.t.nr
         assert n is not None
 
@@ -159,7 +162,10 @@ class Packing:
         )  # fmt: skip
 
     def _turned(self, build: Builder, at: Sequence[Index], column: Column) -> None:
-        """A panel of such columns: so many steps of K at a time, the rest element by element."""
+        """Emit the packing of a full panel whose columns are contiguous along K.
+
+        It transposes blocks of SIDE steps of K, and copies the remaining steps element by element.
+        """
         w, side = self.w, self.side
         source = w.sides.in_place(build, self.factor)
         size = self._extent(build, len(self.factor.coordinates) - 1)

@@ -1,4 +1,4 @@
-"""How a contraction is done: types, tiles, and what is packed."""
+"""Plan of a contraction on a CPU: types, tiles, and the operands that are packed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pydispatch.compiler.tensor_ops.registry import source_of
 
 @dataclass(frozen=True)
 class Plan:
-    """How one contraction is done."""
+    """Plan by which the kernel of one contraction is generated."""
 
     c: Contraction
     problem: Problem
@@ -94,7 +94,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Rows:
-    """What is known of the rows of A where their number is not known while compiling: a plan holds for so many."""
+    """Range of row counts of A that a plan is for, when M is dynamic. most: None for no upper bound."""
 
     least: int
     most: int | None

@@ -47,7 +47,16 @@ WORK = 1 << 15
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a window. place, step: its dimensions, None where the window does not move, or has one step."""
+    """One axis of a sliding window.
+
+    Attributes:
+        place: Dimension of the window's positions.
+        step: Dimension of the steps inside the window; None if the window has one step.
+        size: Number of positions.
+        steps: Number of steps inside the window.
+        stride: Elements between neighbouring positions.
+        dilation: Elements between neighbouring steps.
+    """
 
     place: int
     step: int | None
@@ -171,7 +180,7 @@ def _share(p: Planes) -> int:
 
 
 class _Writer:
-    """Writes the kernel."""
+    """Emitter of a kernel that copies its input into planes."""
 
     def __init__(self, frame: Frame, p: Planes) -> None:
         self.frame, self.p, self.g, self.e = frame, p, p.g, frame.elements
@@ -205,7 +214,7 @@ class _Writer:
     # What windows read
 
     def _copy(self, build: Builder, at: list[Index], low: Index) -> None:
-        """The planes of a tile, row by row: padding, elements, padding."""
+        """Copy the input of a tile into its planes, row by row: padding before, elements, padding after."""
         p = self.p
         rows, columns = p.axes
         source, before, padding = self._source(build)
@@ -273,7 +282,7 @@ class _Writer:
     # What they give
 
     def _reduce(self, build: Builder, at: list[Index]) -> None:
-        """All places of a tile as one row."""
+        """Emit the reduction for all window positions of a tile, as one parallel loop over one long row."""
         p, g = self.p, self.g
         steps = [range(p.sizes[d]) for d in g.loops]
 

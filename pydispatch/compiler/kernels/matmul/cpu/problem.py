@@ -1,4 +1,4 @@
-"""What of a contraction decides how it is computed."""
+"""Description of a contraction by the properties that the choice of a schedule depends on."""
 
 from __future__ import annotations
 
@@ -24,13 +24,19 @@ class Operand:
 
 @dataclass(frozen=True)
 class Problem:
-    """What of a contraction decides its schedule.
+    """Properties of a contraction that determine its schedule.
 
-    size: bytes of a sum; m, n, k: sizes, None where they are not known while compiling; least, most: rows for which the
-    kernel is used, None for any number; outer, reductions: products of the sizes of the other parallel and reduced
-    dimensions; panel: columns of a panel that B lies in, 0 where it lies in none; group: steps of K that one
-    instruction takes; matrix_steps: groups that matrix registers multiply at once, 0 where they are not used; repeated:
-    product of the known sizes of the outer dimensions that B does not have, 1 where a reduction is not known.
+    Attributes:
+        size: Bytes of a sum.
+        m, n, k: Sizes; None if dynamic.
+        least, most: Bounds of the row count that the kernel is used for; most is None for no upper bound.
+        outer, reductions: Products of the sizes of the other parallel dimensions, and of the other reduced
+            dimensions.
+        panel: Columns of a panel if B is stored in panels, else 0.
+        group: Steps of K that one instruction takes.
+        matrix_steps: Groups that matrix registers multiply at once; 0 if matrix registers are not used.
+        repeated: Product of the known sizes of the outer dimensions that B does not have; 1 if the size of a
+            reduction is dynamic.
     """
 
     size: int

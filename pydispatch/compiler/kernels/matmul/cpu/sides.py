@@ -1,4 +1,4 @@
-"""Where the blocks of a tile read its factors: in an argument, in panels of an argument, or in a packed copy."""
+"""Sources of the factors that the blocks of a tile read: an argument, panels of an argument, or a packed copy."""
 
 from __future__ import annotations
 

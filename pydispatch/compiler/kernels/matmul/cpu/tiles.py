@@ -11,12 +11,19 @@ from pydispatch.compiler.target.machine_model import MachineModel
 
 @dataclass(frozen=True)
 class Level:
-    """What a CPU level offers, and the model of the CPU.
+    """Capabilities of a CPU level that tiles depend on, with the machine model of the CPU.
 
-    vector: its bytes; registers: vector registers; accumulators: how many of them may hold sums; rows, vectors: the
-    largest register block; height, width: rows and bytes of columns of a workgroup's tile; bytes: which bytes an
-    instruction multiplies and adds up, "" for none; byte_steps: how many steps of K it takes; halves: whether the CPU
-    widens vectors of f16 and bf16; matrices: the elements that it multiplies in matrix registers (AMX), "i8", "bf16".
+    Attributes:
+        model: Caches and units of the CPU.
+        vector: Bytes of a vector register.
+        registers: Number of vector registers.
+        accumulators: Number of vector registers that may hold sums.
+        rows, vectors: Size of the largest register block.
+        height, width: Rows, and bytes of columns, of the tile of a workgroup.
+        bytes: Signedness of the bytes that a dot-product instruction takes; "" without such an instruction.
+        byte_steps: Steps of K that the instruction takes.
+        halves: Whether the CPU widens vectors of f16 and bf16.
+        matrices: Element types that the CPU multiplies in matrix registers (AMX): "i8", "bf16".
     """
 
     model: MachineModel

@@ -169,7 +169,7 @@ def _groups(w: Windows, build: Builder, sizes: Sequence[Index]) -> Index:
 
 
 class _Writer:
-    """Writes the kernel."""
+    """Emitter of a kernel whose vectors lie along the channels."""
 
     def __init__(self, frame: Frame, w: Windows, sizes: list[Index]) -> None:
         self.frame, self.w, self.g, self.e, self.sizes = frame, w, w.g, frame.elements, sizes
@@ -199,7 +199,7 @@ class _Writer:
         build.loop(first, build.least(build.plus(first, share), every), [], one, limit=every)
 
     def _row(self, build: Builder, at: list[Index], low: Index, count: Index) -> None:
-        """Some neighbours, all channels."""
+        """Emit the blocks of `count` neighbours from `low` on, with all channels, in chunks of channels."""
         w, size = self.w, self.sizes[self.w.n]
 
         def blocks(b: Builder, start: Index, end: Index) -> None:
@@ -262,7 +262,7 @@ class _Writer:
         build.when(opposite(build, inside), lambda b: all_(b, True))
 
     def _parts(self, build: Builder, at: list[Index], points: Points, start: Index, end: Index) -> None:
-        """A block whose sums are in memory, because loops run around its steps."""
+        """Emit a block whose sums are in memory, because loops over reduced dimensions enclose its steps."""
         w, limit = self.w, self.sizes[self.w.n]
 
         def places(b: Builder, where: Sequence[list[Index]]) -> list[SSAValue]:

@@ -26,7 +26,7 @@ from pydispatch.ir.dialects.pyd.tile_registers import ReleaseTilesOp, configure_
 
 
 class Writer:
-    """Writes the kernel of one plan. a: where the rows of A lie, None where they are packed or in an argument."""
+    """Emitter of the kernel of one plan. a: the rows of A if they are in a buffer already, else None."""
 
     def __init__(
         self, frame: Frame, build: Builder, plan: Plan, outputs: Sequence[Output], a: Side | None = None
@@ -44,7 +44,7 @@ class Writer:
     # The tile
 
     def run(self, number: SSAValue) -> None:
-        """The code of workgroup `number`."""
+        """Emit the code of workgroup `number`."""
         build, c, t = self.build, self.c, self.t
         grid = counts(self.plan, build, self.sizes)
         group = build.bounded(number, build.product(grid))
@@ -55,7 +55,7 @@ class Writer:
         self._compute(build)
 
     def run_rows(self, outer: dict[int, Index], low: Index, valid: Index) -> None:
-        """The code of `valid` rows from `low` on, with all columns, at indices of the outer dimensions."""
+        """Emit the code of `valid` rows from `low` on, with all columns. outer: indices of the outer dimensions."""
         c, t = self.c, self.t
         self._open(outer)
         if c.m is not None:
@@ -86,7 +86,7 @@ class Writer:
         self.valid[dim] = tile if exact else build.least(tile, build.minus(size, low))
 
     def _compute(self, build: Builder) -> None:
-        """The tile that `low` and `valid` describe."""
+        """Emit the computation of the tile that `low` and `valid` describe."""
         if steps := self.plan.arithmetic.matrix_steps:
             build.add(configure_tiles(self.t.mr, self.t.nr, steps))
         self._tile_of_sums(build)
@@ -124,14 +124,14 @@ class Writer:
         build.loop(first, build.least(build.plus(first, count), every), [], one, limit=every)
 
     def _sums_in_registers(self, build: Builder, sums: SSAValue) -> None:
-        """A tile whose columns of B are packed."""
+        """Emit a tile with the whole of K in one pass, so that sums stay in registers. B must be packed already."""
         corrections = Corrections(self, build)
         self._pack_a(build)
         corrections.add(build)
         self._blocks(build, lambda b, place: self._whole_block(b, place, sums, corrections), finishing=True)
 
     def _several(self, build: Builder) -> None:
-        """Sums of the whole tile in memory, because K or another reduction comes in parts."""
+        """Emit a tile whose sums are in memory, because K or another reduction is cut into chunks."""
         c, t = self.c, self.t
         sums = self.e.fresh(self.plan.sums, t.mt * t.nt + max(0, self._turned_height() - t.mr) * t.nr)
         corrections = Corrections(self, build)
@@ -295,7 +295,7 @@ class Writer:
             across(build, rows, columns, self.t.nr, body)
 
     def _start(self, build: Builder, place: Place, block: SSAValue, offset: Index) -> None:
-        """The values that sums begin with."""
+        """Emit stores of the initial values of the sums of a block."""
         t, sums = self.t, self.plan.sums
         edges = (self.c.m, place.row, t.mr), (self.c.n, place.column, t.nr)
         if self._starts_at_zero() or any(self.left(build, *edge) != edge[2] for edge in edges):  # see `Packing`

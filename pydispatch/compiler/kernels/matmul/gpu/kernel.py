@@ -63,7 +63,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
 
 
 class Writer:
-    """Writes the kernel of one plan."""
+    """Emitter of the kernel of one plan."""
 
     def __init__(self, frame: Frame, build: Builder, plan: Plan, results: list[list[int]]) -> None:
         self.frame, self.plan, self.results = frame, plan, results
@@ -76,7 +76,7 @@ class Writer:
         self.layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, run)
 
     def run(self, number: SSAValue) -> None:
-        """The code of workgroup `number`."""
+        """Emit the code of workgroup `number`."""
         build, plan = self.build, self.plan
         self.number = build.bounded(number, groups(plan, build, self.sizes))
         self._locate(build, self.number)
@@ -111,7 +111,7 @@ class Writer:
         self.low = (row, column)
 
     def _invocations(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
-        """Code of every invocation."""
+        """Emit a parallel loop that runs `body` in every invocation of the workgroup."""
         build.parallel(0, self.tile.invocations, body, limit=self.tile.invocations)
 
     # An iteration over the depth of the tile
@@ -143,7 +143,7 @@ class Writer:
     # What comes before and after
 
     def _start(self, build: Builder, invocation: Index) -> None:
-        """The values that sums begin with."""
+        """Emit stores of the initial values of the sums of an invocation."""
         fence = Builder(build.block, build.source, build, guarded=True)
         if starts_at_zero(self.c.generic.outputs[0]):
             zero = fence.add(arith.ConstantOp(zero_attribute(self.plan.sums)))

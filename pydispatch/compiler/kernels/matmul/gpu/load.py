@@ -114,7 +114,16 @@ class Staging:
 
     def take(self, build: Builder, point: Index, low: Index, turn: Index, at: dict[int, Index],
              sizes: Sequence[Index]) -> None:  # fmt: skip
-        """Elements of one turn of steps into the invocation's memory. low: the tile's number along its rows."""
+        """Emit loads of the elements that an invocation moves in one iteration, into its private memory.
+
+        Args:
+            build: The builder of the invocation's code.
+            point: The number of the invocation.
+            low: The number of the tile along its rows.
+            turn: The number of the iteration over K.
+            at: Indices of the outer dimensions.
+            sizes: Sizes of all loop dimensions.
+        """
         side, tile = self.side, self.plan.tile
         rows, steps = joined(build, sizes, side.dims), joined(build, sizes, self.plan.steps)
 
@@ -210,7 +219,7 @@ class Staging:
     # Into the tile
 
     def put(self, build: Builder, point: Index) -> None:
-        """What the invocation has taken into the tile."""
+        """Emit stores of the elements that `take` loaded, from private memory into the tile in workgroup memory."""
         side, bits = self.side, bit_width(self.plan.element) or 64
 
         def run(b: Builder, found: Run, row: Index, step: Index) -> None:

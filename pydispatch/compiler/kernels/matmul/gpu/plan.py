@@ -1,7 +1,7 @@
-"""How a contraction is done on a GPU: joined dimensions, types, and tiles by shape and element type.
+"""Plan of a contraction on a GPU: collapsed dimensions, types, and tiles by shape and element type.
 
-Rows are all parallel dimensions that only A has, columns those that only B has, steps all reductions: a convolution is
-a matrix product whose elements are found by taking a row, a column or a step apart again.
+Rows are all parallel dimensions that only A has, columns those that only B has, and steps all reductions. A
+convolution is a matrix product whose element coordinates are found by splitting a row, column or step index again.
 """
 
 from __future__ import annotations
@@ -86,8 +86,11 @@ SINGLES = HALVES[2]
 
 @dataclass(frozen=True)
 class Side:
-    """One factor. dims: that its rows or columns join, outer first; along: the dimension of neighbours that an
-    invocation moves together; run: how many; steps: whether that dimension is one of steps."""
+    """One factor, with the dimensions that are collapsed into its rows or columns.
+
+    dims: the collapsed dimensions, outer first. run: number of neighbouring elements that an invocation moves
+    together. steps: whether these neighbours lie along K instead of along the rows or columns.
+    """
 
     factor: Factor
     dims: tuple[int, ...]
@@ -171,7 +174,7 @@ def choose(table: Sequence[Tile], height: int | None, width: int | None, outer: 
 
 
 def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
-    """Of several dimensions as one, None where it is not known; with none of one there is none of it."""
+    """Return the size of the collapsed dimensions `dims`: 0 if one of them is empty, else None if one is dynamic."""
     known = [s for d in dims if (s := sizes[d]) is not None]
     return 0 if 0 in known else prod(known) if len(known) == len(dims) else None
 
