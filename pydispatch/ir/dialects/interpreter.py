@@ -11,7 +11,7 @@ from pydispatch.ir.core.assembly import op_definition
 
 @op_definition
 class ProbeOp(IRDLOperation):
-    """Its operand, which `check.expect_serialized_eq` finds under the name `probe_id`."""
+    """Identity operation that records its operand for `check.expect_serialized_eq` under the name `probe_id`."""
 
     name = "interpreter.probe"
     operand = operand_def(TensorType)

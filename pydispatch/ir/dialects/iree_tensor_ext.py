@@ -71,7 +71,7 @@ _SLICE = " `,` ".join(f"`{key}` `=` custom<Mixed>(${key}, $static_{key})" for ke
 
 @op_definition
 class DispatchTensorLoadOp(_SliceOp):
-    """Reads a slice of a binding."""
+    """Load of a slice of a dispatch binding."""
 
     name = "iree_tensor_ext.dispatch.tensor.load"
     source = operand_def(DispatchTensorType)
@@ -86,7 +86,7 @@ class DispatchTensorLoadOp(_SliceOp):
 
 @op_definition
 class DispatchTensorStoreOp(_SliceOp):
-    """Writes a slice of a binding."""
+    """Store to a slice of a dispatch binding."""
 
     name = "iree_tensor_ext.dispatch.tensor.store"
     value = operand_def()
@@ -100,7 +100,7 @@ class DispatchTensorStoreOp(_SliceOp):
 
 @op_definition
 class WorkloadOrdinalOp(IRDLOperation):
-    """Marks a kernel argument as the n-th workload value."""
+    """Annotation of a kernel argument as the workload value number `ordinal`."""
 
     name = "iree_tensor_ext.dispatch.workload.ordinal"
     operand = operand_def(IndexType)
@@ -132,7 +132,7 @@ class WorkgroupCountFromDagRootOp(_CountOp):
 
 
 class _BarrierOp(IRDLOperation):
-    """Passes a tensor on; work does not move across."""
+    """Identity on a tensor that acts as a barrier: computation is not moved across it."""
 
     source = operand_def()
     source_dims = var_operand_def(IndexType)

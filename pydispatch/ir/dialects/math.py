@@ -77,7 +77,7 @@ class ClampFOp(IRDLOperation):
 
 @op_definition
 class SinCosOp(IRDLOperation):
-    """Both at once."""
+    """Sine and cosine of the same operand."""
 
     name = "math.sincos"
     T: ClassVar = VarConstraint("T", _FLOAT)

@@ -49,7 +49,7 @@ class GlobalLoadConstOp(IRDLOperation):
 
 @op_definition
 class GlobalStoreOp(IRDLOperation):
-    """Gives a global another value."""
+    """Store to a global."""
 
     name = "ml_program.global_store"
     value = operand_def()

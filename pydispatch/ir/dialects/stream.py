@@ -162,7 +162,7 @@ class DispatchWorkgroupSizeOp(WorkgroupOp):
 
 @op_definition
 class ReturnOp(IRDLOperation):
-    """Ends a host region."""
+    """Terminator of a host region in the `stream` dialect."""
 
     name = "stream.return"
     arguments = var_operand_def()

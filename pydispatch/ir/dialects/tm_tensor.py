@@ -32,7 +32,7 @@ class ScanOp(Scan):
 
 @op_definition
 class ScatterOp(Scatter):
-    """Its `dimension_map` stands among the attributes."""
+    """Scatter whose `dimension_map` is in the attribute dictionary."""
 
     name = "tm_tensor.scatter"
     assembly_format = f"attr-dict `unique_indices` `(` $unique_indices `)` {SIDES} $body {RESULTS}"

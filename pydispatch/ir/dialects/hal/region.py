@@ -19,14 +19,18 @@ from pydispatch.ir.dialects.hal.device import DeviceType
 
 
 def check_children(op: Operation, region: Region, allowed: Sequence[str]) -> None:
-    """The operations of a body are of the named kinds; `allowed` names may be prefixes that end in a dot."""
+    """Check that a body contains only operations with the names in `allowed`; raise VerifyException otherwise."""
     for child in region.ops:
         if child.name not in allowed:
             raise VerifyException(f"'{op.name}' cannot hold '{child.name}', it holds {', '.join(allowed)}")
 
 
 def check_region(op: Operation, region: Region, results: Sequence[Attribute], what: str, device: bool) -> None:
-    """The entry block takes the device first, then index values, and each return gives `results`."""
+    """Check the signature of a host region; raise VerifyException otherwise.
+
+    The entry block takes index values, after the device if `device` is set; the device may be omitted. Each return must
+    have operands of the types `results`. An empty region is valid. `what` names the region in messages.
+    """
     block = region.blocks.first
     if block is None:
         return

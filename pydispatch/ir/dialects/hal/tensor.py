@@ -88,7 +88,7 @@ class TensorImportOp(IRDLOperation):
 
 @op_definition
 class TensorExportOp(IRDLOperation):
-    """What the caller gets for a tensor."""
+    """Export of a tensor to the caller, as a buffer or buffer view."""
 
     name = "hal.tensor.export"
     source = operand_def()
@@ -106,7 +106,7 @@ class TensorExportOp(IRDLOperation):
 
 @op_definition
 class TensorAliasOp(IRDLOperation):
-    """Stores a tensor in memory of the caller, and is the tensor there."""
+    """Store of a tensor into memory of the caller; the result is the tensor in that memory."""
 
     name = "hal.tensor.alias"
     source = operand_def()

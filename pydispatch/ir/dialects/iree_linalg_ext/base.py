@@ -1,4 +1,4 @@
-"""What the operations of `iree_linalg_ext` share: operands, results, bodies, and how they are written."""
+"""Base classes and checks of `iree_linalg_ext` operations: operands, results, bodies and syntax."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ListedTypes(ResultTypes):
 
 
 class Yield(IRDLOperation):
-    """Ends a body."""
+    """Terminator of a body."""
 
     arguments = var_operand_def()
     traits = traits_def(IsTerminator(), Pure())
@@ -78,7 +78,7 @@ class DestinationOp(IRDLOperation):
         self.verify_operands()
 
     def verify_operands(self) -> None:
-        """What the operation requires of its operands and of its body."""
+        """Verify the operands, and the body if the operation has one; raise VerifyException otherwise."""
         raise NotImplementedError
 
 
@@ -114,14 +114,14 @@ def check_count(what: str, found: int, *wanted: int) -> None:
 
 
 def check_dimension(dimension: int, value: SSAValue) -> None:
-    """A tensor has the dimension."""
+    """Check that a tensor has the dimension `dimension`; raise VerifyException otherwise."""
     rank = len(shape_of(value))
     if not 0 <= dimension < rank:
         raise VerifyException(f"dimension {dimension} is not one of the {rank} of {value.type}")
 
 
 def check_shape(what: str, value: SSAValue, expected: Sequence[int]) -> None:
-    """The sizes of a tensor are those expected, as far as both are known."""
+    """Check that a tensor has the expected shape; raise VerifyException otherwise. Dynamic sizes match any size."""
     found = shape_of(value)
     same = len(found) == len(expected) and all(
         DYNAMIC in (a, b) or a == b for a, b in zip(found, expected, strict=True)
@@ -132,13 +132,13 @@ def check_shape(what: str, value: SSAValue, expected: Sequence[int]) -> None:
 
 
 def check_integers(what: str, value: SSAValue) -> None:
-    """The elements of a tensor are integers or index."""
+    """Check that the element type of a tensor is an integer type or index; raise VerifyException otherwise."""
     if not isinstance(element_type(value.type), IndexType | IntegerType):
         raise VerifyException(f"{what} has integers or index for elements, got {value.type}")
 
 
 def check_body(body: Region, arguments: Sequence[Attribute], results: Sequence[Attribute]) -> None:
-    """A body has these arguments and yields these types."""
+    """Check the argument types of a body and the types that it yields; raise VerifyException otherwise."""
     found = [a.type for a in body.block.args]
     if found != list(arguments):
         raise VerifyException(f"the body takes ({_listed(found)}), expected ({_listed(arguments)})")
@@ -149,7 +149,7 @@ def check_body(body: Region, arguments: Sequence[Attribute], results: Sequence[A
 
 
 def check_comparator(body: Region, elements: Sequence[Attribute]) -> None:
-    """A body takes two of each element and yields an i1."""
+    """Check that a comparator body takes two elements of each type and yields an i1."""
     check_body(body, [t for element in elements for t in (element, element)], [i1])
 
 

@@ -26,17 +26,18 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 
 
 class Windows(NamedTuple):
-    """How slices lie in a tensor. batch: the leading dimensions of the slices that count them.
+    """Mapping between the dimensions of a tensor and of the slices that a gather or scatter accesses.
 
-    offsets: whether a slice has the last dimensions of the tensor, indexed ones among them, where the index is added.
-    Otherwise it has those dimensions that are not indexed.
+    `batch` is the number of leading dimensions that enumerate the slices. If `offsets` is set, a slice has the last
+    dimensions of the tensor, including indexed ones, to whose positions the index is added. Otherwise it has the
+    dimensions that are not indexed.
     """
 
     batch: int
     offsets: bool
 
     def kept(self, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
-        """For each dimension of a slice the dimension of the tensor that it is."""
+        """Return the tensor dimension that corresponds to each dimension of a slice."""
         if self.offsets:
             return list(range(rank - slice_rank, rank))
         return [d for d in range(rank) if d not in indexed]
@@ -131,10 +132,10 @@ class ScatterOp(Scatter):
 
 @op_definition
 class GatherOp(DestinationOp):
-    """Slices of a tensor, from where indices say; an index outside is moved to the border.
+    """Gather of slices of a tensor at positions from a tensor of indices; indices out of bounds are clamped.
 
-    inputs: the tensor, the indices, and optionally which of the slices are wanted; of others the output is kept.
-    dimension_map: the dimensions of the tensor that indices are for.
+    `inputs` are the tensor, the indices, and an optional mask of the slices. A slice that the mask excludes keeps the
+    value of the output operand. `dimension_map` lists the dimensions of the tensor that are indexed.
     """
 
     name = "iree_linalg_ext.gather"
@@ -178,7 +179,7 @@ class MapOp(IRDLOperation):
         self.verify_body()
 
     def verify_body(self) -> None:
-        """What the body takes and yields."""
+        """Check the argument types of the body and the types that it yields; raise VerifyException otherwise."""
         raise NotImplementedError
 
 

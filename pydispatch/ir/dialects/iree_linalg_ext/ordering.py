@@ -146,11 +146,11 @@ class ArgCompareOp(AlongOp):
 
 
 class Scan(AlongOp):
-    """Each element combined with all before it along `dimension`, and the last result.
+    """Prefix scan along `dimension` with a body as the operator.
 
-    inputs: the values. outputs: the results, and what an exclusive scan begins with; the latter becomes the last
-    result. inclusive: result 0 is value 0, and result i is body(result i-1, value i). Otherwise result 0 is what the
-    scan begins with, and result i is body(result i-1, value i-1).
+    `inputs` has the values. `outputs` has the results and the initial value of an exclusive scan; the latter output
+    becomes the last result. If `inclusive` is set, result 0 is value 0, and result i is body(result i-1, value i).
+    Otherwise result 0 is the initial value, and result i is body(result i-1, value i-1).
     """
 
     inclusive = prop_def(IntegerAttr)

@@ -97,7 +97,7 @@ class Winograd(OnTensorsOp):
         raise NotImplementedError
 
     def check_sizes(self, what: str, value: SSAValue, letters: str, sizes: dict[str, int]) -> None:
-        """The sizes of a tensor with these dimensions."""
+        """Check the sizes of a tensor whose dimensions are named by `letters`; raise VerifyException otherwise."""
         check_shape(what, value, [sizes[letter] for letter in letters])
 
 
@@ -133,7 +133,10 @@ class Image(Winograd):
 
 @op_definition
 class InputTransformOp(Image):
-    """Of each tile x of the image, which overlap by k - 1 and have zeros beyond its end, transpose(B) * x * B."""
+    """Winograd input transform: transpose(B) * x * B of each tile x of the image.
+
+    Tiles overlap by k - 1 elements, for the kernel size k, and are padded with zeros beyond the end of the image.
+    """
 
     name = "iree_linalg_ext.winograd.input_transform"
 

@@ -60,28 +60,28 @@ class _WordAttr(Data[str]):
 
 @irdl_attr_definition
 class ElementwiseKindAttr(_WordAttr):
-    """What `linalg.elementwise` computes."""
+    """Scalar function of `linalg.elementwise`."""
 
     name = "linalg.elementwise_kind"
 
 
 @irdl_attr_definition
 class TypeFnAttr(_WordAttr):
-    """How operands become the accumulator's type: cast_signed or cast_unsigned."""
+    """Cast of operands to the accumulator's type: cast_signed or cast_unsigned."""
 
     name = "linalg.type_fn"
 
 
 @irdl_attr_definition
 class UnaryFnAttr(_WordAttr):
-    """What `linalg.elemwise_unary` computes."""
+    """Scalar function of `linalg.elemwise_unary`."""
 
     name = "linalg.unary_fn"
 
 
 @irdl_attr_definition
 class BinaryFnAttr(_WordAttr):
-    """What `linalg.elemwise_binary` computes."""
+    """Scalar function of `linalg.elemwise_binary`."""
 
     name = "linalg.binary_fn"
 
@@ -166,7 +166,7 @@ class ImpliedTypes(ResultTypes):
 
 @directive
 class NoRegions(CustomDirective):
-    """Nothing is written: the regions of the generic spelling are not kept."""
+    """Directive without syntax that discards the regions of the generic form."""
 
     regions: VariadicRegionVariable
 
@@ -318,7 +318,7 @@ class StructuredOp(IRDLOperation):
 
 
 def check_results(outputs: Sequence[SSAValue], results: Sequence[Attribute]) -> None:
-    """The results are the tensors among the outputs."""
+    """Check that the results have the types of the tensors among the outputs, and that there is an output."""
     expected = [o.type for o in outputs if isinstance(o.type, TensorType)]
     if not outputs:
         raise VerifyException("expected at least one output: outs(%value : type)")
@@ -328,7 +328,7 @@ def check_results(outputs: Sequence[SSAValue], results: Sequence[Attribute]) -> 
 
 
 def check_counts(op: Any, inputs: int, outputs: int = 1) -> None:
-    """An operation has so many operands."""
+    """Check the number of inputs and outputs of an operation; raise VerifyException otherwise."""
     if len(op.inputs) != inputs or len(op.outputs) != outputs:
         raise VerifyException(
             f"expected {inputs} input(s) and {outputs} output(s), got {len(op.inputs)} and {len(op.outputs)}"

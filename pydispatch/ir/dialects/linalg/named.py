@@ -117,7 +117,7 @@ class ElemwiseBinaryOp(ElementwiseOp):
 
 
 class FillOp(StructuredOp):
-    """Every element is the scalar."""
+    """Fill of the output with a scalar."""
 
     name = "linalg.fill"
 

@@ -130,7 +130,7 @@ def _verify_generic(op: ops.GenericOp) -> None:
 
 
 def check_body(region: Region, arguments: Sequence[Attribute], results: Sequence[Attribute]) -> None:
-    """The body takes one element of each operand and yields one for each result."""
+    """Check that the body takes one element per operand and yields one element per result."""
     if len(region.blocks) != 1:
         raise VerifyException("the body has one block")
     block = region.block
@@ -208,7 +208,10 @@ class MapForm(CustomDirective):
         self.results.parse(parser, state)
 
     def parse_options(self, parser: Parser, state: ParsingState, outputs: list[Attribute], start: int) -> None:
-        """What stands between the operands and the attributes."""
+        """Parse the options between the operands and the attributes.
+
+        linalg.map has no options, only a check that it has one output.
+        """
         if len(outputs) != 1:
             parser.raise_error(f"linalg.map has one output, got {len(outputs)}", start, parser.pos)
 

@@ -58,7 +58,7 @@ class _MoveOp(IRDLOperation):
         return [int(v) for v in value.get_values()]
 
     def check_elements(self, expected: Sequence[int]) -> None:
-        """The output has the shape `expected` and the element type of the input."""
+        """Check that the output has the shape `expected` and the element type of the input."""
         check_results([self.init], [r.type for r in self.res])
         source, target = self.input.type, self.init.type
         if element_type(source) != element_type(target):
@@ -187,7 +187,7 @@ class PackingOp(IRDLOperation):
         return list(range(rank)) if not numbers(self.outer_dims_perm) else numbers(self.outer_dims_perm)
 
     def check_packing(self, plain: SSAValue, packed: SSAValue) -> None:
-        """The packed shape is that of the plain one in tiles."""
+        """Check that the shape of `packed` is that of `plain` divided into tiles."""
         check_results([self.dest], [r.type for r in self.res])
         shape, target = shape_of(plain.type), shape_of(packed.type)
         positions, tiles = numbers(self.inner_dims_pos), numbers(self.static_inner_tiles)

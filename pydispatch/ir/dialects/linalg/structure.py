@@ -62,9 +62,10 @@ def shape_of(type: Attribute) -> tuple[int, ...]:
 
 
 def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: int, names: Sequence[str]) -> None:
-    """Every map fits its operand, and the operands agree on the sizes of the `count` iterations.
+    """Check that each indexing map fits its operand, and that operands agree on the sizes of the `count` loops.
 
-    Raises VerifyException that names the operands (`names`) that do not fit.
+    Raises:
+        VerifyException: naming the operands that do not fit; `names` has their names.
     """
     if len(maps) != len(types):
         raise VerifyException(f"{len(types)} operand(s) need as many indexing maps, got {len(maps)}")
@@ -94,7 +95,7 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
 def _check_windows(
     types: Sequence[Attribute], maps: Sequence[AffineMap], sizes: dict[int, int], names: Sequence[str]
 ) -> None:
-    """What an expression reaches lies inside of the operand."""
+    """Check that index expressions other than plain dimensions stay within the static sizes of the operands."""
     if any(size == 0 for size in sizes.values()):
         return
     for type, map, name in zip(types, maps, names, strict=True):

@@ -1,9 +1,9 @@
-"""What each named `linalg` operation means: the subscripts of its operands and the kind of its body.
+"""Indexing maps and body kinds of the named `linalg` operations, written as subscripts.
 
 Subscripts are written as in an einsum, one word for each dimension: `m k, k n -> m n`. `oh+kh` is the dimension of a
-window: oh * stride + kh * dilation, where the n-th such dimension takes the n-th stride and dilation. A word that is
-absent after the arrow is reduced. An empty operand is a scalar. Iterations run over the words after the arrow and
-then over the others in the order of their first use.
+sliding window: oh * stride + kh * dilation, where the n-th such dimension takes the n-th stride and dilation. A word
+that is absent after the arrow is reduced. An empty operand is a scalar. The loops are the words after the arrow,
+followed by the other words in the order of their first use.
 """
 
 from __future__ import annotations

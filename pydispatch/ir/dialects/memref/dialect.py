@@ -21,7 +21,7 @@ from pydispatch.ir.dialects.memref.views import ReshapeOp, TransposeOp
 
 @directive
 class Combiner(NumberedChoice):
-    """How an atomic operation combines what is there with what is given."""
+    """Combining function of an atomic read-modify-write operation."""
 
     WORDS: ClassVar[Sequence[str]] = (
         "addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori", "andi",

@@ -1,1 +1,1 @@
-"""What pydispatch adds to the dialects of programs and of kernels."""
+"""Extensions of pydispatch to the dialects of programs and of kernels."""

@@ -29,7 +29,7 @@ FORMS = ("fma", "tensor")
 
 @dataclass(frozen=True)
 class LaneLayout:
-    """Which elements of a block each lane has.
+    """Distribution of the elements of a matrix block C over the lanes.
 
     Slot s of lane l is C[rows[s] + (l / across) * down, columns[s] + (l mod across) * right].
     """
@@ -67,7 +67,7 @@ def run_of(bits: int) -> int:
 
 @directive
 class Form(Choice):
-    """How products are summed."""
+    """Instruction form of a matrix product: fused multiply-adds or matrix units."""
 
     WORDS: ClassVar[Sequence[str]] = FORMS
     WHAT: ClassVar[str] = "form"

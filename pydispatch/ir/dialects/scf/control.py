@@ -17,7 +17,7 @@ from pydispatch.ir.dialects.scf.shared import check_types, parse_initial
 
 
 def _verify_if(op: scf.IfOp) -> None:
-    """Each branch gives what the operation promises."""
+    """Check that each branch yields the types of the results of scf.if."""
     expected = [r.type for r in op.results]
     if expected and not op.false_region.blocks:
         raise VerifyException("an scf.if with results needs an else branch")
@@ -28,7 +28,7 @@ def _verify_if(op: scf.IfOp) -> None:
 
 
 def _verify_for(op: scf.ForOp) -> None:
-    """What goes around the loop has one type everywhere."""
+    """Check that the loop-carried values of scf.for have the same types in the operands, body, yield and results."""
     carried, body = [v.type for v in op.iter_args], op.body.block
     check_types("the body of scf.for takes", body.args, [op.lb.type, *carried])
     check_types("scf.for gives", op.results, carried)
@@ -37,7 +37,7 @@ def _verify_for(op: scf.ForOp) -> None:
 
 
 def _verify_while(op: scf.WhileOp) -> None:
-    """What goes around the loop has one type everywhere."""
+    """Check that the values passed between the regions of scf.while have matching types."""
     carried, results = [v.type for v in op.arguments], [r.type for r in op.results]
     before, after = op.before_region.block, op.after_region.block
     condition, end = before.last_op, after.last_op

@@ -120,7 +120,7 @@ refine(scf.ReduceOp, syntax=(_parse_reduce, _print_reduce))
 
 @irdl_op_definition
 class InParallelOp(IRDLOperation):
-    """Ends the body of `scf.forall`."""
+    """Terminator of the body of `scf.forall`."""
 
     name = "scf.forall.in_parallel"
     body = region_def()

@@ -1,4 +1,4 @@
-"""What operations of the dialect have in common: the check of types, and variables with initial values."""
+"""Type check and syntax of initial values, shared by the operations of the `scf` dialect."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def integers(attribute: Attribute | None) -> tuple[int, ...]:
 
 
 class Word(Data[str], SpacedOpaqueSyntaxAttribute):
-    """One of `WORDS`."""
+    """Attribute that is one of the keywords in `WORDS`."""
 
     WORDS: ClassVar[tuple[str, ...]] = ()
 
@@ -158,7 +158,7 @@ _READ: dict[type, Callable[[AttrParser], Any]] = {
 
 
 def print_value(printer: Printer, value: Any) -> None:
-    """A list of numbers, a number, a truth value or a type."""
+    """Print a list of numbers, a number, a boolean or a type."""
     if isinstance(value, Attribute):
         printer.print_attribute(value)
     elif isinstance(value, tuple):
@@ -230,7 +230,10 @@ class DotAlgorithm(Record):
 
 
 class Layout(NamedTuple):
-    """Which dimension of a tensor is the first and the second of two named ones, and which are spatial, in order."""
+    """Dimension order of a convolution operand: two named dimensions and the spatial dimensions, in order.
+
+    The named dimensions are batch and feature of an image or result, and input and output feature of a kernel.
+    """
 
     first: int
     second: int
@@ -312,7 +315,7 @@ def _parse_raw_convolution(parser: AttrParser) -> ConvNumbers:
 
 
 def print_convolution(printer: Printer, numbers: ConvNumbers) -> None:
-    """The counterpart of `parse_convolution`."""
+    """Print convolution dimension numbers in the syntax that `parse_convolution` parses."""
 
     def text(layout: Layout, first: str, second: str) -> str:
         words = {layout.first: first, layout.second: second} | {d: str(n) for n, d in enumerate(layout.spatial)}
@@ -328,7 +331,7 @@ def print_convolution(printer: Printer, numbers: ConvNumbers) -> None:
 
 @irdl_attr_definition
 class Token(ParametrizedAttribute, TypeAttribute):
-    """What orders effects. Programs pass it on; it has no value."""
+    """Token type that orders side effects; programs pass tokens on, and a token has no value."""
 
     name = "stablehlo.token"
 

@@ -25,7 +25,10 @@ from pydispatch.ir.dialects.stablehlo.syntax import operation
 
 @irdl_op_definition
 class ScatterOp(IRDLOperation):
-    """Updates of parts of tensors at computed places; the region combines an element and its update."""
+    """Scatter of updates into slices of tensors at computed positions.
+
+    The region combines an element with its update.
+    """
 
     name = "stablehlo.scatter"
     inputs = var_operand_def(TensorType)

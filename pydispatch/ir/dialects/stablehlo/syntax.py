@@ -201,7 +201,7 @@ def parse_attributes(parser: Parser, kind: type[Operation], properties: Properti
 
 
 def print_attributes(printer: Printer, op: Operation, written: Iterable[str]) -> None:
-    """The dictionary: attributes, and the properties that are `written` nowhere else."""
+    """Print the dictionary of the attributes, and of the properties that are not `written` by other syntax."""
     skipped = {*written, "operandSegmentSizes"}
     rest = {name: value for name, value in op.properties.items() if name not in skipped}
     printer.print_op_attributes(rest | op.attributes)

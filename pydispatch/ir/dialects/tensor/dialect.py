@@ -56,7 +56,7 @@ class GenerateOp(IRDLOperation):
 
 @op_definition
 class RankOp(IRDLOperation):
-    """How many dimensions a tensor has."""
+    """Rank of a tensor."""
 
     name = "tensor.rank"
     tensor = operand_def()

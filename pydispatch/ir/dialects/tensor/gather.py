@@ -65,7 +65,10 @@ class ScatterOp(IRDLOperation):
 
 
 def _check(op: Operation, dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue) -> None:
-    """The dimensions exist, rise, and are as many as the coordinates."""
+    """Check that the indexed dimensions exist and ascend, and that there is one integer coordinate for each.
+
+    Raise VerifyException otherwise.
+    """
     assert isinstance(target.type, TensorType) and isinstance(indices.type, TensorType)
     values = [int(d) for d in dims.get_values()]
     rank = target.type.get_num_dims()
@@ -79,7 +82,10 @@ def _check(op: Operation, dims: DenseArrayBase[Any], target: SSAValue, indices: 
 
 
 def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue, slices: SSAValue) -> None:
-    """The slices have the sizes of the coordinates, then those of the target, where `dims` are left out or are ones."""
+    """Check that the shape of the slices is that of the coordinates, followed by the dimensions of the target.
+
+    The dimensions `dims` are omitted from the slices, or have size 1.
+    """
     if element_of(slices) != element_of(target):
         raise VerifyException(f"{slices.type} and {target.type} differ in their elements")
     picked = {int(d) for d in dims.get_values()}

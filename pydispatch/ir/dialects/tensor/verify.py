@@ -1,6 +1,6 @@
-"""What the library does not check of its `tensor` operations: sizes, bounds and types that are known from the text.
+"""Verification of `tensor` operations that xDSL lacks: static sizes, bounds and types.
 
-A wrong program must not become a wrong result, so what is static is checked here, and what is dynamic is not.
+An invalid program must not compute a wrong result. Therefore static properties are checked here; dynamic ones are not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def known(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -
 
 
 def verify_yield(op: Operation, element: Attribute, rank: int) -> None:
-    """The body of pad and generate: an index for each dimension, and one element."""
+    """Check the body of pad or generate: one index argument per dimension, and one yielded element."""
     block = op.regions[0].block
     if len(block.args) != rank:
         raise VerifyException(f"the body takes {len(block.args)} index(es), expected {rank}, one for each dimension")

@@ -31,7 +31,7 @@ class ShapeType(Data[int], TypeAttribute):
 
 @irdl_attr_definition
 class NanMode(Enumeration):
-    """Whether NaN is the larger and the smaller one of two numbers, or neither."""
+    """NaN mode of minimum and maximum: PROPAGATE a NaN operand, or IGNORE it and return the other operand."""
 
     name = "tosa.nan_mode"
     WORDS: ClassVar = ("PROPAGATE", "IGNORE")
@@ -39,7 +39,7 @@ class NanMode(Enumeration):
 
 @irdl_attr_definition
 class RoundingMode(Enumeration):
-    """How products with a scale are rounded."""
+    """Rounding mode of a multiplication by a scale."""
 
     name = "tosa.rounding_mode"
     WORDS: ClassVar = ("SINGLE_ROUND", "DOUBLE_ROUND", "INEXACT_ROUND")
@@ -47,7 +47,7 @@ class RoundingMode(Enumeration):
 
 @irdl_attr_definition
 class ResizeMode(Enumeration):
-    """Which elements of an image a resized one is made of."""
+    """Interpolation mode of a resized image."""
 
     name = "tosa.resize_mode"
     WORDS: ClassVar = ("NEAREST_NEIGHBOR", "BILINEAR")

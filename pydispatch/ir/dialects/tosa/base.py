@@ -1,4 +1,4 @@
-"""What operations of TOSA share: values in, values out, and attributes, all in one syntax."""
+"""Common base of TOSA operations: value operands, results and attributes in one shared syntax."""
 
 from __future__ import annotations
 

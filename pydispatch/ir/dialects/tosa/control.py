@@ -34,7 +34,7 @@ Pairs = tuple[list[Parser.UnresolvedArgument], list[UnresolvedOperand]]
 
 @op_definition
 class YieldOp(IRDLOperation):
-    """Ends a branch or an iteration."""
+    """Terminator of a branch or of a loop region."""
 
     name = "tosa.yield"
     inputs = var_operand_def(VALUE)
@@ -75,7 +75,10 @@ def _print_in_parens(printer: Printer, types: Sequence[Attribute]) -> None:
 
 
 def _check(region: Region, what: str, taken: Sequence[Attribute], given: Sequence[Attribute] | None) -> None:
-    """A region of one block, what it takes, and what it passes on."""
+    """Check that a region has one block, takes the types `taken` and ends with tosa.yield.
+
+    The yield must have as many operands as `given`, unless `given` is None. Raise VerifyException otherwise.
+    """
     if len(region.blocks) != 1:
         raise VerifyException(f"the {what} has {len(region.blocks)} blocks, expected one")
     block = region.block
@@ -262,14 +265,14 @@ class VariableWriteOp(_Write):
 
 @op_definition
 class FormerVariableReadOp(_Read):
-    """What older releases write."""
+    """Variable read in the spelling of older releases."""
 
     name = "tosa.variable.read"
 
 
 @op_definition
 class FormerVariableWriteOp(_Write):
-    """What older releases write."""
+    """Variable write in the spelling of older releases."""
 
     name = "tosa.variable.write"
 

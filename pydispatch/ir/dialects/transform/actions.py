@@ -37,7 +37,11 @@ from pydispatch.ir.dialects.transform.syntax import TYPED, RegionOp, TransformOp
 
 
 class ImportSymbolLike(TransformOp):
-    """Copies a symbol of the spec into the program."""
+    """Transform that copies a symbol of the spec into the program.
+
+    If the program has a symbol of that name, `if_undefined` uses it and `force_import` replaces it; otherwise it is an
+    error.
+    """
 
     symbol = prop_def(SymbolRefAttr)
     if_undefined = opt_prop_def(UnitAttr)
@@ -191,7 +195,7 @@ class CastShapeDynamicDimsOp(TransformOp):
 
 @op_definition
 class ApplyDceOp(TransformOp):
-    """Removes operations that nothing uses and private symbols of which the same holds."""
+    """Dead code elimination: removal of unused operations and of unused private symbols."""
 
     name = "transform.apply_dce"
     assembly_format = f"`to` custom<One>($handles) {TYPED}"
@@ -199,7 +203,7 @@ class ApplyDceOp(TransformOp):
 
 @op_definition
 class ApplyCseOp(TransformOp):
-    """Computes equal things once."""
+    """Common subexpression elimination."""
 
     name = "transform.apply_cse"
     assembly_format = f"`to` custom<One>($handles) {TYPED}"
@@ -207,7 +211,7 @@ class ApplyCseOp(TransformOp):
 
 @op_definition
 class ApplyPatternsOp(RegionOp):
-    """Applies the named sets of patterns until nothing changes."""
+    """Application of the named pattern sets until a fixed point."""
 
     name = "transform.apply_patterns"
     assembly_format = f"`to` custom<One>($handles) $body {TYPED}"
@@ -223,7 +227,7 @@ class CanonicalizationOp(TransformOp):
 
 @op_definition
 class ApplyRegisteredPassOp(TransformOp):
-    """Runs a pass by its name."""
+    """Transform that runs a registered pass by its name."""
 
     name = "transform.apply_registered_pass"
     pass_name = prop_def(StringAttr)
@@ -260,7 +264,7 @@ class Annotated(CustomDirective):
 
 @op_definition
 class AnnotateOp(TransformOp):
-    """Gives operations an attribute."""
+    """Transform that sets an attribute of operations."""
 
     name = "transform.annotate"
     name_ = prop_def(StringAttr, prop_name="name")
@@ -272,7 +276,7 @@ class AnnotateOp(TransformOp):
 
 @op_definition
 class PrintOp(TransformOp):
-    """Prints operations, or the whole program, to standard error."""
+    """Transform that prints operations, or the whole program, to standard error."""
 
     name = "transform.print"
     assembly_format = f"$handles {TYPED}"
