@@ -150,8 +150,7 @@ class Stacking:
         return tuple(result[:count] for result in results) if made_rows > count else results
 
     def types(self) -> list[tuple[np.dtype[Any], tuple[int, ...]]] | None:
-        """Return the element type and trailing sizes (all after the first) of each argument, or None unless all are
-        static.
+        """Return each argument's element type and trailing sizes (all after the first), or None unless all are static.
         """
         tails = [tuple(n for n in a.tail or () if n is not None) for a in self.arguments]
         if any(a.tail != tail for a, tail in zip(self.arguments, tails, strict=True)):

@@ -33,7 +33,8 @@ _met: dict[bytes, CodeType] = {}
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Cache the bytecode of generated dataclass methods while the block runs, for classes defined in any thread."""
+    """Read and store the bytecode of generated dataclass methods in a cache file while the block runs, for all threads.
+    """
     global _users
     with _lock:
         _users += 1

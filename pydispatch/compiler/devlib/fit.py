@@ -107,8 +107,7 @@ def odd(function: Callable[[Real], Real], lead: Real, order: int = 1) -> Callabl
 
 
 def log_rows() -> list[list[float]]:
-    """Return the rows (1/c, high, low) of the table of logarithms, one for each of 128 intervals of z in [0.6875,
-    1.375).
+    """Return the rows (1/c, high, low) of the logarithm table, one for each of 128 intervals of z in [0.6875, 1.375).
 
     c is near the center of the interval; 1/c is rounded to 10 bits. high + low is -log(1/c), with 42 bits in high.
     """

@@ -55,7 +55,7 @@ def _is_cheap(op: Operation) -> bool:
 
 
 def _select(op: scf.IfOp) -> None:
-    """An scf.if that only chooses between scalars."""
+    """Replace an `scf.if` by selects when it yields only scalars and its regions hold only inexpensive operations."""
     regions = [r for r in op.regions if r.blocks]
     if any(isinstance(r.type, TensorType) for r in op.results) or any(len(r.blocks) != 1 for r in regions):
         return
@@ -116,7 +116,7 @@ def _move(region: Region, after: Block) -> Block:
 
 
 def _redirect(first: Block, after: Block, terminator: str, target: Block) -> None:
-    """The blocks from `first` up to `after` that end in `terminator` go to `target` with what they yield."""
+    """Branch to `target`, with the yielded values, from each block in [first, after) that ends with `terminator`."""
     block: Block | None = first
     while block is not None and block is not after:
         last = block.last_op
@@ -273,7 +273,7 @@ def _lower_switch(op: Operation) -> None:
 
 
 def _lower_unreachable(op: Operation) -> None:
-    """A call that reaches this fails; the jump after it is never taken."""
+    """Lower an unreachable operation to an assertion that always fails, followed by a branch that never runs."""
     block = op.parent
     assert block is not None
     message = op.properties.get("message")
@@ -335,7 +335,7 @@ def _drop_unreachable(region: Region) -> None:
 
 
 def _merge(region: Region) -> None:
-    """A block that only one other jumps to, without a condition, becomes its tail."""
+    """Merge each block whose only predecessor branches to it unconditionally into that predecessor."""
     block = region.blocks.first
     while block is not None:
         last = block.last_op

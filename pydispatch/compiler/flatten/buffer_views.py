@@ -53,7 +53,7 @@ def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> N
 
 
 def _return_tensors(function: Operation) -> None:
-    """What is exported is returned as it is."""
+    """Return tensors from a function in place of the buffer views that they were exported to."""
     type = cast(FunctionType, function.properties["function_type"])
     outputs = list(type.outputs)
     blocks = list(function.regions[0].blocks)
@@ -78,7 +78,8 @@ def _is_view(value: SSAValue) -> bool:
 
 
 def _call_with_tensors(call: Operation, type: FunctionType) -> None:
-    """A call of a function that was converted: what it takes is imported before it, what it returns exported after."""
+    """Adapt a call to a callee that was converted to tensors: import its arguments before it, export its results after.
+    """
     if (len(type.inputs), len(type.outputs)) != (len(call.operands), len(call.results)):
         return  # The call is refused where it is inlined.
     operands: list[SSAValue] = []
@@ -100,7 +101,10 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
 
 
 def _import_of_export(op: Operation, value: SSAValue) -> None:
-    """A tensor that became a buffer view and is a tensor again."""
+    """Replace the import of an exported tensor by that tensor, with a cast if its static sizes differ.
+
+    Raise CompileError if the element types or ranks differ.
+    """
     type = cast("TensorType[Any]", op.results[0].type)
     if value.type != type:
         given = cast("TensorType[Any]", value.type)

@@ -63,7 +63,7 @@ def _check(call: Operation, declaration: Operation) -> None:
 
 
 def _ties(op: Operation, results: int) -> list[int]:
-    """Per result the operand whose memory it is, or -1."""
+    """Return, for each result, the index of the operand that it shares memory with, or -1."""
     tied = op.properties.get("tied_operands")
     return [int(i) for i in tied.get_values()] if isinstance(tied, DenseArrayBase) else [-1] * results
 

@@ -52,7 +52,7 @@ def _hide_twin(name: str, function: Operation, functions: Mapping[str, Operation
 
 
 def _without_fences(op: Operation) -> None:
-    """The operation as it is when all work before it is done."""
+    """Rewrite an operation on fences as if all earlier work were complete."""
     if op.name in ("hal.fence.await", "hal.fence.query"):
         reached = arith.ConstantOp(IntegerAttr(0, i32))
         set_location(reached, op)
@@ -93,7 +93,7 @@ def _drop_arguments(function: Operation) -> None:
 
 
 def _retie(op: Operation, kept: Sequence[int]) -> None:
-    """Results stay tied to the operands or arguments that they were tied to, of which the numbers `kept` are left."""
+    """Renumber the operands or arguments that results are tied to. kept: previous numbers of the remaining ones."""
     tied = op.properties.get("tied_operands")
     if isinstance(tied, DenseArrayBase):
         new = {old: number for number, old in enumerate(kept)}

@@ -1,4 +1,4 @@
-"""What groups copy or take in once they are joined: connectors, fills and scalars."""
+"""Operations that groups copy or absorb after fusion: connectors, fills and scalars."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _drop_fills(groups: Groups) -> None:
 
 
 def _add_fills(groups: Groups) -> None:
-    """Each group gets its own copies of the constants, splats and empty tensors that it reads."""
+    """Copy into each group the constants, splats and empty tensors that it reads."""
     for group in list(groups.members):
         copies: dict[Operation, Operation] = {}
         pending = groups.in_order(groups.members[group])
@@ -152,7 +152,7 @@ def _take_in_scalars(groups: Groups) -> None:
 
 
 def _note_extracted(groups: Groups, op: Operation) -> None:
-    """An element that the group of `op` reads of what another makes keeps the two apart."""
+    """Record that an extracted element separates the group of `op` from the group that computes the tensor."""
     source = groups.producer(op.operands[0])
     while source is not None and source not in groups.home and is_view(source):
         source = groups.producer(source.operands[0])

@@ -1,11 +1,10 @@
-"""Which tensor operations of a block become one dispatch.
+"""Partition of a block's tensor operations into dispatches.
 
-An operation joins the groups of the operations that produce its operands, then groups that read the same tensor join,
-each time provided that no value would have to leave a group and come back into it (a dispatch runs as a whole), and
-that code generation can lower the union well.
+An operation joins the groups that produce its operands; then groups that read the same tensor join. Groups join only if
+no value leaves the union and re-enters it (a dispatch runs as a whole), and if code generation lowers the union well.
 
-Views, fills and operations that make much out of little belong to no group at first: every group that reads one gets
-its own copy, so that nothing is stored for them.
+Views, fills and operations that produce a large tensor from a small one belong to no group at first. Each group that
+reads one gets a copy, so that the tensor is not stored.
 """
 
 from __future__ import annotations

@@ -237,8 +237,7 @@ class Groups:
             return True
 
     def join_chains(self) -> None:
-        """A group whose values one other group reads, that one, and a group that it reads itself join, where two of
-        them could not."""
+        """Join three groups, a producer, a consumer and the consumer's only reader, where no two of them could join."""
         for middle in list(self.members):
             if middle not in self.members:
                 continue

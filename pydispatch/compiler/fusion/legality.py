@@ -1,4 +1,4 @@
-"""What formation asks of code generation: which operations may be one dispatch."""
+"""Rules of code generation for dispatch formation: the operations that may share a dispatch."""
 
 from __future__ import annotations
 

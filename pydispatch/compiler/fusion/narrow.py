@@ -99,7 +99,7 @@ def _fits_together(operands: Sequence[SSAValue], most_tensors: int) -> bool:
 
 
 class _TakenApart:
-    """Replaces a generic by generics over its loops, one for each operation of its body."""
+    """Decomposition of a generic into generics over the same loops, one for each operation of its body."""
 
     def __init__(self, op: GenericOp, g: Structured) -> None:
         self.op, self.g = op, g

@@ -76,7 +76,10 @@ def erase_unused(function: Operation) -> bool:
 
 
 def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
-    """Operations of the same name on the same operands are made once; an inner block knows the outer ones."""
+    """Merge pure operations that have the same name, operands and attributes.
+
+    An operation in an inner block may be replaced by an equal one of an enclosing block.
+    """
     known = dict(known)
     for op in list(block.ops):
         for region in op.regions:
@@ -207,7 +210,7 @@ def _reshape_of_reshape(op: Operation) -> SSAValue | None:
 
 
 def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
-    """For each size of `few` the neighbouring sizes of `many` whose product it is; None where there are none."""
+    """Return, for each size of `few`, the positions of adjacent sizes of `many` with that product, or None."""
     groups: list[list[int]] = []
     at = 0
     for number, size in enumerate(few):

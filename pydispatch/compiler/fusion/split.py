@@ -84,7 +84,7 @@ def _split(op: GenericOp, reassociate: bool) -> None:
 
 
 def _combine(op: GenericOp, combine: Operation, made: SSAValue, axis: int) -> None:
-    """The reduction of `made`, which has one dimension more than the result of `op`, `axis`, takes its place."""
+    """Replace `op` by a reduction of `made`, which has `axis` as its only additional dimension."""
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     rank = len(out_type.get_shape())
@@ -139,7 +139,10 @@ def _apart(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> Gener
 
 
 def _without_rest(op: GenericOp, loop: int, over: int, reassociate: bool) -> None:
-    """The last `over` steps are a reduction of their own; the others, which can be split, begin with what it gives."""
+    """Peel the last `over` steps of a reduction, and split the remaining steps.
+
+    The peeled steps are a reduction that runs first; its result is the initial value of the other one.
+    """
     g = structured(op)
     whole = g.extent(loop) - over
     rest = _steps(op, loop, whole, over, op.outputs[0])

@@ -15,7 +15,7 @@ Space = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Uniform:
-    """What a group of operations of one space reads, and those of its results that others read."""
+    """Group of operations with the same iteration space: the values that it reads, and its results read elsewhere."""
 
     space: Space
     reads: Arguments

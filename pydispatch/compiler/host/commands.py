@@ -65,10 +65,10 @@ class Range:
 
 @dataclass
 class Tiles:
-    """How a dispatch goes through memory, for chains (host/chains.py).
+    """Memory access pattern of a dispatch, for tile-fused dispatch sequences (host/chains.py).
 
-    bytes: what each workgroup has of a storage, those with its number; 0 where it may touch others. groups, follows:
-    as in `Function.dispatch`.
+    bytes: size of the slice of each storage that a workgroup accesses, the slices being in workgroup order; 0 if a
+    workgroup may access other slices. groups, follows: as in `Function.dispatch`.
     """
 
     bytes: dict[Storage, int]
@@ -78,7 +78,10 @@ class Tiles:
 
 @dataclass
 class Command:
-    """One command: what it reads and writes, and how to emit it once buffers have numbers."""
+    """Command of a function: the ranges that it reads and writes, and a callback that emits it.
+
+    The callback is called when buffers have numbers.
+    """
 
     reads: list[Range]
     writes: list[Range]

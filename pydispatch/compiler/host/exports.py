@@ -53,7 +53,7 @@ def _read(variant: hal.ExecutableVariantOp) -> _Variant:
 
 
 class Executables:
-    """Numbers executables and exports, and inlines their host regions."""
+    """Index of executables and exports in the host program; it also inlines their host regions."""
 
     def __init__(self, module: ModuleOp, program: Program) -> None:
         self.program = program

@@ -23,7 +23,7 @@ FILL_FROM = 4096
 
 
 def constant(straight: Straight, op: Operation) -> None:
-    """A constant, a scalar or a tensor."""
+    """Lower a scalar or tensor constant."""
     result = op.results[0]
     if not isinstance(result.type, TensorType):
         straight.scalars.lower(op, straight.registers)

@@ -1,4 +1,4 @@
-"""What host code can be made of, for the documentation and for messages."""
+"""Operations that host code supports, for the documentation and for error messages."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from pydispatch.ir.functions import RETURNS, symbol_name
 
 @dataclass(eq=False)
 class Micro:
-    """One step in the making. emit: gets the slots that it reads for the last time."""
+    """Step of a procedure that is not emitted yet. emit: receives the slots whose last read is in this step."""
 
     uses: Sequence[SSAValue]
     defines: Sequence[SSAValue]
@@ -37,7 +37,7 @@ class Micro:
 
 
 class ProcedureLowering:
-    """Adds the function `op` to the program."""
+    """Lowering of the function `op` to a procedure of the host program."""
 
     def __init__(
         self, op: Operation, executables: Executables, constants: Constants, globals: Globals, procedure: Procedure

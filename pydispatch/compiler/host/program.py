@@ -52,7 +52,10 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
 
 
 def _derivation(op: Operation, executables: Executables, constants: Constants) -> None:
-    """A function without arguments whose results are constants."""
+    """Lower a function without arguments that derives constants, and register its results as derived constants.
+
+    Raise CompileError if the function has control flow.
+    """
     if not is_straight(op):
         raise CompileError(f"function '@{symbol_name(op)}', which derives constants, is not straight", location_of(op))
     straight_function(op, executables, constants, public=False)
@@ -68,7 +71,7 @@ def is_straight(op: Operation) -> bool:
 
 
 def straight_function(op: Operation, executables: Executables, constants: Constants, public: bool = True) -> None:
-    """A function of one block becomes one straight function."""
+    """Lower a function of one block to a straight-line function of the host program."""
     type = cast(FunctionType, op.properties["function_type"])
     function = executables.program.add_function(symbol_name(op), str(type), public)
     straight = Straight(function, executables, constants, op, table())

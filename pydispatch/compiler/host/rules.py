@@ -1,4 +1,4 @@
-"""Which operations with tensors host code runs by itself, and how each is lowered."""
+"""Tensor operations that host code executes without a dispatch, and the lowering of each."""
 
 from __future__ import annotations
 

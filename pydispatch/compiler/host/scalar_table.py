@@ -1,4 +1,4 @@
-"""Which scalar operations of host code are one instruction of the host program, and the types they compute with."""
+"""Scalar operations of host code that are one instruction of the host program, and their types."""
 
 from __future__ import annotations
 

@@ -40,9 +40,9 @@ Registers = dict[SSAValue, int]
 
 
 class ScalarLowering:
-    """Lowers scalar operations into one function of the host program.
+    """Lowering of scalar operations into one function of the host program.
 
-    `registers` maps SSA values to registers and may be filled by the caller (block arguments, sizes).
+    `registers` maps SSA values to registers; the caller may add entries (block arguments, sizes).
     """
 
     def __init__(self, function: Function) -> None:
@@ -111,7 +111,7 @@ class ScalarLowering:
         registers[op.results[0]] = register if narrow == 64 else self.function.emit(opcode, register, 0, 0, narrow)
 
     def convert(self, op: Operation, registers: Registers) -> None:
-        """Between floats and integers, and between floats."""
+        """Lower a conversion between floats and integers, or between float types."""
         opcode = {
             "arith.extf": Op.FCVT,
             "arith.truncf": Op.FCVT,
@@ -154,7 +154,7 @@ class ScalarLowering:
         registers[op.results[1]] = self.function.emit(Op.QUERY, index)
 
     def add_extended(self, op: Operation, registers: Registers) -> None:
-        """The sum and whether it wrapped as unsigned numbers."""
+        """Lower an addition with an overflow flag: the sum, and whether it wrapped as an unsigned integer."""
         a, b = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
         total = self.function.binary(Op.ADD, a, b, bits)
@@ -162,7 +162,7 @@ class ScalarLowering:
         registers[op.results[1]] = self._compare(Op.CMP, ULT, total, a, bits)
 
     def multiply_extended(self, op: Operation, registers: Registers) -> None:
-        """Both halves of the product."""
+        """Lower a multiplication with an extended result: the low and the high half of the product."""
         a, b = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
         upper = Op.MULHU if op.name == "arith.mului_extended" else Op.MULHS
@@ -245,7 +245,7 @@ class ScalarLowering:
         registers[op.results[0]] = self.function.constant(buffer_bytes(1, dtype))
 
     def forward(self, op: Operation, registers: Registers) -> None:
-        """Operations that pass their operands on."""
+        """Forward the operands of an operation as its results."""
         for operand, result in zip(op.operands, op.results, strict=False):
             registers[result] = registers[operand]
 

@@ -1,9 +1,9 @@
-"""Which operations of a function with branches or read-backs run together.
+"""Partition of functions with branches or read-backs into segments that run as a unit.
 
-A block is cut where a value is needed outside of commands: elements that are read back, globals, checks and
-branches. These are *stops*. The operations between two stops of a block are a *segment*, which becomes one
-straight-line function. An operation goes into the earliest segment in which its operands are available, so that
-independent stops cut a block only once.
+A block is cut at each *stop*, an operation that needs values outside of commands: elements that are read back, globals,
+checks and branches. The operations between two stops of a block are a *segment*, which becomes one straight-line
+function. An operation belongs to the earliest segment in which its operands are available, so that independent stops
+cut a block only once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Cut:
 
 
 class Cuts:
-    """All blocks of a function, with definitions before uses."""
+    """Partition of all blocks of a function into segments and stops, with definitions before uses."""
 
     def __init__(self, region: Region) -> None:
         self.blocks = reverse_postorder(region)

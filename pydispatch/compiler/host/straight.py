@@ -37,9 +37,9 @@ Rules = Mapping[str, Callable[[Any, Operation], None]]
 
 
 class Straight:
-    """Builds one function: arguments, then operations, then `finish`.
+    """Builder of one straight-line function: arguments, then operations, then `finish`.
 
-    place: the operation that errors without a better place point at. rules: `host/rules.py: table`.
+    place: the operation whose location is used in errors that have no better one. rules: `host/rules.py: table`.
     """
 
     def __init__(
@@ -143,7 +143,8 @@ class Straight:
         return self._origins.get(register, "its declared size" if value is not None else "a computed size")
 
     def require_equal(self, a: int, b: int, what: str, op: Operation) -> None:
-        """Both sizes must agree in every call; known ones are compared now."""
+        """Require that two sizes are equal in every call. Static sizes are compared now: CompileError if they differ.
+        """
         known_a, known_b = self.function.constant_value(a), self.function.constant_value(b)
         if known_a is not None and known_b is not None and known_a != known_b:
             raise CompileError(f"{what}: {known_a} is not {known_b}", location_of(op))
@@ -216,9 +217,9 @@ class Straight:
     # -- the end
 
     def finish(self, values: Sequence[SSAValue], names: Sequence[str] = ()) -> None:
-        """The values become the results: they get their memory, commands are ordered and everything is laid out.
+        """Define the results of the function, order its commands and assign memory to its buffers.
 
-        names: of the results, where they have any.
+        names: of the results, if they have any.
         """
         names = names or [""] * len(values)
         taken: set[Storage] = set()
@@ -252,7 +253,8 @@ class Straight:
         self.commands.emit(self.function)
 
     def _take_over(self, placed: Sequence[Storage]) -> None:
-        """Results that begin as copies of an argument may reuse its memory, when nothing reads the argument later."""
+        """Let a result that begins as a copy of an argument reuse the argument's memory if no later command reads it.
+        """
         taken: set[Storage] = set()
         for storage in placed:
             source = storage.copied_from

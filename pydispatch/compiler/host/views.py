@@ -26,7 +26,7 @@ ULE = 64 + 7 * 256
 
 
 def _view(straight: Straight, op: Operation, source: Tensor, dims: Sequence[int], dtype: int) -> None:
-    """The result of `op` is all of `source` in another shape."""
+    """Define the result of `op` as a view of all of `source` in another shape."""
     straight.put(op.results[0], Tensor(source.storage, tuple(dims), dtype, source.offset, source.length))
 
 
@@ -67,7 +67,7 @@ def cast_(straight: Straight, op: Operation) -> None:
 
 
 def forward(straight: Straight, op: Operation) -> None:
-    """Each result is the operand at its place."""
+    """Define each result as the operand at the same position."""
     for operand, result in zip(op.operands, op.results, strict=False):
         if operand in straight.tensors:
             straight.put(result, straight.tensors[operand])
@@ -112,7 +112,7 @@ def _fixed(straight: Straight, op: Operation, dims: Sequence[int], type: TensorT
 
 
 def view(straight: Straight, op: Operation) -> None:
-    """As many bytes in another type, and in the shape that the rule of `op` states."""
+    """Lower a bitcast to a view of the same bytes in another type, with the shape that the rule of `op` defines."""
     source, result, rule = straight.tensors[op.operands[0]], op.results[0], rule_of(op)
     type = cast("TensorType[Any]", result.type)
     dtype = dtype_of(type.element_type, location_of(op))
@@ -160,7 +160,7 @@ class _Run:
         self._walked = [cast(int, count) for count in known[:walked]]
 
     def offsets(self) -> Iterator[int]:
-        """Of each run, in the order of the slice's elements."""
+        """Yield the byte offset of each contiguous run, in the order of the slice's elements."""
         function, whole = self.straight.function, self._whole
         for indices in itertools.product(*map(range, self._walked)):
             place = function.constant(0)
@@ -217,7 +217,7 @@ class _Run:
 
 
 def extract_slice(straight: Straight, op: Operation) -> None:
-    """A contiguous tensor.extract_slice is a view; it may drop axes of size 1."""
+    """Lower a contiguous `tensor.extract_slice` to a view, which may drop axes of size 1."""
     source = straight.tensors[op.operands[0]]
     run = _Run(straight, op, source)
     type = cast("TensorType[Any]", op.results[0].type)
@@ -248,8 +248,10 @@ def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorT
 
 
 def insert_slice(straight: Straight, op: Operation) -> None:
-    """A tensor.insert_slice that covers one run of memory, or few, copies its operand into the destination, or into a
-    copy of that."""
+    """Lower a `tensor.insert_slice` that covers one contiguous run of memory, or a few, to copies of its operand.
+
+    The destination is the memory of the whole tensor, or of a copy of that tensor.
+    """
     source, value = straight.tensors[op.operands[0]], op.operands[1]
     whole = straight.tensors[value]
     same = source.storage is whole.storage

@@ -1,4 +1,4 @@
-"""What a function's subspans state about its bindings."""
+"""Facts about the bindings of a function, from its subspans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUBSPAN = "hal.interface.binding.subspan"
 
 @dataclass
 class BindingFacts:
-    """What the subspans of one binding state together: the largest alignment; read-only when all of them say so."""
+    """Facts about one binding, merged from its subspans: the largest alignment; read-only if all subspans are."""
 
     alignment: int = 1
     read_only: bool = True

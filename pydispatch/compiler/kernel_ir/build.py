@@ -95,7 +95,8 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
 
 
 class Entry:
-    """What passes add at the beginning of a function, where it dominates everything, in the order of adding."""
+    """Insertion point at the beginning of a function, where passes add operations that dominate all others, in order.
+    """
 
     def __init__(self, function: FuncOp) -> None:
         self.function = function
@@ -127,7 +128,7 @@ class Entry:
 
 
 class Build(IndexArithmetic[SSAValue]):
-    """Writes operations with the location of `like`; `insert` puts them into their place."""
+    """Builder of operations with the location of `like`; the callback `insert` inserts them."""
 
     def __init__(self, entry: Entry, like: Operation, insert: Callable[[Operation], object]) -> None:
         self.entry, self.like, self.insert = entry, like, insert

@@ -1,4 +1,4 @@
-"""Which functions a kernel calls, and which of them are imports."""
+"""Call graph of kernels: the functions that a kernel calls, and the imports among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `scf.reduce` combines with, and whether the order matters."""
+"""Combining operations of `scf.reduce`, and whether their order matters."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where the invocations of a workgroup must meet.
+"""Hazard analysis: the positions of barriers between the invocations of a workgroup.
 
-Code outside parallel loops is uniform: every invocation runs it with the same values, and one of them stores. Memory
-that one invocation wrote and another accesses next, or the other way round, needs a barrier between; what lies in a
-loop meets its own previous iteration too.
+Code outside parallel loops is uniform: every invocation runs it with the same values, and one of them stores. A barrier
+is needed between a write by one invocation and an access of the same memory by another, in either order. Accesses in a
+loop also conflict with those of its previous iteration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Accesses:
 
 
 class Hazards:
-    """What happened since the last barrier. once: keys whose elements are written once each and never read."""
+    """Dataflow fact: accesses since the last barrier. once: keys whose elements are written once each and never read.
+    """
 
     def __init__(self, once: Iterable[Key] = ()) -> None:
         self.once = frozenset(once)
@@ -66,7 +67,7 @@ class Hazards:
         return made
 
     def join(self, other: Hazards) -> None:
-        """What may have happened on either of two ways."""
+        """Merge the accesses on another control flow path that reaches the same point."""
         self.read |= other.read
         for key, who in other.written.items():
             self.written[key] = max(who, self.written.get(key, 0))

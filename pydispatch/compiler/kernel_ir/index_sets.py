@@ -119,7 +119,7 @@ def _decide(build: Build, condition: arith.CmpiOp, holds: bool) -> None:
 
 
 def _split(build: Build, loop: scf.ParallelOp, conditions: list[arith.CmpiOp]) -> None:
-    """Loops for the counters before, among and after those for which the conditions hold."""
+    """Split a parallel loop into the counters before, within and after the range in which the conditions hold."""
     low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
     first, last, decided = low, high, list[arith.CmpiOp]()
     for condition in conditions:

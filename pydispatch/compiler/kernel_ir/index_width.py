@@ -1,4 +1,4 @@
-"""Which functions can tell that an index has 64 bits: in all others, targets compute indices in 32 bits."""
+"""Detection of functions that can observe 64-bit indices; all others compute indices in 32 bits."""
 
 from __future__ import annotations
 

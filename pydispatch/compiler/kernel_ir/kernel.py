@@ -37,11 +37,14 @@ UNPREDICTABLE = "pyd.unpredictable"
 
 @dataclass(frozen=True)
 class Target:
-    """What a variant is compiled for.
+    """Target of a variant.
 
-    backend: "llvm-cpu", "cuda", "vulkan-spirv", ...; format: the name of the binary format, such as
-    "embedded-elf-x86_64"; cpu: an LLVM CPU name; features: LLVM feature names such as "+avx2", in order;
-    config: what else the target attribute states, as hints.
+    Attributes:
+        backend: "llvm-cpu", "cuda", "vulkan-spirv", ...
+        format: Name of the binary format, such as "embedded-elf-x86_64".
+        cpu: LLVM CPU name.
+        features: LLVM feature names such as "+avx2", in order.
+        config: Other entries of the target attribute, used as hints.
     """
 
     backend: str
@@ -58,7 +61,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Binding:
-    """One buffer of a layout. read_only: no workgroup writes it."""
+    """Buffer binding of a layout. read_only: no workgroup writes to the buffer."""
 
     read_only: bool = False
 
@@ -73,9 +76,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Export:
-    """One entry point. `workgroup_size` is a declaration for GPUs, (0, 0, 0) on the CPU when none was given. flops: as
-    in docs/artifact.md, None where they are not known. parameters: descriptions of what a CUDA kernel takes, None where
-    these are the bindings and then the constants."""
+    """Entry point of an executable.
+
+    Attributes:
+        workgroup_size: Declared size for GPUs; (0, 0, 0) on the CPU if none is declared.
+        flops: As in docs/artifact.md, None when unknown.
+        parameters: Descriptions of a CUDA kernel's parameters, None if they are the bindings and then the constants.
+    """
 
     name: str
     ordinal: int
@@ -113,11 +120,12 @@ class ObjectFile:
 
 @dataclass
 class Variant:
-    """One executable for one target, ready to emit. `module` is None when `objects` hold the whole kernels.
+    """Executable for one target, ready to be emitted. `module` is None when `objects` contain the whole kernels.
 
-    alignment: of the bindings of whole kernels, in bytes.
-    is_fallback: whether a variant beside it is for the machines that matter, so that less optimisation will do.
-    made: backends may call it with the name of an export whose code is made, from any thread.
+    Attributes:
+        alignment: Alignment of the bindings of whole kernels, in bytes.
+        is_fallback: Whether another variant serves the machines that matter, so that less optimization suffices.
+        made: Callback for backends, which receives the name of an export whose code is complete, from any thread.
     """
 
     executable: str
@@ -135,10 +143,12 @@ class Variant:
 
 @dataclass
 class Binary:
-    """What a target made of a variant.
+    """Compiled form of a variant.
 
-    requires: names of the machine features without which it must not run (LLVM feature names on the CPU); alignment:
-    bytes that every binding must be aligned to; imports: symbols resolved at load, '?' before optional ones.
+    Attributes:
+        requires: Machine features that the code needs (LLVM feature names on the CPU).
+        alignment: Alignment that every binding must have, in bytes.
+        imports: Symbols that are resolved at load, with '?' before optional ones.
     """
 
     data: bytes

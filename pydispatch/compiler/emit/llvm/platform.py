@@ -1,4 +1,4 @@
-"""What differs between the machines that share the LLVM emitter."""
+"""Interface between the LLVM emitter and the machines that it targets."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def barrier(self, f: F) -> None:
-        """All invocations of the workgroup meet."""
+        """Emit a barrier for all invocations of the workgroup."""
 
     @abstractmethod
     def field(self, f: F, name: str) -> tuple[str, str]:

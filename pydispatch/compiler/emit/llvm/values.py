@@ -1,7 +1,7 @@
-"""What an SSA value becomes: LLVM operands, and for memrefs a descriptor that lives in the compiler only.
+"""Representation of SSA values: LLVM operands, and for memrefs a descriptor that exists only at compile time.
 
-Integers known while compiling stay Python ints, so that a static shape costs nothing at run time. Only what a memref
-type leaves open travels through block arguments, helper calls and loop results.
+Integers known at compile time stay Python ints, so that a static shape costs nothing at run time. Block arguments,
+helper calls and loop results pass only the dynamic components of a memref type.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ Index = int | str
 
 @dataclass(frozen=True)
 class MemRef:
-    """Where a memref's elements are. `root` names the storage for alias scopes: a binding's key, an allocation of
-    workgroup memory, 'stack', or None."""
+    """Memref descriptor: pointers, offset, sizes and strides of a strided layout.
+
+    root: the storage, for alias scopes: a binding's key, an allocation of workgroup memory, 'stack', or None.
+    """
 
     base: str
     aligned: str

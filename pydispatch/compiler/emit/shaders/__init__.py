@@ -1,1 +1,1 @@
-"""What emitters of shaders share: values, memrefs without addresses, and the walk over regions."""
+"""Common part of the shader emitters: values, memrefs without addresses, and traversal of regions."""

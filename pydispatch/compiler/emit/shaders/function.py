@@ -1,7 +1,8 @@
-"""What the emitters of entry points share in every language: values by SSA value, memrefs that travel as numbers, and
-the walk over regions.
+"""Common part of the entry point emitters of all shader languages.
 
-V: what the language names a value by that is known when the kernel runs.
+It maps SSA values to values of the language, represents memrefs by indices, and traverses regions.
+
+V: the type by which the language refers to a runtime value.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ Table = Mapping[str, Callable[[Any, Operation], None]]
 
 
 class ShaderFunction(IndexArithmetic[V], Generic[V]):
-    """One entry point. size: of a workgroup. invocations: how many it has."""
+    """Emitter of one entry point, for any shader language.
+
+    size: of a workgroup, in three dimensions. invocations: number of invocations of a workgroup.
+    """
 
     handle: type
     """V at run time, to tell values from memrefs and from numbers known while compiling."""

@@ -1,4 +1,4 @@
-"""How constants of a layout and of an executable are words, in every language of shaders."""
+"""Representation of layout and executable constants as 32-bit words, in every shader language."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How many iterations the loops of an entry point run in one invocation.
+"""Number of loop iterations that one invocation of an entry point executes.
 
-lavapipe ends every loop of a shader when an invocation has run 65,535 iterations in all, of all loops together; the
-code after the loop goes on as if it had ended by itself. Long loops whose length is known get several copies of their
-body in an iteration, so that there are fewer. Where more than that may be needed, the shader watches itself: at its end
-a loop of two iterations runs, and where it is cut short, so was a loop before; see `watch`.
+lavapipe ends every loop of a shader when an invocation has executed 65,535 iterations, summed over all loops; the code
+after the loop then runs as if the loop had ended normally. A long loop of known length is therefore unrolled, so that
+it has fewer iterations. Where the limit may be exceeded nevertheless, the shader checks itself: a loop of two
+iterations runs at the end of the shader, and if that loop is cut short, an earlier one was too; see `watch`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNKNOWN_COPIES = 16
 
 
 class Iterations:
-    """Counts while an entry point is written. total: None when it is not known."""
+    """Iteration counter for an entry point that is being emitted. total: None when unknown."""
 
     def __init__(self) -> None:
         self.total: int | None = 0
@@ -41,11 +41,11 @@ class Iterations:
         return self._times == 1
 
     def unknown(self) -> None:
-        """Code runs that was not written here."""
+        """Mark the total as unknown, because the entry point calls code that this emitter did not generate."""
         self.total = None
 
     def add(self, count: int | None) -> None:
-        """Code with loops of so many iterations in all is written."""
+        """Add the loop iterations of code emitted at the current position; None for an unknown count."""
         known = self._times is not None and count is not None and self.total is not None
         self.total = self.total + self._times * count if known else None  # type: ignore[operator]
 

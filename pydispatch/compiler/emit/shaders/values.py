@@ -76,8 +76,11 @@ def double_bits(value: float) -> int:
 
 @dataclass(frozen=True)
 class Root:
-    """Where elements lie. kind: binding, workgroup, function or constant; key: for comparison; variable: of memory that
-    is one variable, as the language names it."""
+    """Storage of a memref's elements.
+
+    kind: binding, workgroup, function or constant. key: identifies the storage in comparisons. variable: the variable
+    that is the storage, as the language refers to it.
+    """
 
     kind: str
     key: object

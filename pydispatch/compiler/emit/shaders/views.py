@@ -19,7 +19,7 @@ from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of, stora
 
 
 def _subspan(f: ShaderFunction[Any], op: Operation) -> None:
-    """The memref's storage begins `offset` bytes into the binding."""
+    """Lower a subspan to a memref whose storage begins `offset` bytes into the binding."""
     (result,) = op.results
     memref = cast(MemRefType, result.type)
     ordinal = integer(op, "binding")
@@ -68,7 +68,10 @@ def _layout(f: ShaderFunction[Any], op: Operation) -> None:
 
 
 def _view(f: ShaderFunction[Any], op: Operation) -> None:
-    """A typed memref over the bytes of a binding."""
+    """Lower a `memref.view` to a typed memref over the bytes of a binding.
+
+    Workgroup memory can only be viewed in its own element type; other types raise CompileError.
+    """
     source = f.memref(op.operands[0])
     type_ = checked_memref(op.results[0].type)
     if source.root.kind != "binding" and type_.element_type != source.element:

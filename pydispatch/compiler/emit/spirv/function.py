@@ -1,4 +1,4 @@
-"""One entry point of the SPIR-V module: its values and its blocks."""
+"""Emission of one SPIR-V entry point: its values and its blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def _exchanged(ops: Ops) -> frozenset[object]:
 
 
 class FunctionEmitter(BlockArithmetic):
-    """Writes one entry point. size: of a workgroup. invocations: how many it has."""
+    """Emitter of one SPIR-V entry point.
+
+    size: of a workgroup, in three dimensions. invocations: number of invocations of a workgroup.
+    """
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
         super().__init__(Code(module.m), module.table, kernel)

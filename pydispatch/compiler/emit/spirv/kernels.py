@@ -1,4 +1,4 @@
-"""What the functions of a SPIR-V module share while they are written: the module, and facts about kernels."""
+"""Emission state that all functions of a SPIR-V module share: the module, and the symbols of the kernel IR."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pydispatch.compiler.emit.spirv.words import BUILTIN
 
 
 class Kernels(Definitions):
-    """One SPIR-V module in the making. Not shared between threads.
+    """Builder of one SPIR-V module from kernel IR. Not shared between threads.
 
-    table: op name -> what writes its code.
+    table: the lowering of each operation, by operation name.
     """
 
     def __init__(

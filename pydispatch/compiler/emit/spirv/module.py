@@ -34,7 +34,7 @@ def text_words(text: str) -> list[int]:
 
 
 class Module:
-    """One module. Not shared between threads."""
+    """Builder of one SPIR-V module. Not shared between threads."""
 
     def __init__(self) -> None:
         self.bound = 1
@@ -248,7 +248,7 @@ class Code:
         return made
 
     def do(self, op: str, *operands: int) -> None:
-        """An instruction without one."""
+        """Append an instruction that has no result."""
         self.lines += [(len(operands) + 1) << 16 | OP[op], *operands]
 
     def glsl(self, name: str, type_: int, *operands: int) -> Id:
@@ -269,7 +269,7 @@ class Code:
         self.open = False
 
     def phi(self, type_: int, made: int, edges: list[tuple[int, int]]) -> None:
-        """A phi whose id is known already: (value, label of the block it comes from)."""
+        """Append a phi with an id that was allocated earlier. edges: (value, label of the predecessor block)."""
         flat = [word for edge in edges for word in edge]
         self.lines += [(3 + len(flat)) << 16 | 245, type_, made, *flat]
 

@@ -97,7 +97,10 @@ def _words(lines: list[int]) -> Iterator[tuple[int, bool]]:
 
 
 class _Outer:
-    """What a module has outside its functions, and how another module gets it. ids: in the order of `makes`."""
+    """Declarations outside a module's functions, with the calls that recreate them in another module.
+
+    ids: the ids of the declarations, in the order of `makes`.
+    """
 
     def __init__(self, m: Module) -> None:
         self._keys = m.keys()

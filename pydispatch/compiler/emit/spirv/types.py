@@ -27,7 +27,7 @@ def register_type(m: Module, type_: Attribute, index_width: int) -> Id:
 
 @dataclass(frozen=True)
 class Unit:
-    """What a buffer is an array of: an integer or a float of so many bits."""
+    """Element type of the array that a buffer is declared as: an integer or float with `bits` bits."""
 
     bits: int
     is_float: bool

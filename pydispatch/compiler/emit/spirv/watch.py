@@ -7,8 +7,11 @@ from pydispatch.formats.spirv.interface import watching_binding
 
 
 def watch(f: FunctionEmitter) -> None:
-    """At the end of an entry point: writes 1 into the first word of a buffer after all others when a loop was cut
-    short. Its second word is 2; read, so that no compiler knows how long the loop is."""
+    """Append a check to the end of an entry point that reports loops which the device cut short.
+
+    It writes 1 to the first word of a buffer bound after all others. The second word of that buffer is 2, the trip
+    count of the checking loop; the shader reads it so that no compiler knows the count.
+    """
     m, code = f.m, f.code
     word, zero, one = m.int(32), m.integer(0), m.integer(1)
     binding = watching_binding(f.layout.constants, len(f.layout.bindings))

@@ -1,9 +1,9 @@
-"""How the buffers of an entry point are declared.
+"""Declaration of the buffers of an entry point.
 
-A binding is one variable with one type. Elements of 32 bits that are all of one type are declared as that, those of 64
-bits as pairs of words, and everything else as words: several elements in a word, or different types over the same
-bytes. Where elements that share a word are written, its words are atomic, so that invocations may meet in one. Where
-the language has f16, elements that are all of that type are declared as it.
+A binding is one variable with one type. If all elements have the same 32-bit type, the variable has that type; 64-bit
+elements are pairs of words. All other bindings are declared as words, which may hold several elements, or bytes that
+are accessed in several types. If elements that share a word are written, the words are atomic, so that several
+invocations may write to one. If the language has f16, a binding whose elements are all f16 is declared as f16.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Buffer:
 
 @dataclass
 class _Uses:
-    """What happens to one buffer."""
+    """Accesses to one buffer."""
 
     elements: set[Attribute]
     writes_parts: bool = False

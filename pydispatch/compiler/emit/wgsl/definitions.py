@@ -38,7 +38,7 @@ _names: dict[str, _Key] = {}
 
 
 def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-    """A call of the definition of an operation. exponent: of a power, where it is known."""
+    """Emit a call of an operation's definition. exponent: of a power, when it is constant."""
     if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
         raise f.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
     found = definition(op, NATIVE, exponent)
@@ -101,7 +101,7 @@ def _stem(op: Operation, exponent: int | None) -> str:
 
 
 def _name(stem: str, key: _Key) -> str:
-    """With a number where the stem is taken."""
+    """Return a unique name: the stem, with a number if another definition has that name."""
     name, number = stem, 1
     while _names.setdefault(name, key) != key:
         number += 1

@@ -1,4 +1,4 @@
-"""One entry point, or one helper, of a WGSL module: its values, its statements and its scopes."""
+"""Emission of one WGSL entry point or helper: its values, statements and scopes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BUILT_INS = {
 
 
 class FunctionEmitter(ShaderFunction[Name]):
-    """Writes statements, one for each value."""
+    """Emitter of one WGSL entry point or helper, with one statement for each value."""
 
     handle = Name
 

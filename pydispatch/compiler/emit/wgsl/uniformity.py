@@ -1,7 +1,7 @@
-"""Which values are the same in all invocations of a workgroup as far as a WGSL compiler can see.
+"""Uniformity analysis: values that are equal in all invocations of a workgroup by the rules of WGSL.
 
-Code around a barrier must be uniform by the rules of WGSL. Kernel IR makes it so in fact; what WGSL cannot know,
-such as a loop bound from a buffer, passes through `workgroupUniformLoad`.
+WGSL requires uniform control flow around a barrier. Kernel IR guarantees it; a value that WGSL cannot prove uniform,
+such as a loop bound from a buffer, is passed through `workgroupUniformLoad`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DIFFERS = frozenset(("memref.load", "memref.atomic_rmw", "gpu.thread_id", "func
 
 
 class Uniformity:
-    """Of one entry point, with its barriers."""
+    """Uniformity facts about the values of one entry point, and the operations that contain its barriers."""
 
     def __init__(self, barriers: Iterable[Operation]) -> None:
         self._barriers = barriers
@@ -35,7 +35,7 @@ class Uniformity:
         return op in self._around
 
     def is_uniform(self, value: SSAValue) -> bool:
-        """Of a value outside divergent code."""
+        """Return whether a value is uniform; the value must be defined outside divergent control flow."""
         found = self._found.get(value)
         if found is None:
             self._found[value] = False  # of what depends on itself

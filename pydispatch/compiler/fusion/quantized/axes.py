@@ -1,4 +1,4 @@
-"""Which dimension of a view runs along which dimension of what it views."""
+"""Mapping of the dimensions of a view's source to the dimensions of the view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Axes = list["int | None"]
 
 
 def _same_axes(op: Operation) -> Axes:
-    """Of an operation that keeps dimensions, apart from those whose size it changes."""
+    """Return the axes of an operation that keeps all dimensions; None for a dimension whose size changes or is dynamic.
+    """
     source, result = shape_of(op.operands[0]), shape_of(op.results[0])
     return [axis if n == m >= 0 else None for axis, (n, m) in enumerate(zip(source, result, strict=True))]
 

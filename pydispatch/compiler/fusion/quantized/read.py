@@ -40,7 +40,7 @@ MOST_ELEMENTS = 4096
 
 
 class Tensors:
-    """Reads what tensors are. made: new operations, which nothing uses yet, in order."""
+    """Recognizer of tensors of dequantized numbers. made: new operations without users, in order."""
 
     def __init__(self) -> None:
         self.made: list[Operation] = []
@@ -114,7 +114,8 @@ class Tensors:
 
 
 class Scalars:
-    """Reads what scalars in the body of a generic are, by its loops. loops: those that scales may depend on."""
+    """Recognizer of dequantized scalars in the body of a generic, by its loops. loops: those that scales may depend on.
+    """
 
     def __init__(self, tensors: Tensors, g: Structured, loops: frozenset[int]) -> None:
         self.tensors, self.g, self.loops = tensors, g, loops

@@ -94,7 +94,7 @@ def _is_summed(c: Contraction, factor: Dequantized) -> bool:
 
 
 class Sums:
-    """Takes zero points off. made: operations that are needed for it, in order."""
+    """Builder of the terms that zero points contribute to a contraction. made: operations for these terms, in order."""
 
     def __init__(self, c: Contraction) -> None:
         self.c, self.made = c, list[Operation]()

@@ -1,4 +1,4 @@
-"""What a rule of an expansion is."""
+"""Signature of the rules that expand operations."""
 
 from __future__ import annotations
 

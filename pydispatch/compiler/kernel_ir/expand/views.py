@@ -30,7 +30,7 @@ from pydispatch.errors import CompileError
 
 @dataclass(frozen=True)
 class Strided:
-    """Where the elements of a memref are: offset and strides count elements of `storage`."""
+    """Strided layout of a memref; offset and strides count elements of `storage`."""
 
     storage: SSAValue
     offset: Index

@@ -1,7 +1,7 @@
-"""What operations of `arith` and `math` mean in simpler ones: for targets that lack them, or compute in fewer types.
+"""Definitions of `arith` and `math` operations by simpler ones, for targets that lack an operation or a type.
 
-A definition is a function of kernel IR, made once for each kind of operation, that emitters write in the place of the
-operation. It may hold operations that have definitions themselves.
+A definition is a function of kernel IR, created once for each kind of operation, which emitters use instead of the
+operation. Its body may contain operations that have definitions themselves.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PLAIN = frozenset((Float32Type, Float64Type))
 
 @dataclass(frozen=True)
 class Native:
-    """What a target's own instructions do: the float types that they compute in, and convert between."""
+    """Float types that a target's own instructions compute in, and convert between."""
 
     arithmetic: frozenset[type[Attribute]] = PLAIN
     conversions: frozenset[type[Attribute]] = PLAIN

@@ -1,4 +1,4 @@
-"""What the functions need to know of f32 and f64: their layout, their constants, their polynomials."""
+"""Properties of f32 and f64 that the math functions use: layouts, constants and polynomials."""
 
 from __future__ import annotations
 

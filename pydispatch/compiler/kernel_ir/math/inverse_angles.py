@@ -71,7 +71,10 @@ def _angle(y: Number, x: Number) -> Pair:
 
 
 def _table_angle(small: Number, large: Number) -> Pair:
-    """With c the nearest sixteenth to the quotient: atan(c) + atan((small - c large) / (large + c small))."""
+    """Return atan(small / large) as atan(c) + atan((small - c large) / (large + c small)).
+
+    c is the multiple of 1/16 nearest to small / large.
+    """
     sixteenths, row = rounded(small / large * 16.0)
     c = sixteenths * 0.0625
     whole, lost = product(c, large)

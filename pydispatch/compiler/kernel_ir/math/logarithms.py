@@ -56,7 +56,7 @@ def _exponent(bits: Word, least: int) -> tuple[Word, Word]:
 
 
 def _parts(x: Number) -> Parts:
-    """Of a positive finite x."""
+    """Return the parts of the logarithm of a positive finite x."""
     format = format_of(x)
     bits, more = _normal(x, format.fraction)
     k, exponent = _exponent(bits, format.root_half)
@@ -70,7 +70,10 @@ def _sum(parts: Parts) -> Number:
 
 
 def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None) -> Number:
-    """In another base: times `factor`. log_of_2: the logarithm of 2 in it, where that is not 1."""
+    """Return the logarithm in another base: the natural one times `factor`.
+
+    log_of_2: the logarithm of 2 in that base, None if it is 1.
+    """
     k, f, half, tail = parts
     main, more = (k * log_of_2[0], k * log_of_2[1]) if log_of_2 else (k, None)
     if half is None:

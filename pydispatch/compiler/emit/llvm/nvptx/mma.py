@@ -167,7 +167,7 @@ def _product(f: FunctionEmitter, m: MemRef, a: Sequence[str], b: Sequence[str], 
 
 
 def _rematerialize(f: FunctionEmitter, op: Operation) -> None:
-    """Lower an operation to a move in inline assembly, which LLVM cannot optimize away."""
+    """Lower `pyd.rematerialize` to a move in inline assembly, which LLVM cannot look through."""
     word = f.body.let(f"trunc i64 {f.get(op.operands[0])} to i32")
     same = f.body.let(f'call i32 asm sideeffect "mov.b32 $0, $1;", "=r,r"(i32 {word})')
     f.define(op.results[0], f.body.let(f"zext i32 {same} to i64"))

@@ -224,7 +224,10 @@ def _copy(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _assume_alignment(f: FunctionEmitter, op: Operation) -> None:
-    """A hint that our own rules cannot check: the declared alignment of bindings is what counts."""
+    """Forward the operands of `memref.assume_alignment`, a hint that the compiler does not check.
+
+    Only the declared alignment of bindings is used.
+    """
     for result in op.results:
         f.define(result, f.values[op.operands[0]])
 

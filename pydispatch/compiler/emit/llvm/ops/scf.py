@@ -52,7 +52,7 @@ def branches(f: FunctionEmitter, op: Operation, regions: list[tuple[str, Region]
 
 
 def _if(f: FunctionEmitter, op: Operation) -> None:
-    """One of two regions; the second may be absent."""
+    """Lower an `scf.if`, whose else region may be absent."""
     has_else = bool(op.regions[1].blocks)
     then, other, after = (f.body.new_label(hint) for hint in ("then", "else", "endif"))
     f.body.cond_br(f.get(op.operands[0]), then, other if has_else else after)
@@ -76,7 +76,7 @@ def _execute_region(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _for(f: FunctionEmitter, op: Operation) -> None:
-    """One counter and values carried around."""
+    """Lower an `scf.for` with its loop-carried values."""
     lower, upper, step, *inits = op.operands
     unsigned = attribute(op, "unsignedCmp") is not None
     bounds = (f.get(lower), f.get(upper), f.get(step))

@@ -31,7 +31,7 @@ def _pointer_as_index(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _view(f: FunctionEmitter, op: Operation) -> None:
-    """A typed memref over bytes."""
+    """Lower a `memref.view` to a typed memref over the bytes of its source."""
     source = f.memref(op.operands[0])
     type_ = checked_memref(op.results[0].type)
     pointer = f.body.byte_address(source.aligned, f.body.plus(source.offset, f.index(op.operands[1])))

@@ -174,7 +174,8 @@ def _division_of_bits(f: FunctionEmitter, instruction: str, a: Id, b: Id) -> Id:
 
 
 def _shift(instruction: str) -> Lowering:
-    """By the width or more: 0, or the sign."""
+    """Return the lowering of a shift. A shift by the width or more yields 0, or copies of the sign (arithmetic shift).
+    """
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         (first, second), (result,) = operands_of(op), op.results

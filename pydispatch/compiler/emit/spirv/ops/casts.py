@@ -70,7 +70,10 @@ def _trunci(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _index_cast(is_signed: bool) -> Lowering:
-    """To an index of 32 bits a wider number saturates: what lies outside every buffer still does."""
+    """Return the lowering of an index cast.
+
+    A wider integer saturates when it is cast to a 32-bit index, so that an out-of-bounds index stays out of bounds.
+    """
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         source, target = op.operands[0].type, op.results[0].type

@@ -70,7 +70,7 @@ def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[in
 
 
 def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
-    """A specialization constant, numbered by the word that it is."""
+    """Lower an executable constant to specialization constants, whose SpecIds are the numbers of its words."""
     key, type_ = symbol(op, "key"), op.results[0].type
     ordinal, wide = executable_constant(f, op, f.module.constants)
 
@@ -98,7 +98,10 @@ def _grid(builtin: str) -> Lowering:
 
 
 def _size(f: FunctionEmitter, op: Operation) -> None:
-    """The invocations of a workgroup are the emitter's doing: for a kernel it has the size that its export declares."""
+    """Define a dimension of the workgroup size as the size that the kernel's export declares.
+
+    The emitter chooses the actual number of invocations in a workgroup.
+    """
     f.define(op.results[0], max(1, f.declared_size[integer(op, "dimension")]))
 
 

@@ -27,7 +27,7 @@ LINKAGE, IMPORT = 41, 1
 
 
 def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is_imported: bool) -> None:
-    """A call of the external function `name`. CompileError when this target cannot make it."""
+    """Lower a call of the external function `name`; raise CompileError if this target does not support the call."""
     name = name.removeprefix("?")
     outputs = callee.function_type.outputs.data
     given = [operand.type for operand in op.operands]

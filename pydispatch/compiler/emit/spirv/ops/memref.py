@@ -200,8 +200,11 @@ def _store_packed(f: FunctionEmitter, value: Id, memref: MemRef, index: Index) -
 
 
 def _store_bits(f: FunctionEmitter, value: Id, memref: MemRef, index: Index) -> None:
-    """The same where others write elements of the same byte at the same time: atomic operations on its word. The
-    device binds whole words."""
+    """Store an element that is narrower than a byte by atomic operations on its 32-bit word.
+
+    Other invocations may write elements of the same byte at the same time. Devices bind whole words, so the word
+    exists.
+    """
     number, shift = _packed_place(f, memref, index, 32)
     word, let, m = f.m.int(32), f.code.let, f.m
     mask = m.integer((1 << bit_width(memref.element)) - 1)
@@ -273,7 +276,7 @@ def _elements(f: FunctionEmitter, op: Operation, memref: MemRefType, count: int)
 
 
 def _same(f: FunctionEmitter, op: Operation) -> None:
-    """A hint that our own rules cannot check."""
+    """Forward the operand of `memref.assume_alignment`, a hint that the compiler does not check."""
     for result in op.results:
         f.define(result, f.values[op.operands[0]])
 

@@ -20,7 +20,7 @@ def _types(f: FunctionEmitter, value: SSAValue) -> list[Id]:
 
 
 def _if(f: FunctionEmitter, op: Operation) -> None:
-    """One of two regions; the second may be absent."""
+    """Lower an `scf.if`, whose else region may be absent."""
     roots: list[Root | None] = []
     results, (condition,) = op.results, map(f.get, operands_of(op))
     types = [t for result in results for t in _types(f, result)]
@@ -31,7 +31,7 @@ def _if(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _index_switch(f: FunctionEmitter, op: Operation) -> None:
-    """A ladder of conditions: few cases, and 64-bit selectors need nothing more."""
+    """Lower an `scf.index_switch` to a sequence of conditions, which suits few cases and 64-bit selectors."""
     cases, selector = integers(op, "cases"), f.get(op.operands[0])
     results, roots = list(op.results), list[Root | None]()
     types = [t for result in results for t in _types(f, result)]
@@ -53,7 +53,7 @@ def _execute_region(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _for(f: FunctionEmitter, op: Operation) -> None:
-    """One counter and values carried around."""
+    """Lower an `scf.for` with its loop-carried values."""
     lower, upper, step, *inits = operands_of(op)
     less = "SLessThan" if attribute(op, "unsignedCmp") is None else "ULessThan"
     block, width = op.regions[0].block, f.width(lower.type)

@@ -120,7 +120,7 @@ def _cmpf(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _compared_double(f: FunctionEmitter, predicate: str, a: Name, b: Name) -> Name:
-    """By `lt`, `le` and `eq`, which NaN makes false."""
+    """Compare two f64 numbers with the functions `lt`, `le` and `eq`, which are false if an operand is NaN."""
     if predicate in ("one", "ueq"):
         found = f.let(f"{f.call('pyd_f64_lt', a, b)} | {f.call('pyd_f64_lt', b, a)}")
         return found if predicate == "one" else f.let(f"!{found}")

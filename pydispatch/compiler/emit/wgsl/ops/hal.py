@@ -17,7 +17,7 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 
 
 def _constant(f: FunctionEmitter, op: Operation) -> None:
-    """From a uniform buffer, four words to a vector."""
+    """Lower a layout constant to a load from a uniform buffer of four-word vectors."""
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
     count = constant_words(f, op)
     vectors = -(-f.layout.constants // 4)
@@ -47,7 +47,7 @@ def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[in
 
 
 def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
-    """An override, numbered by the word that it is."""
+    """Lower an executable constant to overrides, whose ids are the numbers of its words."""
     type_ = op.results[0].type
     ordinal, is_wide = executable_constant(f, op, f.constants)
 
@@ -67,7 +67,10 @@ def _grid(built_in: str) -> Lowering:
 
 
 def _size(f: FunctionEmitter, op: Operation) -> None:
-    """The invocations of a workgroup are the emitter's doing: for a kernel it has the size that its export declares."""
+    """Define a dimension of the workgroup size as the size that the kernel's export declares.
+
+    The emitter chooses the actual number of invocations in a workgroup.
+    """
     f.define(op.results[0], max(1, f.declared_size[integer(op, "dimension")]))
 
 

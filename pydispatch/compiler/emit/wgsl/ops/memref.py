@@ -129,7 +129,7 @@ def _elements(f: FunctionEmitter, op: Operation, element: Attribute, count: int)
 
 
 def _same(f: FunctionEmitter, op: Operation) -> None:
-    """A hint that our own rules cannot check."""
+    """Forward the operand of `memref.assume_alignment`, a hint that the compiler does not check."""
     for result in op.results:
         f.define(result, f.values[op.operands[0]])
 

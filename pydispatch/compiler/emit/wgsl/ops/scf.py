@@ -12,7 +12,7 @@ from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, 
 
 
 def _if(f: FunctionEmitter, op: Operation) -> None:
-    """One of two regions; the second may be absent."""
+    """Lower an `scf.if`, whose else region may be absent; the condition is made uniform if a region has a barrier."""
     roots: list[Root | None] = []
     results, (operand,) = op.results, operands_of(op)
     condition = f.get(operand)
@@ -28,7 +28,7 @@ def _if(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _index_switch(f: FunctionEmitter, op: Operation) -> None:
-    """A ladder of conditions: few cases, and 64-bit selectors need nothing more."""
+    """Lower an `scf.index_switch` to a sequence of conditions, which suits few cases and 64-bit selectors."""
     cases, selector = integers(op, "cases"), f.get(op.operands[0])
     if f.uniformity.has_barrier(op):
         selector = f.agreed(selector, op.operands[0], f.index_type)
@@ -53,7 +53,7 @@ def _execute_region(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _for(f: FunctionEmitter, op: Operation) -> None:
-    """One counter and values carried around."""
+    """Lower an `scf.for` with its loop-carried values; the bounds are made uniform if its body has a barrier."""
     lower, upper, step, *inits = operands_of(op)
     block, width = op.regions[0].block, f.width(lower.type)
     arguments, roots = list(block.args[1:]), f.roots(inits)

@@ -1,4 +1,4 @@
-"""What invocations do: their numbers, and where all of a workgroup meet."""
+"""Lowering of invocation ids and workgroup barriers to WGSL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 
 
 def _thread(f: FunctionEmitter, op: Operation) -> None:
-    """Along x the number of the invocation, where a workgroup has one dimension."""
+    """Lower `gpu.thread_id`. In a workgroup of one dimension, the x id is the linear invocation index."""
     found = attribute(op, "dimension")
     axis = "xyz".index(str(getattr(getattr(found, "data", None), "value", "x")))
     is_line = f.size[1:] == (1, 1)
@@ -17,7 +17,7 @@ def _thread(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _barrier(f: FunctionEmitter, op: Operation) -> None:
-    """All invocations meet, and see what the others wrote."""
+    """Emit a workgroup barrier that also makes the memory writes of all invocations visible."""
     if f.invocations > 1:
         if f.meets_in_buffers:
             f.do("storageBarrier();")
