@@ -38,9 +38,9 @@ def rarely_collected() -> Iterator[None]:
 
 
 def none_at_exit() -> None:
-    """Disable garbage collection at the exit of this process, including that of the many objects of modules.
+    """Skip garbage collection at the exit of this process, also for the many objects of modules.
 
-    Only call it in a process that pydispatch owns.
+    Until then, the thresholds of the collector are raised. Only call it in a process that pydispatch owns.
     """
     gc.set_threshold(*map(max, gc.get_threshold(), _RARE))  # what a block has left is not looked through after it
     atexit.register(gc.freeze)

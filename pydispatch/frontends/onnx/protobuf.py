@@ -27,7 +27,9 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True)
 class Kind:
-    """Encoding of a field's value; `wire` is its wire type, `dtype` the element type of the array for repeated numbers.
+    """Encoding of a field's value.
+
+    `wire` is its wire type. `dtype` is the element type of the array for a repeated number.
     """
 
     name: str

@@ -92,8 +92,7 @@ class FastOperand:
 
 
 class FastLexer(MLIRLexer):
-    """Lexer that matches one regular expression, and delegates the end of the text, escapes and errors to xDSL's lexer.
-    """
+    """Lexer that matches one regular expression; xDSL's lexer handles the end of the text, escapes and errors."""
 
     def lex(self) -> Any:
         input = self.input

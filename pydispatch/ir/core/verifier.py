@@ -50,8 +50,7 @@ def verify_operation(op: Operation, seen: Seen | None = None) -> None:
 
 
 def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
-    """Check that each operand is defined before its use; regions with several blocks are left to the dominance check.
-    """
+    """Check that each operand is defined before its use; the dominance check covers regions with several blocks."""
     for value in op.operands:
         owner = value.owner
         if isinstance(owner, Operation) and order.get(owner, -1) >= order[op]:

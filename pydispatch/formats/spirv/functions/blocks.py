@@ -64,8 +64,7 @@ def _edges(declared: Declared, code: Sequence[Inst]) -> tuple[dict[int, list[int
 
 
 def _check_merges(declared: Declared, code: Sequence[Inst], edges: dict[int, list[int]]) -> None:
-    """Check that each merge block belongs to one header and that each phi names exactly the predecessors of its block.
-    """
+    """Check that each merge block belongs to one header and that each phi lists the predecessors of its block."""
     before: dict[int, set[int]] = {id: set() for id in edges}
     for id, targets in edges.items():
         for target in targets:

@@ -52,8 +52,7 @@ def layer_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor | None =
 
 
 def rms_normalization(c: Call, x: Tensor, scale: Tensor) -> Tensor:
-    """Divide by the root mean square over the axes from the attribute `axis` to the last one, and multiply by `scale`.
-    """
+    """Divide by the root mean square over the axes from attribute `axis` to the last one; multiply by `scale`."""
     axis = c.axis(c.integer("axis", -1), x.rank)
     c.ignore("stash_type")
     return normalization.rms_norm(c.b, x, range(axis, x.rank), scale, c.real("epsilon", 1e-5))

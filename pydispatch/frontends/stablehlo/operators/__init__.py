@@ -1,5 +1,4 @@
-"""Conversions of StableHLO operations, one file per subject; each has a dict `ROWS` from operation name to conversion.
-"""
+"""Conversions of StableHLO operations, one file per subject; each has a dict `ROWS`: operation name -> conversion."""
 
 from __future__ import annotations
 

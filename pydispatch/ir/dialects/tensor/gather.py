@@ -82,9 +82,10 @@ def _check(op: Operation, dims: DenseArrayBase[Any], target: SSAValue, indices: 
 
 
 def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue, slices: SSAValue) -> None:
-    """Check that the shape of the slices is that of the coordinates, followed by the dimensions of the target.
+    """Check the element type and the shape of the slices; raise VerifyException otherwise.
 
-    The dimensions `dims` are omitted from the slices, or have size 1.
+    The shape is that of `indices` without its last dimension, followed by that of the target. The dimensions `dims` of
+    the target are omitted or have size 1.
     """
     if element_of(slices) != element_of(target):
         raise VerifyException(f"{slices.type} and {target.type} differ in their elements")
