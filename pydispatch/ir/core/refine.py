@@ -37,9 +37,10 @@ class Refinement:
 
 
 class _Verification:
-    """Verifier of an operation that checks each combination of types and properties once, and its context every time.
+    """Verifier of an operation that caches the checks of types and properties.
 
-    The context is checked by traits and by `check`, which depend on other operations.
+    Each combination of types and properties is checked once. Traits and `check` also depend on other operations, and
+    run for every operation.
     """
 
     def __init__(self, definition: OpDef, check: Callable[[Any], None] | None) -> None:

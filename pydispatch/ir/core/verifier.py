@@ -50,7 +50,10 @@ def verify_operation(op: Operation, seen: Seen | None = None) -> None:
 
 
 def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
-    """Check that each operand is defined before its use; the dominance check covers regions with several blocks."""
+    """Check that each operand is defined before its use.
+
+    Values from regions with several blocks are skipped: there the order of the text does not decide dominance.
+    """
     for value in op.operands:
         owner = value.owner
         if isinstance(owner, Operation) and order.get(owner, -1) >= order[op]:
