@@ -26,8 +26,8 @@ class Value:
     Attributes:
         op: "input", "constant" or the name of the operation.
         operands: Values that the operation reads.
-        detail: Attributes of the operation.
-        index: Number of the result.
+        detail: Attributes of the operation, position of an input, or value of a constant.
+        index: Number of the operation's result.
     """
 
     op: str

@@ -1,4 +1,4 @@
-"""What follows the name of a device: its number, and options as key=value."""
+"""Parsing of the suffix of a device name: its number, and options as key=value."""
 
 from __future__ import annotations
 

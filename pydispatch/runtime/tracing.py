@@ -31,10 +31,13 @@ THREADS = 64
 
 @dataclass(frozen=True)
 class Event:
-    """What a thread or a queue of a device did from `begin` to `end`, in nanoseconds from the beginning of the trace.
+    """Trace event: an activity of a thread or device queue.
 
-    kind: call, schedule, submit, wake, run, host, wait or idle; docs/tracing.md has what they are. name: of a function,
-    an export or a host command; empty where there is none. args: what else is known, such as the workgroups.
+    Attributes:
+        kind: call, schedule, submit, wake, run, host, wait or idle (see docs/tracing.md).
+        name: Name of a function, an export or a host command; empty if there is none.
+        begin, end: Nanoseconds since the start of the trace.
+        args: Further data, such as the number of workgroups.
     """
 
     kind: str
@@ -66,8 +69,10 @@ class Track:
 
 
 class Trace:
-    """What every device of the process does between `start` and `stop`; `with` does both. `tracks` and `lost` are there
-    after `stop`."""
+    """Trace of the activity of all devices of the process between `start` and `stop`, or inside a `with` block.
+
+    `tracks` and `lost` are available after `stop`.
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None, events: int = EVENTS) -> None:
         """path: of the file that is written at the end; None for none. events: that are kept of each thread."""
@@ -191,7 +196,10 @@ def _queues(clock: _Clock) -> list[Track]:
 
 
 def _nested(events: Iterable[Event]) -> Iterator[Event]:
-    """By their beginning, each within those around it: the clocks of CPUs may differ by a little."""
+    """Yield the events by start time, with ends clipped to those of the enclosing events.
+
+    The clocks of CPUs may differ slightly, so that an event can appear to outlast the event around it.
+    """
     around: list[int] = []  # ends
     for event in sorted(events, key=lambda event: (event.begin, -event.end)):
         while around and around[-1] <= event.begin:

@@ -1,4 +1,4 @@
-"""One dispatch as a function of its own, for what it takes to compute it alone."""
+"""Extraction of a dispatch into a function of its own, by which it is compiled and measured alone."""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ def dispatches_of(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchO
 
 
 def fewest_constants(uses: Sequence[flow.DispatchOp]) -> flow.DispatchOp:
-    """Of the dispatches of an export the one that gives the fewest constants: one that all give may be laid out for
-    the kernel before the first call."""
+    """Return the dispatch of an export that passes the fewest constants.
+
+    A constant that all dispatches of the export pass may be packed for the kernel before the first call.
+    """
     return min(uses, key=lambda use: sum(map(is_constant, use.arguments)))
 
 

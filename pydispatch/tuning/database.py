@@ -1,6 +1,6 @@
-"""What was measured before: one file for each dispatch and machine, in the compiler's cache folder.
+"""Database of measurements: one file per dispatch and machine, in the compiler's cache folder.
 
-Files are replaced whole, so that processes that tune at once leave one of their results.
+Files are replaced atomically: of processes that tune at the same time, the results of one are retained.
 """
 
 from __future__ import annotations
@@ -24,8 +24,15 @@ FOLDER = "tuning"
 
 @dataclass(frozen=True)
 class Entry:
-    """What was found of a site. default: what it was compared with; us, default_us: microseconds of a call; complete:
-    whether everything near the chosen way was tried."""
+    """Tuning result of a site.
+
+    Attributes:
+        chosen: Name of the chosen way.
+        us: Microseconds of a call with the chosen way.
+        default: Name of the way that it was compared with.
+        default_us: Microseconds of a call with the default way.
+        complete: Whether all neighbours of the chosen way were tried.
+    """
 
     chosen: str
     us: float

@@ -18,7 +18,10 @@ from pydispatch.tuning.site import Builder, Built, Site
 GENERATED = "generated code"
 
 class MatchSite(Site):
-    """What a match computes, by the kernel of its pattern or by what is generated. program: of it alone."""
+    """Site of a match that is computed by the kernel of its pattern or by generated code.
+
+    program: a program that contains only this match.
+    """
 
     def __init__(self, candidate: Candidate, program: ModuleOp, calls: int) -> None:
         self.candidate, self.program, self.calls = candidate, program, calls

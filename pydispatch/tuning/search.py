@@ -1,7 +1,7 @@
-"""Which way is the fastest: what takes most of the time first, in a limited time.
+"""Search for the fastest way to compute each site: expensive sites first, within a time limit.
 
-What is near the best way so far is measured briefly. The fastest of it are measured in turns with the best, and one
-that is faster by a margin is the best from then on. In the end the best must be faster than the default once more.
+The neighbours of the best way so far are measured briefly. The fastest of them are then measured in turns with the best
+way, and one that is faster by a margin becomes the best. In the end, the best must again be faster than the default.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BATCH = 4
 
 
 class Timer(Protocol):
-    """What `bench.Bench` does."""
+    """Interface of measurements; implemented by `bench.Bench`."""
 
     def load(self, built: Built) -> Call | None: ...
 

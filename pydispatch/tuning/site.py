@@ -1,4 +1,4 @@
-"""What is chosen between: places of a program that may be computed in several ways."""
+"""Sites: parts of a program that can be computed in several ways, from which tuning chooses."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from pydispatch.formats.artifact.artifact import Artifact
 
 
 class Site(ABC):
-    """Something that may be computed in several ways, which go by names.
+    """Part of a program that can be computed in several named ways.
 
-    subject: what people call it. key: text that is equal where the same measurement holds, apart from the machine.
-    calls: how often the program computes it, at least. default: the way that is taken without measurement.
+    Attributes:
+        subject: Description of the site for messages.
+        key: Text that is equal for sites to which the same measurement applies, on one machine.
+        calls: Minimum number of times that the program computes the site.
+        default: Name of the way that is used without measurement.
     """
 
     subject: str
@@ -45,7 +48,7 @@ class Built(NamedTuple):
 
 
 class Builder(ABC):
-    """Makes programs of sites."""
+    """Builder of programs that each compute one site."""
 
     @abstractmethod
     def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:

@@ -123,7 +123,7 @@ class Libraries:
 
 
 class Resolution:
-    """Links the executables of one program. imports: who gave what, so far."""
+    """Resolver of the imports of one program's executables. imports: providers of the imports resolved so far."""
 
     def __init__(self, dialect: Dialect, libraries: Sequence[Library]) -> None:
         self.dialect, self.libraries = dialect, list(libraries)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Preparable(Protocol):
-    """What a prepared call needs of its function."""
+    """Interface of functions that support prepared calls."""
 
     name: str
     _context: Any
@@ -103,8 +103,10 @@ class Prepared:
 
 
 class Run:
-    """What a prepared call owns: memory for arguments that are arrays, for its results and its transients, and one
-    fixed run over them."""
+    """Resources of a prepared call: device memory and one fixed run over it.
+
+    The memory holds array arguments, results and transients.
+    """
 
     def __init__(self, function: Preparable, plan: Plan, record: Record) -> None:
         self.function, self.plan, self.record = function, plan, record

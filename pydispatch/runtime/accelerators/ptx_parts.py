@@ -1,4 +1,4 @@
-"""How a member of an artifact holds the kernels of a CUDA variant, and how the parameters of a kernel are packed."""
+"""Format of the kernels of a CUDA variant in an artifact, and packing of kernel parameters."""
 
 from __future__ import annotations
 
@@ -34,9 +34,16 @@ class Facts:
 
 @dataclass(frozen=True)
 class Entry:
-    """What an export runs. module: number of one of the parts. block: invocations. shared: dynamic bytes of workgroup
-    memory. sizes: bytes of the parameters after the bindings; described: all parameters, where they are others, of a
-    kernel with so many words of constants."""
+    """Kernel that an export launches.
+
+    Attributes:
+        module: Index of the module that contains the kernel.
+        block: Invocations of a thread block along x, y and z.
+        shared: Dynamic workgroup memory in bytes.
+        sizes: Sizes in bytes of the parameters after the bindings.
+        described: Layout of all parameters if the kernel declares another one, else None; `sizes` is then empty.
+        constants: Number of constant words of a kernel with a described layout.
+    """
 
     ordinal: int
     name: str
@@ -218,9 +225,9 @@ class Parts:
 
 
 class Packer:
-    """Packs the parameters of a kernel as they lie in its parameter space: each at a multiple of its size.
+    """Packer of kernel parameters in CUDA's layout: each offset is a multiple of the parameter's size.
 
-    size: bytes. offsets: of each parameter.
+    size: total bytes. offsets: offset of each parameter in bytes.
     """
 
     __slots__ = ("bindings", "offsets", "pack_into", "size", "unpack_from")
@@ -246,7 +253,7 @@ class Packer:
 
 
 class DescribedPacker:
-    """Packs the parameters of a kernel that are described. size, offsets: as of `Packer`."""
+    """Packer of kernel parameters with an explicit layout. size, offsets: as in `Packer`."""
 
     __slots__ = ("_bindings", "_fields", "_struct", "offsets", "size", "unpack_from")
 

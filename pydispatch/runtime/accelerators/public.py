@@ -1,4 +1,4 @@
-"""How callers see functions of a program on a device."""
+"""Public attributes of the functions of a program on a device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Documentation:
 
 
 class Callee:
-    """Names, types and sizes of a function's arguments and results."""
+    """Function of a program as its callers see it: names, types and sizes of its arguments and results."""
 
     _context: Any
 

@@ -94,7 +94,7 @@ _starting = threading.Lock()
 
 
 def _after_fork() -> None:
-    """In a child process: threads did not come along, and calls of the parent are cancelled."""
+    """Discard the submission threads in the child of a fork, and cancel the calls that the parent submitted."""
     global _threads, _starting
     futures = [future for thread in _threads.values() for future in list(thread.pending)]
     _threads, _starting = weakref.WeakKeyDictionary(), threading.Lock()
@@ -120,7 +120,7 @@ def thread_of(owner: object) -> CallThread:
 
 
 class Submitted:
-    """Gives a callable the methods of a function of the CPU by which calls are submitted."""
+    """Mixin that adds asynchronous submission to a callable, with the methods that functions on the CPU have."""
 
     _executor: Any
     _keeps_order = False

@@ -1,4 +1,4 @@
-"""What devices that run plans by themselves record while a trace is on."""
+"""Trace events of accelerators."""
 
 from __future__ import annotations
 

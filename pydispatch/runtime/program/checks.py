@@ -20,11 +20,15 @@ Value = Array | int | float | bool
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a program.
+    """Check operation of a program, which compares values at run time.
 
-    kind: the operation without its dialect, such as `expect_almost_eq`. location: `file:line:column`. types: the
-    element type of each value that is compared. atol, rtol: |a - b| <= atol + rtol * |b| passes; of `expect_close` the
-    largest and the smallest distance in units of the last place that pass.
+    Attributes:
+        kind: Name of the operation without its dialect, such as `expect_almost_eq`.
+        location: `file:line:column` of the operation.
+        types: Element type of each compared value.
+        atol: Absolute tolerance: |a - b| <= atol + rtol * |b| passes. For `expect_close` it is the largest allowed
+            distance in units of the last place.
+        rtol: Relative tolerance. For `expect_close` it is the smallest allowed distance in units of the last place.
     """
 
     kind: str

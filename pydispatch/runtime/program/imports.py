@@ -29,11 +29,14 @@ class Provider:
 
 @dataclass(frozen=True)
 class Import:
-    """One symbol that an executable of a program imports.
+    """Symbol that an executable of a program imports.
 
-    provider: its provider, None for a missing optional one. asked: all providers asked, in order.
-    exports: the dispatches that call it. signatures: the signatures it is called with
-    (formats.imports.ImportSignature). declaration: its parameter structure and prototype in C.
+    Attributes:
+        provider: Name of the provider; None for a missing optional import.
+        asked: All queried providers, in order.
+        exports: Dispatches that call the symbol.
+        signatures: Signatures of its calls (formats.imports.ImportSignature).
+        declaration: Parameter structure and prototype in C.
     """
 
     symbol: str
@@ -174,7 +177,7 @@ class Registry:
         return Provider(number, name, "command")
 
     def add_packaged(self, name: str, load: Callable[[], Any]) -> None:
-        """A host command of another package, which is asked last. load: gives the function."""
+        """Register a host command of another package, with the lowest priority. load: returns the function."""
         if name not in self.packaged:
             self.packaged.add(name)
             self.add_command(name, load(), None, -(1 << 31))

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 
 class CpuLinker:
-    """Links the executables of one program: loader.Linker. imports: who provides which import, when it is done.
+    """Linker of the executables of one program on the CPU; implements `loader.Linker`.
 
-    processor_data: the eight words that kernels are given. chains: what `Module.set_chains` is given.
+    Attributes:
+        imports: Provider of each import, set by `finish`.
+        processor_data: The eight words of processor features that kernels receive.
+        chains: Arguments of `Module.set_chains`.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class CpuLinker:
             )
 
     def _link_given(self, module: Module, chosen: Chosen, code: Code) -> None:
-        """The same for an executable that the program only declares: its code comes from the device."""
+        """Link an executable that the program only declares, with the code that was added to the device."""
         self._importing.append(chosen)
         resolution = self._asked()
         try:
@@ -100,7 +103,7 @@ class CpuLinker:
         return self._resolution
 
     def finish(self, module: Module) -> None:
-        """Everything is linked, and nothing has run."""
+        """Link the host commands and record the imports. All executables are linked, and nothing has run."""
         if commands := commands_of(module):
             resolution, providers = provide(self.registry, commands)
             module.link_commands(resolution, [(each.address, each.context) for each in providers])

@@ -19,13 +19,13 @@ from pydispatch.runtime.program.variants import Chosen, Host, choose
 
 
 class Linker(Protocol):
-    """How a device takes the executables of one program."""
+    """Interface by which a device links the executables of one program."""
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
         """Load the variant of each executable, which is a member of `file`, and links it to the program."""
 
     def finish(self, module: Module) -> None:
-        """Everything is linked, and nothing has run."""
+        """Finish linking, after all executables are linked and before the program runs."""
 
 
 def load(

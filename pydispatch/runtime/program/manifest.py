@@ -70,12 +70,15 @@ def _are_texts(value: object) -> bool:
 
 
 def _are_numbers(value: object) -> bool:
-    """Of functions, or null where an export has none."""
+    """Return whether a manifest value is a list of function numbers, with null for exports without one."""
     return type(value) is list and all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in value)
 
 
 def _are_counts(value: object) -> bool:
-    """Of operations, or null where an export has none; profiles look at what they are."""
+    """Return whether a manifest value is a list of operation counts, with null for exports without them.
+
+    The contents of the counts are checked by profiles.
+    """
     return type(value) is list and all(n is None or type(n) is list for n in value)
 
 

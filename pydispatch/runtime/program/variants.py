@@ -1,4 +1,4 @@
-"""Which variant of an executable runs on a device, or why none does."""
+"""Choice of the variant of an executable that runs on a device, and reasons why no variant does."""
 
 from __future__ import annotations
 

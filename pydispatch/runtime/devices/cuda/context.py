@@ -57,7 +57,7 @@ class Current:
 
 
 class StepName(NamedTuple):
-    """What ran, for messages: a step in words, and of a dispatch its names."""
+    """Name of an executed step for messages. executable, export: set for dispatches, None otherwise."""
 
     label: str
     executable: str | None = None
@@ -65,10 +65,12 @@ class StepName(NamedTuple):
 
 
 class Context(base.Context):
-    """One device. Everything goes on `stream`, in the order of giving; `lock` is held while something is put there that
-    belongs together. The stream waits for the default stream of the process, and that one for it, on the device.
+    """CUDA device. All work is enqueued on `stream`, in the order of the calls.
 
-    lost: why the device cannot be used any more, or "". is_shut: it is lost or was closed.
+    `lock` is held while operations that belong together are enqueued. On the device, `stream` and the default stream of
+    the process wait for each other.
+
+    lost: reason why the device is unusable, or "". is_shut: whether the device is lost or closed.
     """
 
     def __init__(self, index: int, is_checked: bool) -> None:
@@ -210,8 +212,10 @@ class Context(base.Context):
     # Moving bytes
 
     def upload(self, block: Block, source: Source, size: int) -> None:
-        """Bytes of the process into a block. The driver has read them when it returns, unless they are pinned: of such
-        memory a copy is made first."""
+        """Copy bytes of the process into a block; the source may change when the call returns.
+
+        The driver reads pageable memory before it returns. Pinned memory is copied to pageable memory first.
+        """
         self.require_usable()
         address, kept = _address(source, size)
         with self.current:
@@ -223,7 +227,7 @@ class Context(base.Context):
         del kept
 
     def copy_out(self, block: Block, target: Source, size: int, at: int = 0) -> None:
-        """The other way; waits for the work on the block. Works after `close` too."""
+        """Wait for the work on a block, then copy from the block to host memory. Also works after `close`."""
         if size == 0:
             return
         if self.lost:
@@ -240,7 +244,7 @@ class Context(base.Context):
             self.check(ended, f"copying {size} bytes from the device")
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
-        """From block to block."""
+        """Enqueue a copy from one block to another."""
         if size == 0:
             return
         self.require_usable()
@@ -274,11 +278,11 @@ class Context(base.Context):
         return self.check(self.driver.cuEventCreate(_DISABLE_TIMING), "cuEventCreate")
 
     def follow(self, stream: Any) -> None:
-        """What comes waits, on the device, for what is on another stream now."""
+        """Make later work on this device's stream wait, on the device, for the current work of another stream."""
         self._order(stream, self.stream)
 
     def lead(self, stream: Any) -> None:
-        """What comes on another stream waits for what was put on this one."""
+        """Make later work on another stream wait, on the device, for the current work of this device's stream."""
         self._order(self.stream, stream)
 
     def _order(self, first: Any, then: Any) -> None:

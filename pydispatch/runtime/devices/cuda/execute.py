@@ -30,7 +30,7 @@ KEPT = 4  # graphs of one plan
 
 
 class State:
-    """What the device keeps with a plan. single: its only dispatch, when there is nothing else to do."""
+    """State of a plan on a CUDA device. single: its only dispatch if the plan has no other command, else None."""
 
     __slots__ = ("function", "graphs", "is_empty", "single")
 
@@ -66,7 +66,7 @@ class CudaExecutor(Executor):
         return alignment
 
     def takes(self, block: Any) -> bool:
-        """Of others there is memory at any place, where wide loads of kernels would fail."""
+        """Return whether kernels can access a block with wide loads; borrowed memory may be less aligned."""
         return bool(block.address % self.alignment == 0)
 
     def surroundings(self, synchronous: bool) -> Surroundings:
@@ -162,7 +162,7 @@ class CudaExecutor(Executor):
     def _run_checked(
         self, record: Record, state: State, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> None:
-        """One step after the other, each waited for: an error is that of the step."""
+        """Run the steps one at a time and wait for each, so that an error is attributed to the step that caused it."""
         context = self.context
         context.synchronize()
         with context.current:

@@ -57,7 +57,7 @@ class CudaFunction(AcceleratorFunction):
 
 
 class CudaProcedure(AcceleratorProcedure):
-    """As on other devices; results are buffers that CUDA libraries take."""
+    """Function with control flow on a CUDA device; its results are buffers that CUDA libraries accept."""
 
     BUFFER = CudaBuffer
 

@@ -96,7 +96,7 @@ class Graph:
             self._retry(status)
 
     def _retry(self, status: Any) -> None:
-        """Once more with the context current, where the lack of it was the reason."""
+        """Launch the graph again if another context was current; raise the error of the driver otherwise."""
         context = self.context
         if cuda.is_of_other_context(status):
             (status,) = context.retry(lambda: self._launch(self.executable, self._stream))

@@ -137,7 +137,7 @@ class Pool:
                         self.driver.cuMemFreeAsync(block.address, context.stream)
 
     def trim(self) -> None:
-        """What no block uses goes back to the system; waits for what runs."""
+        """Wait for running work, then release unused memory to the system."""
         context = self.context
         context.synchronize()
         with self.lock, context.current:
@@ -167,7 +167,7 @@ class Pool:
             return 0
 
     def destroy(self) -> None:
-        """Every block has come back, and nothing runs."""
+        """Destroy the pool. All blocks must have been released, and no work may be running."""
         with self.lock:
             self._drain()
             self._give_back(0)

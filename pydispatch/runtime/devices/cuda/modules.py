@@ -20,7 +20,7 @@ _PLAIN_SHARED = 48 << 10
 
 
 class Kernel:
-    """One export, ready to be launched. function: its handle; packer: of its parameters."""
+    """Loaded kernel of an export. function: handle of the driver. packer: packer of its parameters."""
 
     __slots__ = ("block", "executable", "export", "function", "packer", "shared")
 

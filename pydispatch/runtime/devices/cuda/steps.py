@@ -25,7 +25,7 @@ _DEVICE = "CU_MEMORYTYPE_DEVICE"
 
 
 class Step(ABC):
-    """One operation of the driver. region: those of one region may run side by side."""
+    """Driver operation of a plan: a launch on a stream or a graph node. Steps of one region may run concurrently."""
 
     region: int
     name: StepName

@@ -1,4 +1,4 @@
-"""How long commands take, as the device counts."""
+"""Execution times of commands, measured by events on the device."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Stopwatch:
         self.context.check(self.context.driver.cuEventRecord(event, self.context.stream), "cuEventRecord")
 
     def seconds(self) -> list[float]:
-        """Between neighbouring marks. The stream has come to the last one."""
+        """Return the seconds between successive marks. The stream must have reached the last mark."""
         context = self.context
         pairs = zip(self.marks, self.marks[1:], strict=False)
         return [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """One allocation. size: as it was asked for, so that every access outside is found."""
+    """Allocation of simulated device memory. size: requested bytes, so that any access out of bounds is found."""
 
     __slots__ = ("address", "is_borrowed", "number", "size")
 
@@ -29,7 +29,7 @@ class Block:
 
 
 class Context(base.Context):
-    """One machine. It works under `lock`, and is done when a method returns."""
+    """Simulated device. Methods hold `lock` and run synchronously."""
 
     def __init__(self, name: str, capability: tuple[int, int], races: bool) -> None:
         self.name, self.capability, self.races = name, capability, races

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class PtxInterpreterDevice(AcceleratorDevice):
-    """Runs CUDA kernels without a GPU: slowly, exactly, and with every access checked. Kernels and libraries are PTX.
+    """Device that interprets CUDA kernels without a GPU: slowly, exactly, and with a check of every access.
 
-    A kernel that leaves its memory raises KernelError, which names the line of the PTX, the thread and the address;
-    the process and the device live on. docs/cuda.md.
+    Kernels and libraries must be PTX. A kernel that accesses memory out of bounds raises KernelError, which names the
+    line of the PTX, the thread and the address; the process and the device remain usable. See docs/cuda.md.
     """
 
     def __init__(self, capability: tuple[int, int], races: bool) -> None:
@@ -43,7 +43,7 @@ class PtxInterpreterDevice(AcceleratorDevice):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
-        """As AcceleratorDevice.load."""
+        """Load a program as AcceleratorDevice.load does; errors about machine code add that only PTX runs here."""
         try:
             return super().load(source, parameters)
         except DeviceUnavailableError as error:

@@ -33,7 +33,7 @@ NO_CUBINS = (
 
 
 class Kernel:
-    """One export, ready to be launched."""
+    """Loaded kernel of an export, ready to be launched."""
 
     __slots__ = ("block", "entry", "executable", "export", "pack", "shared")
 

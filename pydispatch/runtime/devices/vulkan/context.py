@@ -79,8 +79,11 @@ _SMALL = 4096
 
 
 class Context(Closing, base.Context):
-    """One VkDevice. Its queue is used under `lock`; waiting is not. Work is done when what it was given to returns or
-    raises."""
+    """Vulkan logical device (VkDevice).
+
+    Uses of its queue hold `lock`; waits do not. The methods are synchronous: work is complete when the method that
+    submitted it returns or raises.
+    """
 
     def __init__(self, instance: Instance, physical: Any, index: int, force_staging: bool = False) -> None:
         super().__init__()
@@ -170,7 +173,7 @@ class Context(Closing, base.Context):
             pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
 
     def set_name(self, kind: int, handle: Any, text: str) -> None:
-        """A name for tools and messages of the validation layer."""
+        """Set the debug name of a handle, which tools and the validation layer show."""
         if self._name is None:
             return
         arena = api.Arena()
@@ -275,7 +278,7 @@ class Context(Closing, base.Context):
             self.staging.release(stage)
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
-        """On the device, done when it returns."""
+        """Copy bytes between blocks on the device; the copy is complete on return."""
         if size == 0:
             return
         if size <= _SMALL and source.pointer is not None and target.pointer is not None:

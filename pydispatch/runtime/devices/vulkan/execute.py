@@ -49,7 +49,10 @@ class Executor(execute.Executor):
         self.executables.load(executable, parts, modules)
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """One submission; returns when it is done."""
+        """Submit the plan as one command buffer, and wait until it is complete.
+
+        Recordings are cached by their blocks.
+        """
         context = self.context
         key: Any = tuple([block.number if block is not None else 0 for block in blocks])
         if record.late:
@@ -93,7 +96,10 @@ class Executor(execute.Executor):
         return recorder.finish()
 
     def _record_command(self, function: int, command: Custom, blocks: Blocks, constants: bytes, buffer: Any) -> None:
-        """A host command records. CommandError also for what the validation layer says of it."""
+        """Call a host command that records into a command buffer.
+
+        Raise CommandError if the command fails, or if the validation layer reports an error in the recorded work.
+        """
         assert self.calls is not None
         instance = self.context.instance
         before = len(instance.messages)
@@ -149,7 +155,7 @@ class Executor(execute.Executor):
 
 
 class Fixed:
-    """One recording over memory that stays: pydispatch.runtime.accelerators.execute.Fixed."""
+    """Command buffer over fixed memory; implements `pydispatch.runtime.accelerators.execute.Fixed`."""
 
     def __init__(self, executor: Executor, plan: Record) -> None:
         self.executor, self.context, self.plan = executor, executor.context, plan
@@ -160,7 +166,7 @@ class Fixed:
         self.words, self.recorded = (blocks, constants, patterns), None
 
     def run(self) -> None:
-        """One submission; returns when it is done."""
+        """Submit the command buffer once, and wait until it is complete."""
         self.context.run(self._prepare)
 
     def _prepare(self) -> Recorded:

@@ -1,4 +1,4 @@
-"""What a physical device can do: features to enable, capabilities of SPIR-V that follow from them, and limits."""
+"""Features to enable, SPIR-V capabilities and limits of a Vulkan physical device."""
 
 from __future__ import annotations
 
@@ -67,8 +67,10 @@ _COMPUTE_STAGE = 0x20
 
 
 class Names(frozenset[str]):
-    """Names of capabilities and features, which also knows limits: "maxComputeSharedMemorySize>=32768" is in it when
-    the limit is at least that."""
+    """Set of names of capabilities and features that also tests limits.
+
+    The set contains "maxComputeSharedMemorySize>=32768" if that limit is at least 32768.
+    """
 
     limits: dict[str, int]
 

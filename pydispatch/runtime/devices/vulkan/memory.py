@@ -18,7 +18,7 @@ _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 1, 2, 4, 8
 
 
 class Chunk:
-    """One allocation with one buffer over it. address: where it is mapped, or 0."""
+    """Memory allocation with one buffer over all of it. address: host address of its mapping, or 0."""
 
     __slots__ = ("address", "buffer", "free", "memory", "size")
 
@@ -137,7 +137,7 @@ class Pool:
         return None
 
     def _merge(self) -> None:
-        """Blocks that wait for reuse become free ranges."""
+        """Return the blocks that are cached for reuse to the free ranges of their chunks."""
         for blocks in self.ready.values():
             for block in blocks:
                 block.chunk.give(block.offset, block.size)
@@ -203,7 +203,7 @@ class Pool:
         self.chunks = kept
 
     def destroy(self) -> None:
-        """Everything goes, blocks in use included; the device is idle. Nothing can be acquired from then on."""
+        """Free all memory, blocks in use included; the device must be idle. No block can be acquired afterwards."""
         with self.lock:
             self.destroyed = True
             self.ready.clear()

@@ -28,9 +28,14 @@ _COMPUTE_BIND_POINT = 1
 
 
 class Kernel:
-    """One export, ready to be dispatched. bindings: of its descriptor set; is_spilled: one after the others is for its
-    constants, which are no push constants then; is_watched: the last says whether the device cut loops short;
-    written: per binding whether the shader may write it."""
+    """Loaded kernel of an export, ready to be dispatched.
+
+    Attributes:
+        bindings: Number of bindings in its descriptor set.
+        is_spilled: Whether a binding after the program's own holds the constants, instead of push constants.
+        is_watched: Whether the last binding reports loops that the device ended early.
+        written: For each binding, whether the shader may write it.
+    """
 
     __slots__ = (
         "bindings", "constants", "executable", "export", "grid_limits", "is_spilled", "is_watched", "layout",
@@ -251,7 +256,10 @@ def _destroy(
 
 
 class Parts:
-    """How a member holds the modules of a variant: the key "spirv" of the manifest, or one module when it is absent."""
+    """Layout of the SPIR-V modules in the artifact member of a variant.
+
+    The layout comes from the key "spirv" of the manifest; without this key the member is one module.
+    """
 
     def __init__(self, size: int, notes: object, where: str) -> None:
         """ArtifactError when the notes do not fit `size` bytes."""

@@ -46,7 +46,7 @@ class Recorded:
         context.recordings.add(self)
 
     def check(self) -> None:
-        """Once it has run: KernelError when the device ended a loop that was not done."""
+        """Raise KernelError if, in the completed run, the device ended a loop early."""
         for word, kernel in self.watches:
             if word[0]:
                 word[0] = 0
@@ -87,7 +87,7 @@ def free_garbage(context: LogicalDevice) -> None:
 
 
 class Recorder:
-    """Writes one command buffer. Used under the context's lock."""
+    """Recorder of one command buffer. Used under the context's lock."""
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.ffi, self.calls = context, context.ffi, context.calls
@@ -113,7 +113,7 @@ class Recorder:
         return made[0]
 
     def barrier(self, host: bool = False) -> None:
-        """What was recorded so far is complete and visible to what follows; host: to the processor."""
+        """Record a barrier: earlier commands complete and are visible to later commands, or with `host` to the host."""
         if not self.stages:
             return
         target, reads = (_HOST, _HOST_READ) if host else (_COMPUTE | _TRANSFER, _READS | _WRITES)
@@ -130,7 +130,7 @@ class Recorder:
         self.stages |= _TRANSFER
 
     def copy_within(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
-        """The same where the ranges may overlap."""
+        """Record a copy of `size` bytes between blocks, or within a block between ranges that may overlap."""
         if source is target and at == to:
             return
         if source is not target or abs(at - to) >= size:
@@ -148,7 +148,7 @@ class Recorder:
         return block
 
     def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
-        """Whole patterns of 1, 2, 4 or 8 bytes."""
+        """Record a fill with a pattern of 1, 2, 4 or 8 bytes; `size` is a multiple of the pattern's size."""
         word = (pattern & (1 << 8 * pattern_bytes) - 1).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
         if at % 4 == 0 and size % 4 == 0 and word[:4] == word[4:]:
             value = int.from_bytes(word[:4], "little")
@@ -181,8 +181,17 @@ class Recorder:
         timed: bool = False,
         host: Callable[[Custom], None] | None = None,
     ) -> None:
-        """All commands of a plan. blocks: one per buffer of the plan. timed: a time stamp around each command.
-        host: has a host command record into `buffer`."""
+        """Record all commands of a plan.
+
+        Args:
+            commands: Commands of the plan.
+            blocks: Memory of each buffer of the plan.
+            constants: Bytes of the constants of all dispatches, 32-bit words.
+            patterns: Fill pattern of each command.
+            executables: Kernels of the program.
+            timed: Whether to record a timestamp around each command.
+            host: Calls a host command, which records into `buffer`.
+        """
         words = self.arena.array("char", constants or b"\0")
         self._descriptors(commands, blocks, executables, constants)
         if timed:
@@ -220,7 +229,10 @@ class Recorder:
     def _descriptors(
         self, commands: Sequence[Command], blocks: Sequence[Block | None], executables: Executables, constants: bytes
     ) -> None:
-        """One descriptor set per dispatch, all of them written at once; what has to be moved is found here."""
+        """Allocate one descriptor set per dispatch, and write all sets at once.
+
+        Bindings with offsets that the device cannot bind are added to `moved`, and get memory of their own.
+        """
         self.bound: dict[int, Any] = {}
         self.moved: dict[int, list[tuple[Block, Block, int, int, bool]]] = {}
         dispatches = [(i, c, executables.kernel_of(c)) for i, c in enumerate(commands) if isinstance(c, Dispatch)]
@@ -335,7 +347,7 @@ class Recorder:
         return recorded
 
     def abandon(self) -> None:
-        """After an error: gives everything back."""
+        """Release all resources of the recording after an error."""
         self.calls.vkEndCommandBuffer(self.buffer)
         Recorded(self.context, self.buffer, self.sets, self.blocks).queries = self.queries
 

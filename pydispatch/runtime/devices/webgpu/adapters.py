@@ -23,7 +23,7 @@ KEPT_FEATURES = {"mappable-primary-buffers": 0x0003000E, "timestamp-query": 9,
 
 
 class Adapter:
-    """One of them. limits: by the names of the WebGPU standard; features: of shaders, and KEPT_FEATURES."""
+    """WebGPU adapter. limits: by their names in the WebGPU standard. features: shader features and KEPT_FEATURES."""
 
     def __init__(self, handle: Any) -> None:
         ffi, lib = api.binding()

@@ -80,10 +80,11 @@ class Arena:
 
 
 class Errors:
-    """What wgpu says about the calls of one device: errors come in error scopes, around the calls that matter. Its
-    callbacks are functions in C: code of Python might be interrupted there, and the exception would be lost.
+    """Errors that wgpu reports for one device, collected by error scopes around the relevant calls.
 
-    on_lost, on_error: the fields of the callbacks of a device that are for the rest of what it says.
+    The callbacks are C functions. A callback in Python could be interrupted there, and its exception would be lost.
+
+    on_lost, on_error: callback fields of the device descriptor, for device loss and for errors outside of all scopes.
     """
 
     def __init__(self, name: str) -> None:
@@ -122,7 +123,7 @@ class Errors:
                 self.said.append((code, text))
 
     def begin(self) -> None:
-        """Errors of the calls until `end` are kept."""
+        """Open an error scope: errors of all calls until `end` are collected."""
         self._push_scope(self.device, VALIDATION_FILTER)
 
     def end(self, what: str) -> None:

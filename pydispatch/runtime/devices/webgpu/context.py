@@ -26,7 +26,10 @@ _IN_FLIGHT = 64  # submissions that nobody waits for
 
 
 class Context(Closing, base.Context):
-    """One WGPUDevice. Everything is called under `lock`. Work is in a queue when the call that gives it returns."""
+    """WebGPU device (WGPUDevice). All calls of wgpu hold `lock`.
+
+    Work is enqueued, but not complete, when the method that submits it returns.
+    """
 
     def __init__(self, name: str, adapter: Adapter, backend: str, staging: bool, standard: bool) -> None:
         super().__init__()
@@ -132,7 +135,7 @@ class Context(Closing, base.Context):
         self.errors.take()
 
     def wait(self) -> None:
-        """Until everything that was submitted is done."""
+        """Wait until all submitted work is complete."""
         with self.lock, traced.span(Kind.WAIT):
             self.require_usable()
             self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
@@ -175,7 +178,10 @@ class Context(Closing, base.Context):
             self.write(block, self._bytes(source), size)
 
     def write(self, block: Block, source: Any, size: int) -> None:
-        """The same under the lock, from a `char*`. A device that is at work gets a copy, which it reads in its turn."""
+        """Copy `size` bytes from a `char*` to the start of a block; the caller holds the lock.
+
+        If the device is busy, the bytes are copied first, and written to the block in the order of the queue.
+        """
         if self.is_mapped and not self._submissions and not self._has_writes:
             self._move(block, False, 0, _words(size), 0, source, size)
             return
@@ -223,7 +229,7 @@ class Context(Closing, base.Context):
                 self.release(stage)
 
     def read_mapped(self, block: Block, target: Any, size: int) -> None:
-        """The first bytes of a block of `readback`, under the lock."""
+        """Copy the first `size` bytes of a `readback` block to host memory; the caller holds the lock."""
         self._read(block, self._bytes(target, writable=True), size, 0, 0, size)
 
     def _read(self, block: Block, target: Any, size: int, first: int, skip: int, length: int) -> None:
@@ -249,7 +255,7 @@ class Context(Closing, base.Context):
             raise DeviceUnavailableError(f"{self.name}: {size} bytes cannot be mapped: {self.errors.mapping}")
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
-        """On the device."""
+        """Enqueue a copy from one block to another."""
         if size == 0:
             return
         with self.lock:

@@ -157,7 +157,7 @@ class _Host:
 
 
 class Fixed:
-    """One recording over memory that stays: pydispatch.runtime.accelerators.execute.Fixed."""
+    """Recording over fixed memory; implements `pydispatch.runtime.accelerators.execute.Fixed`."""
 
     def __init__(self, executor: Executor, plan: Record) -> None:
         self.executor, self.context, self.plan = executor, executor.context, plan

@@ -24,10 +24,15 @@ if TYPE_CHECKING:
 
 
 class Kernel:
-    """One export, ready to be dispatched. read_only: per binding whether the shader only reads it. values: of
-    overridable constants. merged: the kernel over fewer buffers, where it has too many for the device. shaders: of the
-    module, shared by its kernels. made: (pipeline, layout of its bindings) by what is bound to be only read, and
-    whether the grid has another form."""
+    """Loaded kernel of an export, ready to be dispatched.
+
+    Attributes:
+        read_only: For each binding, whether the shader only reads it.
+        values: Values of overridable constants.
+        merged: Variant of the kernel with merged buffers if it has more than the device can bind, else None.
+        shaders: Shader modules, shared by all kernels of the WGSL module.
+        made: (pipeline, bind group layout), by which bindings are bound as read-only and whether the grid is folded.
+    """
 
     __slots__ = (
         "entry", "executable", "export", "has_constants", "made", "merged", "module", "read_only", "shaders", "values",
@@ -199,11 +204,15 @@ class Kernels:
 
 
 class Parts:
-    """How a member holds the modules of a variant: the key "wgsl" of the manifest, or one module when it is absent.
+    """Layout of the WGSL modules in the artifact member of a variant.
 
-    overrides: the names of the executable constants. files: of the modules, for messages, empty where they are
-    generated. is_whole: whether the modules are the user's own. read_only: of a declared executable, per export and
-    binding whether the program takes it to be only read.
+    The layout comes from the key "wgsl" of the manifest; without this key the member is one module.
+
+    Attributes:
+        overrides: Names of the executable constants.
+        files: File names of the modules for messages; empty for generated modules.
+        is_whole: Whether the modules are the user's own.
+        read_only: For a declared executable, by export and binding, whether the program expects it to be only read.
     """
 
     def __init__(self, size: int, notes: object, where: str, is_given: bool) -> None:
@@ -242,7 +251,7 @@ class Parts:
             raise ValueError("an entry point is in a module that is not there")
 
     def read_only_of(self, export: Export) -> list[bool] | None:
-        """Per binding of an export whether it is only read, None where that was checked before."""
+        """Return for each binding of an export whether it is only read; None if this was checked before."""
         known = self.read_only[export.ordinal : export.ordinal + 1]
         return known[0] if known and len(known[0]) == export.bindings else None
 

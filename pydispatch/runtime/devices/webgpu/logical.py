@@ -48,13 +48,13 @@ class LogicalDevice(Protocol):
         """Drops what was recorded."""
 
     def wait(self) -> None:
-        """Until everything that was submitted is done."""
+        """Wait until all submitted work is complete."""
 
     def write(self, block: Block, source: Any, size: int) -> None:
-        """The first bytes of a block become those of the process, from a `char*`."""
+        """Copy `size` bytes from a `char*` to the start of a block."""
 
     def read_mapped(self, block: Block, target: Any, size: int) -> None:
-        """The first bytes of a block of `readback`."""
+        """Copy the first `size` bytes of a `readback` block to host memory."""
 
     def release(self, block: Block) -> None:
         """Takes a block back."""

@@ -114,7 +114,7 @@ class Pool:
             self._trim()
 
     def _trim(self) -> None:
-        """What still runs keeps its buffers alive."""
+        """Release all free buffers. Running work keeps the buffers that it uses alive."""
         for blocks in self.ready.values():
             for block in blocks:
                 self.lib.wgpuBufferRelease(block.buffer)
@@ -130,7 +130,7 @@ class Pool:
             }  # fmt: skip
 
     def close(self) -> None:
-        """Nothing can be acquired from now on."""
+        """Release all free buffers and close the pool; no block can be acquired afterwards."""
         with self.lock:
             self._drain()
             self._trim()

@@ -60,7 +60,7 @@ fn copy(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 
 
 class Moves:
-    """Their pipelines, made when they are first used."""
+    """Pipelines of unaligned copies and fills, created on first use."""
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Pipelines:
-    """Makes them, and keeps the layouts, of which there are few. Used under the context's lock."""
+    """Factory of compute pipelines, with a cache of their layouts. Used under the context's lock."""
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.ffi, self.lib = context, context.ffi, context.lib

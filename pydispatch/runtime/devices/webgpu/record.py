@@ -27,7 +27,7 @@ Launch = tuple[Any, Any, Sequence[tuple[int, Any]], int, int, int]
 
 
 class Host(Protocol):
-    """Calls the host commands of a plan."""
+    """Interface for calls of the host commands of a plan."""
 
     def waits(self, command: Custom) -> bool:
         """Whether everything before a command has to be complete when it is called."""
@@ -37,8 +37,11 @@ class Host(Protocol):
 
 
 class Recorded:
-    """What a plan does, by pieces: a list of launches for one compute pass, a call (function, arguments) of the
-    encoder, or a host command. Whoever runs it holds it until it is submitted."""
+    """Recorded plan as a list of pieces; its owner keeps it alive until it is submitted.
+
+    A piece is a list of launches for one compute pass, a call (function, arguments) on the command encoder, or a host
+    command.
+    """
 
     __slots__ = ("__weakref__", "blocks", "context", "groups", "marks", "pieces")
 
@@ -115,7 +118,7 @@ class Recorded:
 
 
 class Recorder:
-    """Makes one `Recorded`. Used under the context's lock."""
+    """Recorder of one `Recorded`. Used under the context's lock."""
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.lib = context, context.lib
@@ -141,7 +144,7 @@ class Recorder:
                 self._move("copy", target, to + first, min(_PIECE, size - first), source, at + first)
 
     def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
-        """Whole patterns of 1, 2, 4 or 8 bytes."""
+        """Record a fill with a pattern of 1, 2, 4 or 8 bytes; `size` is a multiple of the pattern's size."""
         if size == 0:
             return
         word = (pattern & (1 << 8 * pattern_bytes) - 1).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
@@ -185,7 +188,7 @@ class Recorder:
         return group
 
     def _add(self, pipeline: Any, group: Any, grid: tuple[int, int, int], uniforms: Mapping[int, bytes]) -> None:
-        """A launch in the pass that is open. uniforms: the content of uniform buffers by their group."""
+        """Append a launch to the open compute pass, or to a new one. uniforms: contents of uniform buffers by group."""
         if not self.made.pieces or type(self.made.pieces[-1]) is not list or self._is_marked():
             self.made.pieces.append([])
         step = self.context.uniform_alignment
@@ -205,7 +208,16 @@ class Recorder:
         self, commands: Sequence[Command], blocks: Sequence[Block | None], constants: bytes, patterns: Sequence[int],
         kernels: Kernels, timed: bool = False,
     ) -> None:  # fmt: skip
-        """All commands of a plan. blocks: one per buffer of the plan. timed: no pass is shared by commands."""
+        """Record all commands of a plan.
+
+        Args:
+            commands: Commands of the plan.
+            blocks: Memory of each buffer of the plan.
+            constants: Bytes of the constants of all dispatches, 32-bit words.
+            patterns: Fill pattern of each command.
+            kernels: Kernels of the program.
+            timed: Whether each command gets a compute pass of its own, so that it can be timed.
+        """
         for number, command in enumerate(commands):
             if isinstance(command, Dispatch):
                 self._dispatch(command, blocks, constants, kernels)

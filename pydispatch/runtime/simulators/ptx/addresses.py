@@ -102,7 +102,7 @@ def _global(base: int, offset: int, slow: Slow) -> Finder:
 
 
 class Slow:
-    """Looks up addresses one allocation at a time, and reports faults."""
+    """Slow path of address lookup, which handles one allocation at a time and reports faults."""
 
     def __init__(self, i: Instruction, space: str, size: int, write: bool, strong: bool, atomic: bool = False) -> None:
         self.i, self.space, self.size, self.write, self.strong, self.atomic = i, space, size, write, strong, atomic

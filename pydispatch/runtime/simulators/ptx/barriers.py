@@ -41,7 +41,7 @@ class Waiting:
 
 
 class Barriers:
-    """All barriers of a batch. put: makes released groups ready."""
+    """Barriers of a batch of thread blocks. put: makes released groups ready to run."""
 
     def __init__(self, batch: Threads, put: Callable[[Group], None]) -> None:
         self._batch, self._put = batch, put

@@ -80,7 +80,7 @@ class Batch(Threads):
             self.put(part)
 
     def run(self) -> None:
-        """Until all threads have ended."""
+        """Run the groups of the batch until all threads have exited."""
         while True:
             if self._ready:
                 if self._rotate:
@@ -191,7 +191,10 @@ class Batch(Threads):
             self.put(group)
 
     def _unblock(self) -> bool:
-        """When no group is ready: opens barriers, resumes returned threads, or raises KernelError for a deadlock."""
+        """Make progress when no group is ready: open barriers, or resume the caller of returned threads.
+
+        Return False if no group is left. Raise KernelError for a deadlock.
+        """
         if self.barriers.release():
             return True
         parked = list(self._parked.values())
@@ -216,7 +219,7 @@ class Batch(Threads):
     # -- Ends ----------------------------------------------------------------------------------------------------
 
     def returned(self, group: Group) -> None:
-        """A group has reached the end of its function: it continues in the caller when all groups have."""
+        """Retire a group at the end of its function. The caller continues when all groups of the call have returned."""
         activation = group.activation
         if activation.caller is None:
             self.exited(group)
@@ -229,7 +232,7 @@ class Batch(Threads):
             self._resume(activation)
 
     def exited(self, group: Group) -> None:
-        """A group has ended for good."""
+        """Retire a group whose threads have exited."""
         group.leave_frame()
         threads = group.activation.frame.threads
         self.alive[threads if group.index is None else threads[group.index]] = False

@@ -1,4 +1,4 @@
-"""What turning an instruction into a closure needs: registers, constants and special values as slots of one list.
+"""Slots of a function for its registers, constants and special values, used to translate instructions to closures.
 
 A closure is `step(regs)`: regs[0] is the `Frame` that runs, regs[slot] a NumPy array over its threads, or a scalar that
 holds for all of them. Several slots may be views of one register, one per type that instructions see it as.

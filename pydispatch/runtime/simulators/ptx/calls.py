@@ -47,7 +47,7 @@ def call(b: Builder, i: Instruction, function: Function) -> Callable[[Label, int
 
 
 class _Call:
-    """One call. targets: the stores' registers of the results; sources: of the arguments."""
+    """Call instruction. targets: registers that receive the results. sources: registers that hold the arguments."""
 
     def __init__(self, b: Builder, i: Instruction) -> None:
         self.i = i
@@ -105,7 +105,7 @@ class _Call:
         batch.put(type(group)(activation, 0, None))
 
     def _finish(self, done: Frame, at: Any, caller: Frame, target: Any) -> None:
-        """The results of threads at positions at, for the caller's threads at positions target."""
+        """Copy results of the callee's threads at positions `at` to the caller's threads at positions `target`."""
         for storage, param in zip(self.targets, done.code.function.returns, strict=True):
             given, taken = _placed(done.code, param.name), caller.code.placed[storage]
             if given >= 0 and taken >= 0:

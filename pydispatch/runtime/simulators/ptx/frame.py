@@ -81,7 +81,10 @@ class Frame:
                     self.full.stores[store][self.index] = self.stores[store]
 
     def some(self, positions: Any) -> Frame:
-        """These threads of the frame, for one closure: only `threads`, `n` and faults of it are right."""
+        """Return a frame of only the threads at `positions`, for one closure.
+
+        Only its fields `threads` and `n`, and its faults, are valid.
+        """
         part = Frame.__new__(Frame)
         part.batch, part.code, part.local = self.batch, self.code, self.local
         part.threads = self.threads[positions]

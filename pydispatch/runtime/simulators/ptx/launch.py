@@ -1,4 +1,4 @@
-"""One launch of a kernel: its grid in batches of blocks, as many at a time as keeps their registers in the cache."""
+"""Launch of a kernel whose grid runs in batches of blocks, sized to keep their registers in the cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _SHARED_AT_ONCE = 64 << 20
 _CHECK_EVERY = 1 << 14
 
 class Launch:
-    """Checks the arguments of a launch and runs it. steps: instructions so far, however many threads ran each."""
+    """Launch of a kernel, which checks its arguments and runs it.
+
+    steps: number of instructions so far; an instruction that several threads run together counts once.
+    """
 
     def __init__(
         self, memory: Memory, kernel: Kernel, grid: Three, block: Three, params: bytes, dynamic_shared: int,

@@ -67,7 +67,7 @@ class Allocation:
 
 
 class Memory:
-    """All global and constant memory of a machine. limit: total bytes that `allocate` may allocate."""
+    """Global and constant memory of a machine. limit: total bytes that `allocate` may allocate."""
 
     def __init__(self, limit: int = 64 << 30) -> None:
         self._limit, self._used = limit, 0

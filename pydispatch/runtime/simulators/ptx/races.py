@@ -32,7 +32,12 @@ _FIELDS = np.dtype(
 
 @dataclass(frozen=True)
 class Race:
-    """Two accesses that nothing orders: (line, whether it writes, thread of the launch) each, and where."""
+    """Data race: two unordered accesses to the same memory.
+
+    Attributes:
+        first, second: (line, whether the access is a write, number of the thread in the launch).
+        where: Location in memory.
+    """
 
     first: tuple[int, bool, int]
     second: tuple[int, bool, int]
@@ -74,7 +79,7 @@ class Races:
         self._warps: dict[int, int] = {}
 
     def fence(self, frame: Frame) -> None:
-        """A fence: earlier accesses of the frame's blocks count as ordered."""
+        """Record a fence, after which earlier accesses of the frame's blocks count as ordered."""
         np.add.at(self._fences, np.unique(self._blocks(frame, frame.threads)), 1)
 
     def warp_sync(self, frame: Frame) -> None:

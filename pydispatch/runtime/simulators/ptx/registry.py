@@ -25,4 +25,4 @@ def handles(*opcodes: str) -> Callable[[Handler], Handler]:
 
 
 def nothing(regs: list[Any]) -> None:
-    """The closure of an instruction without effect here."""
+    """Do nothing: the closure of an instruction without effect in this simulator."""

@@ -1,4 +1,7 @@
-"""What ends a block of code: branches, barriers, calls, returns. Each maker gets the labels when all are known."""
+"""Terminators of basic blocks: branches, barriers, calls and returns.
+
+Their builders receive the labels when all labels are known.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def is_terminator(i: Instruction) -> bool:
 
 
 def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
-    """To target where the predicate is as wanted, else to after."""
+    """Build a branch to `target` where the predicate equals `wanted`, and to `after` elsewhere."""
 
     def end(batch: Batch, group: Group, frame: Frame) -> int:
         chosen = frame.regs[slot]

@@ -28,7 +28,7 @@ class Racing(Protocol):
         """Threads of a frame read or write a range."""
 
     def fence(self, frame: Any) -> None:
-        """What the blocks of a frame wrote is visible to the others."""
+        """Record that the writes of a frame's blocks are visible to the other blocks."""
 
     def warp_sync(self, frame: Any) -> None:
         """Lanes of a warp meet."""

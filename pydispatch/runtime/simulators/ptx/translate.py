@@ -20,7 +20,7 @@ assert instruction_set.LOADED
 
 
 class Translator:
-    """Cuts a body into blocks and makes closures. Used once."""
+    """Translator of a function body into basic blocks of closures. Used once."""
 
     def __init__(self, function: Function, builder: Builder) -> None:
         self.function, self.b = function, builder
@@ -109,7 +109,7 @@ class Translator:
         self._note(block, i, i.guard is not None)
 
     def _skip_unless(self, i: Instruction) -> None:
-        """A branch around an instruction that is no closure of its own and has a guard."""
+        """Emit a branch around a guarded instruction that is not a closure of its own."""
         assert i.guard is not None
         block = self.blocks[-1] if not self._closed else self._next()
         slot, wanted = guard_of(self.b, i)
@@ -196,7 +196,7 @@ class Translator:
                         free.setdefault(kinds[placed[register]], []).append(placed[register])
 
     def _describe(self, block: Block, inner: set[int], placed: list[int]) -> None:
-        """What a part of a frame needs for a block."""
+        """Compute the slots and registers of a frame that a block accesses."""
         slots = set().union(*(reads | writes for reads, writes, _ in block.accesses)) if block.accesses else set()
         block.slots = sorted(slots)
         registers = set(self._registers(slots))

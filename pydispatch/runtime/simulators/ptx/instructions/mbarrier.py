@@ -36,12 +36,12 @@ def _arrive(old: Any, operands: list[Any]) -> Any:
 
 
 def _leave(old: Any, operands: list[Any]) -> Any:
-    """As arriving, and from the next phase on there are fewer to come."""
+    """Return the barrier word after an arrival that also lowers the thread count of later phases."""
     return _arrive(old - (operands[0] << _EXPECTED), operands)
 
 
 def _ended(frame: Frame, positions: Any, before: Any, after: Any) -> None:
-    """For the search for races: a phase that ends orders the block."""
+    """Advance the epoch of each block with an ended phase: this orders the block's accesses for race detection."""
     threads = frame.threads if positions is None else frame.threads[positions]
     moved = np.unique(frame.batch.block_slots()[threads][before >> _PHASE != after >> _PHASE])
     frame.batch.epochs[moved] += 1

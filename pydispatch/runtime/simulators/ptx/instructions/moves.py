@@ -92,7 +92,10 @@ _BASES = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
 
 @handles("cvta")
 def cvta(b: Builder, i: Instruction) -> Step:
-    """Between addresses of a space and generic ones; global and const ones are generic already."""
+    """Build a conversion between addresses of a state space and generic addresses.
+
+    Addresses of the global and const spaces are already generic.
+    """
     words = [m for m in i.modifiers[:-1] if m != "to"]
     if len(words) != 1 or words[0] not in (*_BASES, "global", "const", "param", "param::entry"):
         b.fail(i)

@@ -15,7 +15,7 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 
 
 def _in_mask(i: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
-    """A thread that is not in its own mask has no defined result."""
+    """Report a fault for a thread that is not in its own member mask: its result is undefined."""
     excluded = (masks >> lane.astype(np.uint32)) & np.uint32(1) == 0
     if excluded.any():
         at = int(np.argmax(excluded))
