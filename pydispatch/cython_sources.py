@@ -1,4 +1,4 @@
-"""Where Cython finds the declarations of `pydispatch._core`."""
+"""Location of the Cython declarations of `pydispatch._core`."""
 
 from __future__ import annotations
 

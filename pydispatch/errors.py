@@ -76,7 +76,10 @@ class Location:
 
 
 class CheckError(Error):
-    """Checks of a program (`check.expect_…`) failed: the location of each, and the first element that differs."""
+    """Exception for failed checks of a program (`check.expect_…`).
+
+    Its text lists the location of each failed check, and the first element that differs.
+    """
 
 
 class CompileWarning(UserWarning):

@@ -1,9 +1,8 @@
-"""What can be added to pydispatch: dialects, operations, passes, patterns, targets, devices, frontends,
-subcommands.
+"""Extension points of pydispatch: dialects, operations, passes, patterns, targets, devices, frontends, subcommands.
 
-A package names a function in the entry point group `pydispatch.extensions`. It is called once with an `Extensions`, and
-says what the package has by places, "module:object" or "module", that are imported when they are first used. The parts
-of pydispatch itself register in the same way (`extensions/builtin.py`).
+A package names a function in the entry point group `pydispatch.extensions`. The function is called once with an
+`Extensions` and registers the parts of the package as references, "module:object" or "module", which are imported on
+first use. The parts of pydispatch itself are registered in the same way (`extensions/builtin.py`).
 """
 
 from pydispatch.extensions.parts import ExtensionError, Extensions, Part

@@ -1,4 +1,4 @@
-"""What a package registers: one method for each kind of thing that pydispatch can be extended by."""
+"""Registration of a package's extensions: one method for each kind of extension."""
 
 from __future__ import annotations
 
@@ -15,8 +15,15 @@ class ExtensionError(Error):
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that a package has. owner: the package, as messages call it; name: "" for kinds without names;
-    dialects: those that it is for, empty for all."""
+    """One registered extension of a package.
+
+    Attributes:
+        kind: Kind of the extension, in words.
+        name: Name of the extension; "" for kinds without names.
+        place: Reference "module:object" or "module" to the implementation.
+        owner: Name of the package in messages.
+        dialects: Dialects that the extension is for; empty for all.
+    """
 
     kind: str
     name: str
@@ -50,30 +57,47 @@ def without(owner: str) -> str:
 
 
 class Extensions:
-    """What one package has. Every method may be called several times."""
+    """Registry of the extensions of one package. Every method may be called several times."""
 
     def __init__(self, owner: str, parts: dict[str, list[Part]]) -> None:
         self._owner, self._parts = owner, parts
 
     def dialect(self, name: str, place: str) -> None:
-        """A dialect that programs may use. name: what stands before the dot of its operations; place: an
-        `xdsl.ir.Dialect`."""
+        """Register a dialect that programs may use.
+
+        Args:
+            name: The prefix of its operations, before the dot.
+            place: A reference to an `xdsl.ir.Dialect`.
+        """
         self._add("dialect", name, place)
 
     def conversions(self, place: str, dialects: tuple[str, ...] = ()) -> None:
-        """Operations that others replace, before dispatches are formed. place: a mapping from the name of an operation
-        to `function(op, build)` (`pydispatch.compiler.normalize.build`). dialects: of these operations, so that the
-        place is imported for programs that have some; without them for every program."""
+        """Register rewrites of operations into others, which run before dispatches are formed.
+
+        Args:
+            place: A reference to a mapping from operation names to `function(op, build)`
+                (`pydispatch.compiler.normalize.build`).
+            dialects: The dialects of these operations. The reference is imported only for programs that use one of
+                them; if empty, for every program.
+        """
         self._add("conversions", "", place, dialects)
 
     def tensor_operations(self, place: str) -> None:
-        """Operations on tensors that kernels compute. place: a sequence of subclasses of `TensorOp`, one for each
-        operation (`pydispatch.compiler.tensor_ops.rule`)."""
+        """Register operations on tensors that generated kernels compute.
+
+        Args:
+            place: A reference to a sequence of subclasses of `TensorOp`, one for each operation
+                (`pydispatch.compiler.tensor_ops.rule`).
+        """
         self._add("tensor operations", "", place)
 
     def compiler_pass(self, phase: str, place: str) -> None:
-        """A rewrite of every program at the end of a phase. phase: one of `compiler.driver.phases.PHASES` but
-        "program"; place: `function(module)`, which changes the module or raises CompileError."""
+        """Register a pass that runs on every program at the end of a phase.
+
+        Args:
+            phase: One of `compiler.driver.phases.PHASES`, except "program".
+            place: A reference to `function(module)`, which changes the module or raises CompileError.
+        """
         self._add("pass", phase, place)
 
     def patterns(self, place: str) -> None:
@@ -82,25 +106,49 @@ class Extensions:
         self._add("patterns", "", place)
 
     def target(self, name: str, place: str) -> None:
-        """A backend of the compiler. name: as target attributes and `targets=` call it; place: its `Backend`."""
+        """Register a compiler backend.
+
+        Args:
+            name: Its name in target attributes and in `targets=`.
+            place: A reference to its `Backend`.
+        """
         self._add("target", name, place)
 
     def device(self, scheme: str, place: str) -> None:
-        """A device that programs run on. scheme: what its names begin with; place: a module with `open` and `available`
-        (`pydispatch.runtime.device.Scheme`)."""
+        """Register a kind of device that programs run on.
+
+        Args:
+            scheme: The prefix of its device names.
+            place: A reference to a module with `open` and `available` (`pydispatch.runtime.device.Scheme`).
+        """
         self._add("device", scheme, place)
 
     def frontend(self, name: str, place: str) -> None:
-        """A way in for models. name: what messages call it; place: a `Frontend` (`pydispatch.frontends.source`)."""
+        """Register a frontend, a reader of models.
+
+        Args:
+            name: Its name in messages.
+            place: A reference to a `Frontend` (`pydispatch.frontends.source`).
+        """
         self._add("frontend", name, place)
 
     def command(self, name: str, place: str) -> None:
-        """A host command for programs that name it, on devices that were given no other. place: a function, as
-        `device.add_command` takes it; it is called when everything before it is complete."""
+        """Register the default implementation of a host command, for devices without one of that name.
+
+        Args:
+            name: The name of the command in programs.
+            place: A reference to a function as for `device.add_command`. It is called after all earlier commands are
+                complete.
+        """
         self._add("command", name, place)
 
     def subcommand(self, name: str, place: str) -> None:
-        """A subcommand of the command `pydispatch`. place: a module with a docstring, `add_arguments` and `run`."""
+        """Register a subcommand of the `pydispatch` command.
+
+        Args:
+            name: The name of the subcommand.
+            place: A reference to a module with a docstring, `add_arguments` and `run`.
+        """
         self._add("subcommand", name, place)
 
     def _add(self, kind: str, name: str, place: str, dialects: tuple[str, ...] = ()) -> None:

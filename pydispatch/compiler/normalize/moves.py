@@ -60,7 +60,7 @@ def _broadcast(op: Operation, build: Build) -> None:
 
 
 def _pack(op: Operation, build: Build) -> None:
-    """Padding to whole tiles, and then one generic that reads tile * size + offset."""
+    """Replace a pack by a padding to full tiles and one generic that reads at tile * size + offset."""
     assert isinstance(op, PackingOp)
     rank = len(shape_of(op.source.type))
     outer = op.outer_permutation(rank)
@@ -113,7 +113,7 @@ def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAVa
 
 
 def _unpack(op: Operation, build: Build) -> None:
-    """One generic that reads at index floordiv tile, index mod tile."""
+    """Replace an unpack by one generic that reads at (index floordiv tile, index mod tile)."""
     assert isinstance(op, PackingOp)
     rank = len(shape_of(op.dest.type))
     outer = op.outer_permutation(rank)
@@ -131,14 +131,14 @@ def _unpack(op: Operation, build: Build) -> None:
 
 
 def _computed(build: Build, op: PackingOp, body: Body) -> None:
-    """A generic without inputs whose body finds its element itself."""
+    """Replace the operation by a generic without inputs whose body computes the index and extracts the element."""
     rank = len(shape_of(op.dest.type))
     structure = Structure((AffineMap.identity(rank),), (True,) * rank)
     build.replace(*generic(build, structure, [], [op.dest], body.block))
 
 
 def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
-    """Tiles of a size that only the run knows: the body computes where its element is, or that it is padding."""
+    """Replace a pack with dynamic tile sizes: the body computes the index of its element, or selects the padding."""
     rank = len(outer)
     element = element_type(op.dest.type)
     sizes = {d: build.dim(op.source, d) for d in tiles}

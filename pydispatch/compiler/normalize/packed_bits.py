@@ -54,7 +54,7 @@ def _count(type: TensorType[Any]) -> int:
 
 
 def _same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> None:
-    """What stands on the other side of the cast is as large, as far as its type says."""
+    """Check that the other type of a bitcast has `count` bytes if it is static; raise VerifyException otherwise."""
     element = other.element_type
     if DYNAMIC in other.get_shape() or not isinstance(element, FixedBitwidthType):
         return
@@ -109,7 +109,10 @@ def _bitcast(op: Operation, build: Build) -> None:
 
 
 def _kernel(op: Operation, build: Build) -> None:
-    """Code that someone else wrote would find a byte where it looks for a bit."""
+    """Raise VerifyException for a kernel that takes or returns packed bits.
+
+    The kernel is the user's code and expects one byte for each element.
+    """
     for value in (*op.operands, *op.results):
         if is_packed(value.type):
             raise VerifyException(

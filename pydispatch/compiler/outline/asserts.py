@@ -53,7 +53,10 @@ def _starts(dispatch: flow.DispatchOp, executable: str, export: str) -> bool:
 
 
 def _note(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
-    """The kernel writes the number of an assertion that does not hold, the largest of several, into an argument."""
+    """Replace assertions in a kernel by an atomic maximum of their numbers into an extra binding.
+
+    After the dispatch, the binding holds the largest number of a failed assertion, or 0.
+    """
     block = function.body.blocks[0]
     binding = block.insert_arg(stream.BindingType(), position)
     function.update_function_type()
@@ -77,7 +80,7 @@ def _note(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
 
 
 def _check(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
-    """The dispatch with the number as one more result, and checks of it."""
+    """Add the number of the failed assertion as a result of the dispatch, and emit host checks of it."""
     none = arith.ConstantOp(IntegerAttr(0, i32))
     type_ = TensorType(i32, _FLAG)
     flag = tensor.SplatOp(none.result, [], type_)

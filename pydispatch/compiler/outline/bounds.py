@@ -28,7 +28,7 @@ Number = int | SSAValue
 
 
 class Bounds:
-    """Emits the checks of one operation before it."""
+    """Emitter of the bounds checks of one operation; they are inserted before it."""
 
     def __init__(self, op: Operation, sizes: Sizes) -> None:
         self.op, self.sizes = op, sizes
@@ -84,7 +84,7 @@ class Bounds:
     # -- requirements
 
     def check(self, requirement: Requirement) -> None:
-        """The check of what a call has to satisfy; CompileError for what can never hold."""
+        """Emit the run-time check of a requirement; raise CompileError if it can never hold."""
         match requirement:
             case Equal():
                 self._equal(requirement)

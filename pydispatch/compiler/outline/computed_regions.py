@@ -89,7 +89,11 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
 
 
 def _own_destination(value: SSAValue, members: set[Operation], block: Block, first: Operation) -> None:
-    """A tensor that a result is inserted into and that the body also reads is another value for the insertions."""
+    """Insert a barrier before the destination of insertions if the body also reads that tensor.
+
+    The insertions then update another value than the one the body reads. Raises CompileError if the destination is
+    computed inside the dispatch, unless it is a tensor.empty.
+    """
     last: Operation | None = None
     destination = 0
     while isinstance(value.owner, Operation) and value.owner in members:
@@ -223,7 +227,7 @@ class _Unfolding:
 
 
 def _load(op: Operation, source: SSAValue) -> None:
-    """The results of a load come from `source`."""
+    """Replace the results of a load by `source`, or by a slice of it."""
     block = op.parent
     assert block is not None
     part = slice_of(op)

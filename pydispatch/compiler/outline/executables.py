@@ -49,7 +49,7 @@ EXECUTABLES = ("stream.executable", "flow.executable", "hal.executable", "hal.ex
 
 @dataclass
 class Selection:
-    """What to compile for: the targets, and the CPU levels that apply to variants written by hand."""
+    """Selection of the targets to compile for, and of the CPU levels for hand-written variants."""
 
     targets: Sequence[hal.ExecutableTargetAttr]
     explicit: bool = False  # named by the caller: hand-written variants of other targets are left out
@@ -100,7 +100,7 @@ def check_variants(module: ModuleOp) -> None:
 
 
 def derive_constants(module: ModuleOp) -> None:
-    """A layout that counts no constants, although a dispatch passes scalars, gets its count from the operands."""
+    """Set the constant count of each layout that states none, from the scalar operands of its dispatches."""
     words: dict[tuple[str, str], int] = {}
     for op in module.walk():
         if isinstance(op, flow.DispatchOp):
@@ -118,7 +118,7 @@ def derive_constants(module: ModuleOp) -> None:
 
 
 def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
-    """For each dispatched export (executable, name): the bindings that some dispatch of it writes."""
+    """Return, for each dispatched export (executable, name), the bindings that any of its dispatches writes."""
     written: dict[tuple[str, str], set[int]] = {}
     for op in module.walk():
         if not isinstance(op, flow.DispatchOp):
@@ -144,7 +144,7 @@ def is_tensor(value: SSAValue) -> bool:
 
 
 def tied_operands(op: flow.DispatchOp) -> list[int]:
-    """Per result the argument that it is written into, -1 for a new tensor."""
+    """Return, for each result, the index of the argument that it is written into; -1 for a new tensor."""
     if op.tied_operands is None:
         return [-1] * len(op.results)
     return [int(i) for i in op.tied_operands.get_values()]

@@ -1,4 +1,4 @@
-"""What became of the tensor operations of a program: which ones a dispatch holds, and why neighbours are apart."""
+"""Report of dispatch formation: the operations of each dispatch, and the reasons why neighbours were not fused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydispatch.ir.values import constant_index
 
 @dataclass
 class Report:
-    """One host function."""
+    """Report of dispatch formation for one host function."""
 
     function: str
     dispatches: list[DispatchEntry] = field(default_factory=list)

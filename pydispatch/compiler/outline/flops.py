@@ -1,10 +1,10 @@
-"""How many operations of arithmetic a dispatch function does, as a polynomial of its sizes.
+"""Number of arithmetic operations of a dispatch function, as a polynomial of its sizes.
 
-Counted is what the program says, not what a kernel does of it: each addition, subtraction, multiplication, division,
-minimum and maximum of elements is one operation, and so is each function of `math` (exp, tanh, ...); a fused
-multiply-add is two. Comparisons, choices, conversions, operations on bits and on indices are none. So a product of
-MxK and KxN elements has 2*M*N*K. Nothing is known of calls, of control flow in bodies, and of sizes that are no
-polynomials of the arguments.
+The count is that of the program, not of the generated kernel. Each addition, subtraction, multiplication, division,
+minimum and maximum of elements is one operation, and so is each function of `math` (exp, tanh, ...). A fused
+multiply-add is two. Comparisons, selects, conversions, operations on bits and on indices are zero. So a product of
+MxK and KxN elements has 2*M*N*K. Calls, control flow in bodies, and sizes that are no polynomials of the arguments
+have no count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BODIES = ("linalg.generic", "pyd.recurrence", "iree_linalg_ext.scatter", "tenso
 
 
 class _Unknown(Exception):
-    """Something cannot be counted."""
+    """Error for a function whose operations cannot be counted."""
 
 
 def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:

@@ -79,7 +79,7 @@ def form_dispatches(
 
 @dataclass
 class Former:
-    """One host function."""
+    """Driver of dispatch formation for one host function."""
 
     function: Operation
     name: str

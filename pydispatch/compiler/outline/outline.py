@@ -33,7 +33,7 @@ from pydispatch.ir.values import shape_of
 
 
 class Outline:
-    """One group on its way into an executable. The arguments are tensors, then scalars, then sizes."""
+    """Outlining of one group into an executable. The kernel arguments are tensors, then scalars, then sizes."""
 
     def __init__(self, group: Sequence[Operation], name: str, sizes: Sizes, grid: Grid | None = None) -> None:
         """grid: the dispatch has this one, chosen by hand."""
@@ -57,7 +57,7 @@ class Outline:
         self._sort(outer)
 
     def _sort(self, outer: dict[SSAValue, None]) -> None:
-        """Which of the values from outside are sizes, and which are just scalars."""
+        """Divide the values from outside into sizes and plain scalars."""
         self.dims: dict[SSAValue, list[Term]] = {}
         wanted: dict[Term, None] = {}
         for value in (*self.tensors, *self.outputs):

@@ -59,7 +59,10 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
 
 
 class Kernel(Body):
-    """One dispatch on its way into an executable. Results that are tied to no operand are the last bindings."""
+    """Outlining of one dispatch region into an executable.
+
+    Results that are tied to no operand become the last bindings.
+    """
 
     def __init__(self, op: Operation, name: str) -> None:
         super().__init__(Block())

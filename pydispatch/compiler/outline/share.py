@@ -58,7 +58,7 @@ def _unused(names: Collection[str]) -> str:
 
 
 def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
-    """One executable in the place of the first, with the exports and functions of all."""
+    """Merge executables into one with the exports and functions of all, at the position of the first one."""
     first = executables[0]
     parts = [op for executable in executables for op in executable.body.block.ops]
     functions: list[Operation] = [op for each in parts if isinstance(each, ModuleOp) for op in each.body.block.ops]

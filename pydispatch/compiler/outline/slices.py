@@ -44,8 +44,10 @@ from pydispatch.ir.dialects.hal import dialect as hal
 
 
 class Body(ABC):
-    """Translates one body. A subclass provides the bindings. `mapping`: scalars of the source → scalars of the
-    kernel."""
+    """Translator of the body of one dispatch region to kernel code. Subclasses provide the bindings.
+
+    mapping: the kernel scalar for each scalar of the source.
+    """
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -101,7 +103,7 @@ class Body(ABC):
     # -- operations
 
     def translate(self, ops: Sequence[Operation]) -> None:
-        """Everything but the terminator."""
+        """Translate the operations of the body. ops: all operations except the terminator."""
         for op in ops:
             self.source = op
             if op.name in LAZY:
@@ -267,7 +269,7 @@ class Body(ABC):
     # -- microkernels
 
     def _ukernel(self, op: iree_codegen.UkernelGenericOp) -> None:
-        """A call: base, offset and the requested strides of each tensor, then the scalars."""
+        """Emit the call of a microkernel: base, offset and requested strides of each tensor, then the scalars."""
         check_destinations(op)
         arguments: list[SSAValue] = []
         shaped = 0
@@ -311,7 +313,10 @@ class Body(ABC):
         return hal.ExecutableObjectsAttr(ArrayAttr(list(self.keyed)), ArrayAttr(lists))
 
     def _check_last_use(self, value: SSAValue, op: Operation) -> None:
-        """What is overwritten must not be needed afterwards; tensors from outside have a copy for that."""
+        """Check that no later operation reads a tensor that a microkernel overwrites; raise CompileError otherwise.
+
+        Tensors from outside the body are exempt, because the dispatch copies them.
+        """
         if self.is_outer(value):
             return
         for use in value.uses:

@@ -1,1 +1,1 @@
-"""What targets are and can do: names, architectures, CPU levels; which ones a program is compiled for."""
+"""Compilation targets: names, architectures, CPU levels, capabilities, and the choice of targets for a program."""

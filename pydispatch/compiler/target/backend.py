@@ -1,6 +1,6 @@
-"""What a backend of the compiler is: one object for each kind of target, which everything else asks what it can do.
+"""Interface of a compiler backend: one object for each kind of target, queried for its capabilities.
 
-Backends register by the names that target attributes and `targets=` call them, see `pydispatch.extensions`.
+Backends are registered under the names that target attributes and `targets=` use, see `pydispatch.extensions`.
 """
 
 from __future__ import annotations

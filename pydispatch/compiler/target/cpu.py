@@ -116,11 +116,16 @@ _NAMED = {
 
 @dataclass(frozen=True)
 class Machine:
-    """What LLVM and the C compiler compile for.
+    """Description of the CPU that LLVM and the C compiler generate code for.
 
-    cpu: a name that both know; features: with signs, in order; has: all features that code may use, without signs;
-    requires: those of them that not every machine of the architecture has; model: its caches and units; tune: whose
-    timings LLVM assumes.
+    Attributes:
+        arch: Architecture, as in the triple.
+        cpu: CPU name that both compilers know.
+        features: Features with signs, in order.
+        has: All features that code may use, without signs.
+        requires: Features of `has` that not every machine of the architecture has.
+        model: Caches and units of the CPU.
+        tune: CPU whose timings LLVM assumes.
     """
 
     arch: str
@@ -188,7 +193,7 @@ def without_fallbacks(machines: Sequence[Machine]) -> list[Machine]:
 
 
 def _model(arch: str, name: str, level: str, tune: str) -> MachineModel:
-    """By name it is a row of the table, whatever machine compiles; the caches of `native` are this machine's."""
+    """Return the machine model of a CPU, from the table of models; for `native`, with the caches of this machine."""
     model = model_named(tune, level if level in LEVELS else arch)
     return with_caches_of_this_machine(model) if name in NATIVE else model
 
@@ -220,7 +225,10 @@ def cpu_names(arch: str) -> tuple[str, ...]:
 
 
 def _native(arch: str) -> tuple[str, frozenset[str], str]:
-    """This machine, as the highest level it has and what it has besides."""
+    """Return this machine as its highest level, the features beyond that level, and the name for tuning.
+
+    Raises CompileError if this machine has another architecture than `arch`.
+    """
     from pydispatch.compiler.target.native import host
 
     host_arch, name, enabled = host()

@@ -1,4 +1,4 @@
-"""Which CPU features LLVM knows: a name that it does not know would be dropped in silence."""
+"""Check of CPU feature names against those that LLVM knows; LLVM itself silently ignores unknown names."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What kernels assume of a CPU besides its instructions: caches, address translation, and what its units sustain.
+"""Machine models: caches, address translation and sustained throughput that kernels assume of a CPU.
 
-Figures are meant to be those of the vendors' optimization manuals; where a CPU is sold with several, the smallest of
-the parts for servers and desktops. Zen 4, Zen 5 and an Intel Xeon with AMX, as sapphirerapids, were measured.
-`bandwidth` and `prefetch_stride` of the others are estimates, rather too low; of sifive-x280 everything is but the
-first-level cache and the vectors. A level such as x86-64-v3 is as bad as the worst of the CPUs that have it, in every
-field: what is right there is right on all of them.
+The figures are intended to be those of the vendors' optimization manuals. Where a CPU is sold in several versions,
+they are the smallest among those for servers and desktops. Zen 4, Zen 5 and an Intel Xeon with AMX, as
+sapphirerapids, were measured. `bandwidth` and `prefetch_stride` of the others are conservative estimates. All figures
+of sifive-x280 are estimates, except the first-level cache and the vectors. A level such as x86-64-v3 takes, in every
+field, the worst value of the CPUs that have it, so that its model holds on all of them.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ sifive-x280     32K/8   256K/8    -          40  512   1     1    8       32    
 
 
 def bytes_of(text: str) -> int:
-    """Of "48K", "1M" or "64". ValueError for anything else."""
+    """Return the number of bytes that "48K", "1M" or "64" states; raise ValueError for any other text."""
     scale = {"K": KIB, "M": MIB}.get(text[-1:], 1)
     return int(text if scale == 1 else text[:-1]) * scale
 

@@ -1,8 +1,8 @@
-"""Which targets a program is compiled for.
+"""Selection of the targets that a program is compiled for.
 
-Explicit arguments win; without them the module's own `hal.device.targets` hold; without those it is the CPU of this
-machine. CPUs (`x86-64-v3`, `neoverse-n1`, `native`) apply to the targets of their architecture. A target that is named
-"cpu", or taken by default, has generic code and code for this machine unless CPUs or features are given.
+Explicit arguments take precedence, then the module's own `hal.device.targets`. The default is the CPU of this
+machine. CPUs (`x86-64-v3`, `neoverse-n1`, `native`) apply to the targets of their architecture. A target that is
+named "cpu", or selected by default, has generic code and code for this machine unless CPUs or features are passed.
 """
 
 from __future__ import annotations
@@ -104,7 +104,10 @@ def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:
 def _check_used(
     levels: Sequence[str], chosen: Sequence[ExecutableTargetAttr], made: Sequence[ExecutableTargetAttr]
 ) -> None:
-    """That each CPU which is named became a target, if any target is a CPU: another name would compile for less."""
+    """Check that each named CPU became a target, if there are CPU targets; raise CompileError otherwise.
+
+    A CPU of an architecture that is not compiled for would otherwise be ignored.
+    """
     cpus = [target.format.data for target in chosen if (backend := backend_of(target)) and backend.names_cpus]
     used = {StringAttr("native"), *(target.configuration.data.get("cpu") for target in made)}
     for level in levels if cpus else ():

@@ -82,7 +82,7 @@ def _text(path: Path) -> str:
 
 
 def _number(text: str) -> int:
-    """Of "48K" or "12"; 0 for anything else."""
+    """Return the number that "48K" or "12" states; 0 for any other text."""
     try:
         return bytes_of(text)
     except ValueError:
@@ -90,7 +90,10 @@ def _number(text: str) -> int:
 
 
 def _of_macos() -> tuple[dict[int, tuple[int, int, int]], int]:
-    """Of the fastest kind of cores. The ways are not stated."""
+    """Return the data caches of the fastest cores on macOS, and the size of a cache line in bytes.
+
+    The result maps each level to (bytes, ways, cores that share it); ways are 0, since macOS does not report them.
+    """
     first, second = _sysctl("hw.perflevel0.l1dcachesize"), _sysctl("hw.perflevel0.l2cachesize")
     found = {1: (first, 0, 1), 2: (second, 0, _sysctl("hw.perflevel0.cpusperl2"))}
     return {level: cache for level, cache in found.items() if cache[0]}, _sysctl("hw.cachelinesize")

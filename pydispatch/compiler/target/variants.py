@@ -98,7 +98,10 @@ def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
 
 
 class Folders(NamedTuple):
-    """Where object files are looked for. source: next to the program or its specs. search: named by the user."""
+    """Folders that are searched for object files.
+
+    source: next to the program or its specs; search: named by the user.
+    """
 
     source: Sequence[str]
     search: Sequence[str]

@@ -1,4 +1,4 @@
-"""Which rule an operation on tensors has."""
+"""Lookup of the rule of a tensor operation."""
 
 from __future__ import annotations
 

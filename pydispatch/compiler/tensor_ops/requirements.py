@@ -1,4 +1,4 @@
-"""What sizes must satisfy for an operation to stay in bounds. Rules state it; the host checks it before a dispatch."""
+"""Requirements on sizes that keep an operation in bounds: rules state them, the host checks them before a dispatch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from pydispatch.compiler.tensor_ops.terms import Term
 
 @dataclass(frozen=True)
 class Equal:
-    """Two numbers are equal. what: the message, with {} for "3 elements instead of 4". unit: what they count."""
+    """Requirement that two numbers are equal.
+
+    what: the error message, with {} for a text such as "3 elements instead of 4". unit: the counted unit in that
+    text.
+    """
 
     a: Term
     b: Term

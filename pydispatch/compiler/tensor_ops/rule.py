@@ -16,10 +16,10 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 class TensorOp:
-    """Everything that the compiler knows of one operation that computes tensors and has no effects.
+    """Base class of the rules for operations that compute tensors and have no side effects.
 
-    A rule gives the name of its operation and overrides what differs from the defaults: an operation whose elements
-    are computed in a dispatch, whose sizes only its results know.
+    A rule states the name of its operation and overrides the defaults that do not apply. The defaults describe an
+    operation whose elements are computed in a dispatch and whose sizes only its results know.
     """
 
     name: ClassVar[str]

@@ -82,6 +82,6 @@ def listed(values: Sequence[SSAValue], result: SSAValue, axis: int) -> Term | No
 
 
 def same_size(places: Sequence[Dim]) -> Term | None:
-    """Of sizes that must be equal: an integer when a type has it, else the first."""
+    """Return the common value of equal sizes: a static size if there is one, else the first; None for no sizes."""
     known = (shape_of(place.tensor)[place.axis] for place in places)
     return next((n for n in known if n >= 0), places[0] if places else None)

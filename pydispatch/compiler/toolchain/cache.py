@@ -71,7 +71,7 @@ def store(key: str, data: bytes, files: Iterable[str] = (), missed: Iterable[str
 
 
 def _digest_of(file: str) -> str | None:
-    """Of the content of a file, None of what is no file."""
+    """Return the SHA-256 digest of a file's content, or None if the path is not a file or the file is too large."""
     try:
         data = whole_file.read(Path(file), cache.MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):

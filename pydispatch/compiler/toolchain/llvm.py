@@ -60,8 +60,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much LLVM optimises. level: of its pipeline; code_level: of code generation; widens: whether loops are
-    unrolled and interleaved, and straight code is turned into vectors."""
+    """Optimization effort of LLVM.
+
+    Attributes:
+        level: Level of the optimization pipeline.
+        code_level: Level of code generation.
+        widens: Whether loops are unrolled and interleaved, and straight-line code is vectorized.
+    """
 
     level: int
     code_level: int
@@ -180,10 +185,10 @@ def _visible(values: list[Any]) -> set[str]:
 
 
 class Module:
-    """One LLVM module on its way, as a context manager.
+    """Context manager of one LLVM module from parsing to object code.
 
-    Everything of LLVM's is freed at its end, in order: freed later by the garbage collector, a module may outlive its
-    context, which crashes.
+    All LLVM objects are freed at its end, in order. If the garbage collector freed them later, a module could outlive
+    its context, which crashes.
     """
 
     def __init__(self, text: str, machine: Machine) -> None:

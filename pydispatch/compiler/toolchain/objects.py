@@ -47,7 +47,10 @@ _PARSE_BITCODE = (
 
 @dataclass(frozen=True)
 class Checked:
-    """What an object or archive brings and needs. `lazy`: an archive, whose members count only when they are used."""
+    """Symbols that an object or archive defines and references.
+
+    lazy: whether it is an archive, from which the linker takes only the members that it needs.
+    """
 
     name: str
     location: Location | None
@@ -212,7 +215,16 @@ def check_undefined(
     location: Location | None,
     own: Collection[str] = (),
 ) -> None:
-    """Every symbol of `undefined`, which `user` refers to, must be in an object, in `own` or in the device library."""
+    """Check that every symbol that `user` references is defined; raise CompileError otherwise.
+
+    Args:
+        undefined: The referenced symbols.
+        user: The name of the referencing code in messages.
+        checked: The objects that may define them.
+        provided: The symbols of the device library.
+        location: The source location for errors.
+        own: The symbols that the generated code defines.
+    """
     defined = {symbol for each in checked for symbol in each.defined} | set(own)
     missing = sorted(symbol for symbol in undefined if symbol not in defined and symbol not in provided)
     if missing:
@@ -225,7 +237,10 @@ def check_undefined(
 
 
 def check_needs(checked: Sequence[Checked], own: Collection[str], provided: Collection[str]) -> None:
-    """Every symbol that a user's object refers to must be defined somewhere. Archives are left to the linker."""
+    """Check that every symbol that a user's object references is defined; raise CompileError otherwise.
+
+    The check skips archives: the linker reports their undefined symbols.
+    """
     defined = {symbol for each in checked for symbol in each.defined} | set(own)
     for each in checked:
         missing = sorted(each.undefined - defined - set(provided) - _LINKER_SYMBOLS)

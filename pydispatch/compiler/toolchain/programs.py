@@ -50,8 +50,11 @@ class ToolchainError(Error):
 
 @dataclass(frozen=True)
 class Tool:
-    """One executable: `argv` starts it, `version` is (major, minor, patch), `origin` states where it was configured or
-    found."""
+    """One executable tool.
+
+    argv: the command that starts it. version: (major, minor, patch). origin: the setting or folder where it was
+    found.
+    """
 
     argv: tuple[str, ...]
     version: tuple[int, int, int]
@@ -63,13 +66,19 @@ class Tool:
 
 
 def clangs() -> list[Tool]:
-    """In the order in which they are preferred. Raises ToolchainError for one that is named but cannot be used."""
+    """Return the available clang compilers, preferred ones first.
+
+    Raises ToolchainError if a configured compiler cannot be used.
+    """
     zig = _zig()
     return [*_on_path(*_CLANG), *([_zig_clang(zig)] if zig else [])]
 
 
 def llds() -> list[Tool]:
-    """As `clangs`."""
+    """Return the available ld.lld linkers, preferred ones first.
+
+    Raises ToolchainError if a configured linker cannot be used.
+    """
     zig = _zig()
     bundled = [Tool((zig, "ld.lld"), _version([zig, "ld.lld", "--version"]), "ziglang")] if zig else []
     return [*_on_path(*_LLD), *bundled]

@@ -98,7 +98,7 @@ def _without_packages(error: Exception) -> Exception:
 
 
 class Process:
-    """One process. Used by one thread at a time."""
+    """LLVM worker process. Only one thread at a time may use it."""
 
     def __init__(self) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe would have to be read all the time)
@@ -193,7 +193,7 @@ class Process:
         self._log.close()
 
     def forget(self) -> None:
-        """In a child of a fork: the process is the parent's."""
+        """Close the pipes to the process in a forked child, without ending the process: the parent owns it."""
         self._popen.returncode = 0
         for pipe in (self._popen.stdin, self._popen.stdout, self._log):
             with contextlib.suppress(OSError):

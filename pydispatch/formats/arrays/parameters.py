@@ -73,7 +73,7 @@ class ParameterFile(Mapping[str, Tensor]):
 
 
 class _Fault(Exception):
-    """What is wrong with a file."""
+    """Error in the content of a parameter file."""
 
 
 def _map(path: Path) -> memoryview:

@@ -17,9 +17,16 @@ KEY = "choices"
 
 @dataclass(frozen=True)
 class Choice:
-    """One choice. subject: the export of a dispatch, or the place of operations in the source. chosen: one of the ways
-    to compute it; default: what is taken without measurement. us, default_us: microseconds of a call, each the only
-    thing that runs. machine: where they were measured."""
+    """Tuning choice between several ways to compute something.
+
+    Attributes:
+        subject: Export of a dispatch, or source location of operations.
+        chosen: Way that was chosen.
+        us: Microseconds of a call that way, without other load.
+        default: Way that is used without measurement.
+        default_us: Microseconds of a call the default way, without other load.
+        machine: Machine of the measurement.
+    """
 
     subject: str
     chosen: str
@@ -34,7 +41,10 @@ class Choice:
         return self.chosen == self.default
 
     def words(self) -> str:
-        """For people: `8x48, tile 104x256: 812.3 us; default 14x32, tile 112x256: 1004.1 us (-19.1 %)`."""
+        """Return the choice as text for people.
+
+        For example: `8x48, tile 104x256: 812.3 us; default 14x32, tile 112x256: 1004.1 us (-19.1 %)`.
+        """
         if self.is_default:
             return f"{self.chosen}: {self.us:.1f} us; nothing tried was faster"
         gain = (1 - self.us / self.default_us) * 100 if self.default_us else 0

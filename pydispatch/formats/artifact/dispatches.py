@@ -18,7 +18,7 @@ KEY = "dispatches"
 
 
 class Boundary(NamedTuple):
-    """Why an operation of another dispatch that reads a result is not in this one.
+    """Reason why the producer of a value and its consumer are in different dispatches.
 
     producer, consumer: the operations, with their source locations; the producer is empty in older artifacts.
     """
@@ -30,10 +30,13 @@ class Boundary(NamedTuple):
 
 @dataclass(frozen=True)
 class DispatchEntry:
-    """One dispatch. executable, export: its names. ops: its operations, each with its source location.
+    """Description of one dispatch.
 
-    apart: where its results are read by other dispatches. grids: the number of workgroups, in words, one for each
-    variant where they differ.
+    Attributes:
+        executable, export: Names of its executable and export.
+        ops: Its operations, each with its source location.
+        apart: Boundaries to dispatches that read its results.
+        grids: Workgroup counts as text, one for each variant if they differ.
     """
 
     executable: str

@@ -33,7 +33,10 @@ Dims = Sequence[int]
 
 
 class Decomposition:
-    """What an attention is made of. Tensors are made and read by the numbers of the iterations that they have."""
+    """Decomposition of an attention into generics.
+
+    Its tensors are described by the attention's iterations, by number.
+    """
 
     def __init__(self, op: Attention, build: Build) -> None:
         self.op, self.build = op, build
@@ -157,7 +160,7 @@ def _attention(op: Operation, build: Build) -> None:
 
 
 def _online_attention(op: Operation, build: Build) -> None:
-    """What was summed before is scaled from the old maxima to the new ones."""
+    """Decompose `online_attention`: partial sums are rescaled from the old maxima to the new ones."""
     assert isinstance(op, OnlineAttentionOp)
     parts = Decomposition(op, build)
     scored, columns, wide = parts.loops.scores, parts.loops.columns, parts.wide

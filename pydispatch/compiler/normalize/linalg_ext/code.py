@@ -1,4 +1,4 @@
-"""What the conversions of this folder write bodies with."""
+"""Builders of scalar bodies and loops for the conversions in this folder."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def _own(build: Build, destination: SSAValue) -> SSAValue:
 
 
 def _scatter(op: Operation, build: Build) -> None:
-    """Without a mask, and into a destination of its own."""
+    """Rewrite a scatter to one without a mask, with a destination that nothing else reads."""
     assert isinstance(op, Scatter)
     require_tensors(op)
     if isinstance(op, ScatterOp) and isinstance(op.outputs[0].owner, OptimizationBarrierOp) and len(op.inputs) == 2:
@@ -53,7 +53,7 @@ def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
 
 
 def _gather(op: Operation, build: Build) -> None:
-    """A generic over the slices whose body reads the index and then the element."""
+    """Replace a gather by a generic over the result whose body reads the index and then the element."""
     assert isinstance(op, GatherOp)
     require_tensors(op)
     source, indices, *mask = op.inputs
@@ -90,7 +90,7 @@ def _map_store(op: Operation, build: Build) -> None:
 
 
 def _map_load(op: Operation, build: Build) -> None:
-    """A generic over the output whose body finds its element itself."""
+    """Replace a `map_load` by a generic over the output whose body computes the index and extracts the element."""
     assert isinstance(op, MapLoad)
     require_tensors(op)
     rank = len(shape_of(op.output.type))

@@ -63,7 +63,7 @@ def _sort(op: Operation, build: Build) -> None:
 
 
 def _topk(op: Operation, build: Build) -> None:
-    """The first elements after sorting, the indices beside the values."""
+    """Replace a top-k by a sort that returns the leading elements, with their indices if there is a second result."""
     assert isinstance(op, Topk)
     require_tensors(op)
     values, *given = op.inputs
@@ -76,7 +76,7 @@ def _topk(op: Operation, build: Build) -> None:
 
 
 def _positions(build: Build, values: SSAValue, along: int, element: Attribute) -> SSAValue:
-    """For each element its index along a dimension."""
+    """Return a tensor of the shape of `values` that holds the index of each element along dimension `along`."""
     shape = shape_of(values.type)
     body = Code([element])
     body.finish(body.cast(body.add(IndexOp(along)), element, False))
@@ -99,7 +99,7 @@ def _converted(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:
 
 
 def _arg_compare(op: Operation, build: Build) -> None:
-    """A reduction of two results."""
+    """Replace an `arg_compare` by a reduction with two results: the best value and its index."""
     assert isinstance(op, ArgCompareOp)
     require_tensors(op)
     rank, element = len(shape_of(op.inputs[0].type)), element_of(op.outputs[1])

@@ -18,7 +18,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 class Elementwise(TensorOp):
-    """Every operation that `ir/op_info.py` calls elementwise; operands of rank 0 and scalars count for each element."""
+    """Rule of every operation that `ir/op_info.py` calls elementwise; scalars and tensors of rank 0 are broadcast."""
 
     name = ELEMENTWISE
 

@@ -60,7 +60,7 @@ class Constant(TensorOp):
 
 
 class Fill(TensorOp):
-    """All elements are the same."""
+    """Base class of rules for tensors whose elements are all equal."""
 
     def is_fill(self, op: Any) -> bool:
         return True
@@ -70,7 +70,7 @@ class Fill(TensorOp):
 
 
 class Empty(Fill):
-    """Its elements are not defined: they are read as zero."""
+    """Rule of `tensor.empty`: the elements are undefined, and kernels read them as zero."""
 
     name = "tensor.empty"
 
@@ -82,7 +82,7 @@ class Empty(Fill):
 
 
 class FlowEmpty(Fill):
-    """What normalisation makes a `tensor.empty`; patterns are matched before that."""
+    """Rule of `flow.tensor.empty`. Patterns are matched before normalization replaces it by `tensor.empty`."""
 
     name = "flow.tensor.empty"
 

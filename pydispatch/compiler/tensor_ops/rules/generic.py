@@ -71,7 +71,7 @@ class Generic(TensorOp):
 
 
 class Dispatch(TensorOp):
-    """Its results have the sizes that it says."""
+    """Rule of `flow.dispatch`: the operation itself states the sizes of its results."""
 
     name = "flow.dispatch"
 

@@ -11,7 +11,7 @@ from pydispatch.compiler.tensor_ops.terms import Stated, listed
 
 
 class Recurrence(TensorOp):
-    """Its rows are written by loops of their own (`kernels/loops/recurrences.py`): no element stands alone."""
+    """Rule of `pyd.recurrence`. Loops over rows compute it (`kernels/loops/recurrences.py`), never a single element."""
 
     name = "pyd.recurrence"
     rereads = True

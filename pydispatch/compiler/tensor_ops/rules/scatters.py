@@ -25,7 +25,7 @@ def inside(build: Builder, place: Sequence[Index], sizes: Sequence[Index]) -> SS
 
 
 class Scatter(Update):
-    """Two inputs, the slices and their indices; what normalisation leaves has no mask."""
+    """Rule of `iree_linalg_ext.scatter` with two inputs, the slices and their indices; normalization removes masks."""
 
     name = "iree_linalg_ext.scatter"
     destination = 2
@@ -73,7 +73,7 @@ class Scatter(Update):
         return clone_block(e, build, block, mapping, indices)[0]
 
     def _kept(self, op: Any) -> list[int]:
-        """For each dimension of a slice the dimension of the destination."""
+        """Return, for each dimension of a slice, the matching dimension of the destination."""
         windows, rank = op.windows(), len(shape_of(op.operands[0]))
         found: list[int] = windows.kept(rank - windows.batch, len(shape_of(op.operands[2])), op.indexed)
         return found

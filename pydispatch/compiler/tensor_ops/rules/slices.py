@@ -88,7 +88,7 @@ class InsertSlice(Update):
 
 
 class Insert(Update):
-    """One element."""
+    """Rule of `tensor.insert`, which writes one element."""
 
     name = "tensor.insert"
 
@@ -125,7 +125,7 @@ def _term(n: int | SSAValue) -> Term:
 
 
 def _kept(op: Any, part: TensorType[Attribute]) -> list[int]:
-    """For each dimension of the slice its dimension in the whole tensor."""
+    """Return, for each dimension of the slice, its dimension in the full tensor; raise CompileError without a match."""
     kept = kept_dims(op, [-1 if n < 0 else n for n in part.get_shape()])
     if kept is None:
         raise unsupported(op, f"its sizes do not give {part}")
