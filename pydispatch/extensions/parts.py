@@ -15,7 +15,7 @@ class ExtensionError(Error):
 
 @dataclass(frozen=True)
 class Part:
-    """One registered extension of a package.
+    """Extension that a package registered.
 
     Attributes:
         kind: Kind of the extension, in words.

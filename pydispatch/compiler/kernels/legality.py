@@ -1,9 +1,11 @@
 """Legality of fusion: the operations that code generation can put into one dispatch.
 
-A dispatch is a set of loop nests over its results. An operation computes the elements of its operands at the point of
-use. An operation may therefore join if that repeats no work. These groups may join: elementwise operations over one
-iteration space, reductions with the operations before them, and rows. Rows are reductions over inner dimensions of
-one outer space, together with the users of their results.
+A dispatch is a set of loop nests over its results. The elements of an operand are computed where they are used. An
+operation may therefore join a dispatch if that repeats no work. There are three such cases:
+
+- elementwise operations over one iteration space;
+- reductions, with the operations before them;
+- rows: reductions over inner dimensions of one outer space, with the users of their results.
 """
 
 from __future__ import annotations

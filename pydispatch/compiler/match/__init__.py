@@ -36,7 +36,7 @@ class MatchWarning(CompileWarning):
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One rewrite of a program. kind: 'transform', 'pdl' or 'python'; what: a module, or a list of Python patterns."""
+    """Rewrite of a program. kind: 'transform', 'pdl' or 'python'; what: a module, or a list of Python patterns."""
 
     kind: str
     phase: str

@@ -35,7 +35,7 @@ def function_of(op: Operation) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """One match of a pattern. kernel: the replacement, '' without one."""
+    """Match of a pattern. kernel: the replacement, '' without one."""
 
     pattern: str
     op: str
@@ -50,7 +50,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Miss:
-    """One near miss of a pattern.
+    """Near miss of a pattern.
 
     `depth` operations of the pattern matched at and below `op`; then `reason` ended the comparison at `stopped`.
     """

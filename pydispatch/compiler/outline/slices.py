@@ -46,7 +46,7 @@ from pydispatch.ir.dialects.hal import dialect as hal
 class Body(ABC):
     """Translator of the body of one dispatch region to kernel code. Subclasses provide the bindings.
 
-    mapping: the kernel scalar for each scalar of the source.
+    mapping: the kernel scalar that replaces each scalar of the source.
     """
 
     def __init__(self, block: Block) -> None:

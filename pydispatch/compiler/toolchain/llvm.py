@@ -185,9 +185,9 @@ def _visible(values: list[Any]) -> set[str]:
 
 
 class Module:
-    """Context manager of one LLVM module from parsing to object code.
+    """Context manager of one LLVM module, from parsing to object code.
 
-    All LLVM objects are freed at its end, in order. If the garbage collector freed them later, a module could outlive
+    At its end it frees all LLVM objects, in order. If the garbage collector freed them later, a module could outlive
     its context, which crashes.
     """
 

@@ -50,7 +50,7 @@ class ToolchainError(Error):
 
 @dataclass(frozen=True)
 class Tool:
-    """One executable tool.
+    """Executable of a toolchain.
 
     argv: the command that starts it. version: (major, minor, patch). origin: the setting or folder where it was
     found.

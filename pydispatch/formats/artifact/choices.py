@@ -17,14 +17,14 @@ KEY = "choices"
 
 @dataclass(frozen=True)
 class Choice:
-    """Tuning choice between several ways to compute something.
+    """Tuning result: the implementation that was chosen for a dispatch or for operations.
 
     Attributes:
         subject: Export of a dispatch, or source location of operations.
-        chosen: Way that was chosen.
-        us: Microseconds of a call that way, without other load.
-        default: Way that is used without measurement.
-        default_us: Microseconds of a call the default way, without other load.
+        chosen: The chosen implementation.
+        us: Microseconds of a call with it, without other load.
+        default: The implementation that is used without measurement.
+        default_us: Microseconds of a call with the default, without other load.
         machine: Machine of the measurement.
     """
 

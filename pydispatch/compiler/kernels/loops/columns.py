@@ -33,7 +33,7 @@ ROWS = 1024
 
 @dataclass(frozen=True)
 class Stage:
-    """One reduction over columns. point: the dimension of the nest for each loop dimension of the reduction, or -1."""
+    """Reduction over columns. point: the dimension of the nest for each loop dimension of the reduction, or -1."""
 
     op: Operation
     point: tuple[int, ...]

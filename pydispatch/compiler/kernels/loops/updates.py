@@ -16,7 +16,7 @@ from pydispatch.compiler.tensor_ops.rule import Update
 
 @dataclass
 class UpdateStep:
-    """One update in a chain of updates. only: the chain has no other, so the written values are those of the source."""
+    """Link in a chain of updates. only: the chain has no other link, so the written values are those of the source."""
 
     op: Operation
     rule: Update

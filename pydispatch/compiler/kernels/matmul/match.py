@@ -50,7 +50,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of the product: scalar code over inputs of the generic, all read at coordinates of a main input.
+    """Factor of the product: scalar code over inputs of the generic, all read at coordinates of a main input.
 
     coordinates: the coordinates of the main input. inputs: for each input, by its number, the coordinate of every
     dimension: its position in `coordinates`, or a constant as a Linear. direct: whether the factor is the main

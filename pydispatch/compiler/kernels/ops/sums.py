@@ -50,7 +50,7 @@ def afresh(build: Builder, carried: Carried, sums: Sequence[bool], inside: Calla
 
 @dataclass(frozen=True)
 class Level:
-    """One loop of a nest, over the part of the range of `loop` that the enclosing levels leave, in steps of `step`.
+    """Loop of a nest, over the part of the range of `loop` that the enclosing levels leave, in steps of `step`.
 
     fresh: whether the loop body has accumulators of its own.
     """

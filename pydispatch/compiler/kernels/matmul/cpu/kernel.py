@@ -82,9 +82,9 @@ def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | N
 
 
 def _choose(frame: Frame, plans: Sequence[Plan], results: list[list[int]]) -> None:
-    """Emit a selection at run time between plans for different numbers of rows.
+    """Emit a choice at run time between plans for different numbers of rows.
 
-    plans: first the default plan, then the plans for smaller ranges of row counts, in ascending order.
+    plans: first the default plan, then the plans for smaller row counts, in ascending order.
     """
     number = frame.workgroup()
     many, *few = plans

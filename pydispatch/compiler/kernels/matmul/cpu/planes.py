@@ -47,15 +47,15 @@ WORK = 1 << 15
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a sliding window.
+    """Axis of a sliding window.
 
     Attributes:
         place: Dimension of the window's positions.
         step: Dimension of the steps inside the window; None if the window has one step.
         size: Number of positions.
         steps: Number of steps inside the window.
-        stride: Elements between neighbouring positions.
-        dilation: Elements between neighbouring steps.
+        stride: Input elements between neighbouring positions.
+        dilation: Input elements between neighbouring steps.
     """
 
     place: int
@@ -180,7 +180,7 @@ def _share(p: Planes) -> int:
 
 
 class _Writer:
-    """Emitter of a kernel that copies its input into planes."""
+    """Emitter of a reduction over windows that copies its input into planes first."""
 
     def __init__(self, frame: Frame, p: Planes) -> None:
         self.frame, self.p, self.g, self.e = frame, p, p.g, frame.elements

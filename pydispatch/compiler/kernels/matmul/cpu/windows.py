@@ -169,7 +169,7 @@ def _groups(w: Windows, build: Builder, sizes: Sequence[Index]) -> Index:
 
 
 class _Writer:
-    """Emitter of a kernel whose vectors lie along the channels."""
+    """Emitter of a reduction over windows that is vectorized along the channels."""
 
     def __init__(self, frame: Frame, w: Windows, sizes: list[Index]) -> None:
         self.frame, self.w, self.g, self.e, self.sizes = frame, w, w.g, frame.elements, sizes

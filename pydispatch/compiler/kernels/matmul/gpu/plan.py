@@ -86,10 +86,10 @@ SINGLES = HALVES[2]
 
 @dataclass(frozen=True)
 class Side:
-    """One factor, with the dimensions that are collapsed into its rows or columns.
+    """Factor of a product, with the dimensions that are collapsed into its rows or columns.
 
     dims: the collapsed dimensions, outer first. run: number of neighbouring elements that an invocation moves
-    together. steps: whether these neighbours lie along K instead of along the rows or columns.
+    together. steps: whether these neighbours are steps of K instead of rows or columns.
     """
 
     factor: Factor
